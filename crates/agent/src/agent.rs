@@ -9,26 +9,26 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Message;
 use trimtab_store::{SessionId, Store};
 
-use crate::background::Background;
-use crate::event::Teller;
+use crate::background::BackgroundSummary;
+use crate::event::EventSender;
 use crate::model::Model;
-use crate::tools::{AnswerRoom, Redeem, Tools};
-use crate::{AgentError, Event, Events, Interrupt, Settings};
+use crate::tools::{AnswerRoom, RetrievalTool, ToolSet};
+use crate::{AgentError, AgentEvent, AgentEvents, AgentSettings, Interrupt};
 
 /// An agent: a model with tools, and a session that decides what the model sees.
 ///
 /// ```no_run
 /// use std::sync::Arc;
-/// use trimtab_agent::model::{Client, Endpoint, Model};
+/// use trimtab_agent::model::{ModelClient, Endpoint, Model};
 /// use trimtab_agent::tools::{Confirm, Workspace};
-/// use trimtab_agent::{Agent, Settings};
+/// use trimtab_agent::{Agent, AgentSettings};
 /// use trimtab_model::Dialect;
 /// use trimtab_store::{MemoryStore, SessionId};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let client = Client::messages(Endpoint::from_env(Dialect::Messages)?);
+/// let client = ModelClient::messages(Endpoint::from_env(Dialect::Messages)?);
 /// let workspace = Workspace::new(".", Confirm::Never)?;
-/// let settings = Settings::new(Model::new(client, "claude-sonnet-4-5"), workspace);
+/// let settings = AgentSettings::new(Model::new(client, "claude-sonnet-4-5"), workspace);
 /// let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("demo")?);
 /// let (mut agent, _events) = Agent::open(store, id, settings)?;
 /// let turn = agent.turn("what is in this folder?").await?;
@@ -38,14 +38,14 @@ use crate::{AgentError, Event, Events, Interrupt, Settings};
 /// ```
 pub struct Agent {
     pub(crate) session: Session,
-    pub(crate) settings: Settings,
+    pub(crate) settings: AgentSettings,
     /// The tools of the settings, plus the retrieval tools.
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolSet,
     /// How long answers of the retrieval tools may be.
     pub(crate) answer_room: AnswerRoom,
-    pub(crate) teller: Teller,
+    pub(crate) teller: EventSender,
     pub(crate) interrupt: Interrupt,
-    pub(crate) background: Option<Background>,
+    pub(crate) background: Option<BackgroundSummary>,
     /// The time of the last model call. The prompt cache expires after it.
     pub(crate) asked: Option<Instant>,
 }
@@ -55,8 +55,8 @@ impl Agent {
     pub fn open(
         store: Arc<dyn Store>,
         id: SessionId,
-        settings: Settings,
-    ) -> Result<(Self, Events), AgentError> {
+        settings: AgentSettings,
+    ) -> Result<(Self, AgentEvents), AgentError> {
         let answer_room = AnswerRoom::default();
         let (tools, names) = with_retrieval(&settings.tools, &store, &id, &answer_room);
         let mut session = Session::open(store, id, settings.setup(&tools, names))?;
@@ -64,7 +64,7 @@ impl Agent {
         if session.projection().log().is_empty() && !settings.system.is_empty() {
             session.admit(Message::system(&settings.system))?;
         }
-        let (teller, events) = Teller::new();
+        let (teller, events) = EventSender::new();
         let agent = Self {
             session,
             settings,
@@ -89,7 +89,7 @@ impl Agent {
     }
 
     /// The settings of the agent.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &AgentSettings {
         &self.settings
     }
 
@@ -106,12 +106,12 @@ impl Agent {
     /// Changes the policy. Plans that the session made stay.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), AgentError> {
         let settings = self.settings.clone();
-        self.change(Settings { policy, ..settings })
+        self.change(AgentSettings { policy, ..settings })
     }
 
     /// Changes the settings. Plans that the session made stay, and a summary in progress is still
     /// used.
-    pub fn change(&mut self, settings: Settings) -> Result<(), AgentError> {
+    pub fn change(&mut self, settings: AgentSettings) -> Result<(), AgentError> {
         let (store, id) = (self.session.store(), self.session.id());
         let (tools, names) = with_retrieval(&settings.tools, store, id, &self.answer_room);
         let setup = settings.setup(&tools, names);
@@ -133,7 +133,7 @@ impl Agent {
     /// Forwards the events of the session.
     pub(crate) fn tell_session(&mut self) {
         for event in self.session.events() {
-            self.teller.tell(Event::Session(event));
+            self.teller.tell(AgentEvent::Session(event));
         }
     }
 }
@@ -141,11 +141,11 @@ impl Agent {
 /// The tools with the retrieval tools, and the names of the latter. Tools of the settings keep
 /// their names.
 fn with_retrieval(
-    tools: &Tools,
+    tools: &ToolSet,
     store: &Arc<dyn Store>,
     id: &SessionId,
     room: &AnswerRoom,
-) -> (Tools, Option<ToolNames>) {
+) -> (ToolSet, Option<ToolNames>) {
     let taken: Vec<String> = tools
         .definitions()
         .iter()
@@ -155,7 +155,7 @@ fn with_retrieval(
     let Some(found) = names else {
         return (tools.clone(), None);
     };
-    let [read, grep] = Redeem::both(store, id, found);
+    let [read, grep] = RetrievalTool::both(store, id, found);
     let tools = tools.clone().with(read.within(room));
     (tools.with(grep.within(room)), names)
 }

@@ -2,38 +2,38 @@
 //! continues.
 
 use tokio::task::JoinHandle;
-use trimtab::session::{Answered, ByHand, Moment, Pending};
+use trimtab::session::{ManualCompaction, Moment, PendingSummary, SummariserAnswer};
 
-use crate::summary::Summariser;
-use crate::{Agent, AgentError, Event};
+use crate::summary::ModelSummariser;
+use crate::{Agent, AgentError, AgentEvent};
 
 /// The maximum number of consecutive plans at one moment: archiving, compacting, and one spare.
 const PLANS: usize = 3;
 
 /// A summary that is written while the agent continues. Dropping it aborts it.
 #[derive(Debug)]
-pub(crate) struct Background {
-    writing: JoinHandle<Pending>,
+pub(crate) struct BackgroundSummary {
+    writing: JoinHandle<PendingSummary>,
     /// The requested summary, in case the summariser fails.
-    wanted: Pending,
+    wanted: PendingSummary,
 }
 
-impl Background {
-    fn start(pending: Pending, summariser: Summariser) -> Self {
+impl BackgroundSummary {
+    fn start(pending: PendingSummary, summariser: ModelSummariser) -> Self {
         let wanted = pending.clone();
         let writing = tokio::spawn(async move { summariser.answer(pending).await });
         Self { writing, wanted }
     }
 
     /// The plan without a summary, because the task that wrote it panicked.
-    fn unwritten(&self) -> Pending {
+    fn unwritten(&self) -> PendingSummary {
         let mut pending = self.wanted.clone();
-        pending.answer(Answered::Failed("it broke down".to_owned()));
+        pending.answer(SummariserAnswer::Failed("it broke down".to_owned()));
         pending
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundSummary {
     fn drop(&mut self) {
         self.writing.abort();
     }
@@ -62,7 +62,7 @@ impl Agent {
             // The user reads the answer now, so this is the time to write a summary unnoticed.
             if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
                 self.tell_summarising(true)?;
-                self.background = Some(Background::start(pending, self.summariser()));
+                self.background = Some(BackgroundSummary::start(pending, self.summariser()));
                 break;
             }
             if !self.summarise(pending).await? {
@@ -74,7 +74,7 @@ impl Agent {
 
     fn tell_summarising(&mut self, background: bool) -> Result<(), AgentError> {
         let (tokens, messages) = self.session.window_tokens()?;
-        self.teller.tell(Event::Summarising {
+        self.teller.tell(AgentEvent::Summarising {
             background,
             tokens,
             messages,
@@ -83,7 +83,7 @@ impl Agent {
     }
 
     /// Requests a summary and executes the plan that needs it. False if nothing changed.
-    pub(crate) async fn summarise(&mut self, pending: Pending) -> Result<bool, AgentError> {
+    pub(crate) async fn summarise(&mut self, pending: PendingSummary) -> Result<bool, AgentError> {
         self.tell_summarising(false)?;
         let summariser = self.summariser();
         let answered = tokio::select! {
@@ -98,7 +98,7 @@ impl Agent {
 
     /// Compacts on request. False if there was nothing to do or it was interrupted; events report
     /// the savings or the reason.
-    pub async fn compact(&mut self, by_hand: &ByHand) -> Result<bool, AgentError> {
+    pub async fn compact(&mut self, by_hand: &ManualCompaction) -> Result<bool, AgentError> {
         self.interrupt.clear();
         // A summary in the background may already do what the user wants.
         if !self.take_background().await? {
@@ -151,8 +151,8 @@ impl Agent {
         Ok(true)
     }
 
-    fn summariser(&self) -> Summariser {
-        Summariser {
+    fn summariser(&self) -> ModelSummariser {
+        ModelSummariser {
             model: self.settings.summariser(),
             tools: self.tools.definitions(),
         }

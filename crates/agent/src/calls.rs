@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use trimtab_engine::view::tools::is_retrieval;
 use trimtab_model::{Call, Message, Output, Part, Role};
 
-use crate::tools::Outcome;
-use crate::{Agent, AgentError, Event};
+use crate::tools::ToolOutcome;
+use crate::{Agent, AgentError, AgentEvent};
 
 impl Agent {
     /// Executes calls and admits their outputs in the model's order. Adjacent calls that only read
@@ -26,7 +26,7 @@ impl Agent {
             .collect();
         for batch in batches {
             for call in batch {
-                self.teller.tell(Event::Call(call.clone()));
+                self.teller.tell(AgentEvent::Call(call.clone()));
             }
             let Some(outcomes) = self.outcomes(batch).await else {
                 return Ok(false);
@@ -43,7 +43,7 @@ impl Agent {
     }
 
     /// The outcomes of some calls in their order; none if the user interrupted.
-    async fn outcomes(&self, calls: &[Call]) -> Option<Vec<Outcome>> {
+    async fn outcomes(&self, calls: &[Call]) -> Option<Vec<ToolOutcome>> {
         let reads = calls.iter().filter(|call| is_retrieval(&call.name));
         let limits = self.session.retrieval_limits(reads.count());
         self.answer_room.set(limits);
@@ -58,7 +58,7 @@ impl Agent {
                 (at, outcome.unwrap_or_else(|_| hung(&call, time.as_secs())))
             });
         }
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; calls.len()];
+        let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         loop {
             let ended = tokio::select! {
                 biased;
@@ -80,7 +80,8 @@ impl Agent {
                 None => break,
             }
         }
-        let broken = || Outcome::error("error: the tool broke down; this is a fault in the tool");
+        let broken =
+            || ToolOutcome::error("error: the tool broke down; this is a fault in the tool");
         let outcomes = outcomes.into_iter();
         Some(
             outcomes
@@ -101,7 +102,7 @@ impl Agent {
         for call in calls {
             let outputs = newest.iter().flat_map(|message| message.outputs());
             for output in outputs.filter(|output| output.call_id == call.id) {
-                self.teller.tell(Event::Output {
+                self.teller.tell(AgentEvent::Output {
                     tool: call.name.clone(),
                     output: output.clone(),
                 });
@@ -111,14 +112,14 @@ impl Agent {
     }
 }
 
-fn hung(call: &Call, seconds: u64) -> Outcome {
-    Outcome::error(format!(
+fn hung(call: &Call, seconds: u64) -> ToolOutcome {
+    ToolOutcome::error(format!(
         "error: `{}` did not end within {seconds} s and was stopped",
         call.name
     ))
 }
 
-fn output(call: &Call, outcome: Outcome) -> Message {
+fn output(call: &Call, outcome: ToolOutcome) -> Message {
     let output = Output {
         tool: Some(call.name.clone()),
         is_error: outcome.is_error,

@@ -11,7 +11,7 @@ use crate::turn::TurnEnd;
 /// An event of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum AgentEvent {
     /// More text of the answer.
     Text(String),
     /// More of the model's reasoning.
@@ -51,25 +51,25 @@ pub enum Event {
         messages: usize,
     },
     /// The session trimmed, compacted, or issued a warning.
-    Session(session::Event),
+    Session(session::SessionEvent),
     /// The turn has ended.
     TurnEnded(TurnEnd),
 }
 
 /// The events of an agent, in order.
-pub type Events = mpsc::UnboundedReceiver<Event>;
+pub type AgentEvents = mpsc::UnboundedReceiver<AgentEvent>;
 
 /// The sending end of an agent's events.
 #[derive(Clone, Debug)]
-pub(crate) struct Teller(mpsc::UnboundedSender<Event>);
+pub(crate) struct EventSender(mpsc::UnboundedSender<AgentEvent>);
 
-impl Teller {
-    pub(crate) fn new() -> (Self, Events) {
+impl EventSender {
+    pub(crate) fn new() -> (Self, AgentEvents) {
         let (sender, events) = mpsc::unbounded_channel();
         (Self(sender), events)
     }
 
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, event: AgentEvent) {
         // The agent works even if nobody listens.
         let _ = self.0.send(event);
     }

@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 
 /// Interrupts the turn of an agent, from any thread. Clones share the same state.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<State>);
+pub struct Interrupt(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct InterruptState {
     set: AtomicBool,
     waiting: Notify,
 }

@@ -4,7 +4,7 @@
 //! - [`tools`]: the tools of the model, confined to a workspace.
 //! - [`Agent`]: the loop. It admits every output and verifies every window before sending it. The
 //!   session's policy decides what is trimmed and compacted, and when.
-//! - [`Event`]: a stream of everything that happens.
+//! - [`AgentEvent`]: a stream of everything that happens.
 
 mod agent;
 mod background;
@@ -20,8 +20,8 @@ mod turn;
 
 pub use agent::Agent;
 pub use error::AgentError;
-pub use event::{Event, Events};
+pub use event::{AgentEvent, AgentEvents};
 pub use interrupt::Interrupt;
-pub use settings::{ASSUMED_WINDOW, Settings};
-pub use summary::Summariser;
-pub use turn::{Turn, TurnEnd};
+pub use settings::{ASSUMED_WINDOW, AgentSettings};
+pub use summary::ModelSummariser;
+pub use turn::{TurnEnd, TurnResult};

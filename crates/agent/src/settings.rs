@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use trimtab::session::{Limits, Setup};
-use trimtab_engine::compaction::keep::Keep;
+use trimtab_engine::compaction::keep::KeepRule;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::RawJson;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::catalogue::{Catalogue, Model as Known, Prices, Tier};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo as Known, PriceTier, Prices};
 
-use crate::model::{Client, Model};
-use crate::tools::{Tools, Workspace};
+use crate::model::{Model, ModelClient};
+use crate::tools::{ToolSet, Workspace};
 
 /// The default maximum of rounds in a turn. A model that needs more is usually in a loop.
 const ROUNDS: u32 = 200;
@@ -29,7 +29,7 @@ pub const ASSUMED_WINDOW: u64 = 32_000;
 
 /// The settings of an agent.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AgentSettings {
     /// The model.
     pub model: Model,
     /// The model that writes summaries. If unset: the agent's client, with `compaction.model` of
@@ -42,13 +42,13 @@ pub struct Settings {
     /// The prices of the model, if known.
     pub prices: Option<Prices>,
     /// Prices above certain prompt lengths.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
     /// How long the provider keeps an unused prompt in its cache, if known.
     pub cache_lifetime: Option<Duration>,
     /// The system prompt; may be empty.
     pub system: String,
     /// The tools. The two retrieval tools are added.
-    pub tools: Tools,
+    pub tools: ToolSet,
     /// The workspace of the tools.
     pub workspace: Workspace,
     /// The maximum number of rounds in a turn.
@@ -57,7 +57,7 @@ pub struct Settings {
     pub tool_time: Duration,
 }
 
-impl Settings {
+impl AgentSettings {
     /// An agent on `model` in `workspace` with the standard tools and our own preset. Limits and
     /// prices come from the catalogue; an unknown model has [`ASSUMED_WINDOW`].
     pub fn new(model: Model, workspace: Workspace) -> Self {
@@ -71,7 +71,7 @@ impl Settings {
             summariser: None,
             policy: Policy::preset("steady").unwrap_or_default(),
             system: String::new(),
-            tools: Tools::standard(),
+            tools: ToolSet::standard(),
             workspace,
             max_rounds: ROUNDS,
             tool_time: TOOL_TIME,
@@ -104,14 +104,17 @@ impl Settings {
 
     /// The setup of the session. `tools` are all tools, including the retrieval tools with the
     /// names in `retrieval`.
-    pub(crate) fn setup(&self, tools: &Tools, retrieval: Option<ToolNames>) -> Setup {
+    pub(crate) fn setup(&self, tools: &ToolSet, retrieval: Option<ToolNames>) -> Setup {
         let mut policy = self.policy.clone();
         let protected = tools.protected();
         // Protected tools are shown in full and survive compactions, whatever the policy says.
         if !protected.is_empty() {
             let tools = protected;
             policy.views.protected.extend_from_slice(&tools);
-            policy.compaction.keep.push(Keep::ProtectedTools { tools });
+            policy
+                .compaction
+                .keep
+                .push(KeepRule::ProtectedTools { tools });
         }
         let dialect = self.model.client.dialect();
         let definitions = tools.definitions();
@@ -132,7 +135,7 @@ impl Settings {
 
 impl Model {
     /// The model `name` at `client`.
-    pub fn new(client: Client, name: impl Into<String>) -> Self {
+    pub fn new(client: ModelClient, name: impl Into<String>) -> Self {
         let name = name.into();
         Self { client, name }
     }

@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use trimtab::session::{Answered, Pending, SummaryRequest};
-use trimtab_engine::compaction::answer::Ending as SummaryEnding;
+use trimtab::session::{PendingSummary, SummariserAnswer, SummaryRequest};
+use trimtab_engine::compaction::answer::SummaryEnding;
 
-use crate::model::{Answer, Ending, Model, Request};
-use crate::tools::Definition;
+use crate::model::{AnswerEnding, Model, ModelAnswer, ModelRequest};
+use crate::tools::ToolDefinition;
 
 /// Requests summaries from a model.
 #[derive(Clone, Debug)]
-pub struct Summariser {
+pub struct ModelSummariser {
     /// The model.
     pub model: Model,
     /// The tools of the summarised rounds, because some providers reject calls of unlisted tools.
-    pub tools: Arc<[Definition]>,
+    pub tools: Arc<[ToolDefinition]>,
 }
 
-impl Summariser {
+impl ModelSummariser {
     /// Answers all requests of a pending plan. A failure is recorded, and the plan uses its
     /// fallback.
-    pub async fn answer(&self, mut pending: Pending) -> Pending {
+    pub async fn answer(&self, mut pending: PendingSummary) -> PendingSummary {
         while let Some(request) = pending.request() {
             let answered = self.ask(request).await;
             let failed = answered.is_failed();
@@ -33,13 +33,13 @@ impl Summariser {
         pending
     }
 
-    async fn ask(&self, asked: SummaryRequest) -> Answered {
+    async fn ask(&self, asked: SummaryRequest) -> SummariserAnswer {
         let with_calls = asked
             .messages
             .iter()
             .any(|message| message.has_calls() || message.outputs().next().is_some());
         let messages = asked.messages.into_iter().map(Arc::new).collect();
-        let mut request = Request::new(&self.model.name, messages);
+        let mut request = ModelRequest::new(&self.model.name, messages);
         request.max_output = Some(asked.max_output);
         if with_calls {
             request.tools = Arc::clone(&self.tools);
@@ -47,18 +47,18 @@ impl Summariser {
         }
         match self.model.client.call(request).answer().await {
             Ok(answer) => written(&answer),
-            Err(error) => Answered::Failed(error.to_string()),
+            Err(error) => SummariserAnswer::Failed(error.to_string()),
         }
     }
 }
 
-fn written(answer: &Answer) -> Answered {
-    Answered::Text {
+fn written(answer: &ModelAnswer) -> SummariserAnswer {
+    SummariserAnswer::Text {
         text: answer.message.text().into_owned(),
         ending: match answer.ending {
-            Ending::Whole => SummaryEnding::Whole,
-            Ending::CutOff => SummaryEnding::CutOff,
-            Ending::Calls => SummaryEnding::ToolCall,
+            AnswerEnding::Whole => SummaryEnding::Whole,
+            AnswerEnding::CutOff => SummaryEnding::CutOff,
+            AnswerEnding::Calls => SummaryEnding::ToolCall,
         },
         usage: answer.usage(),
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use trimtab::request::loop_lost_reasoning;
-use trimtab::session::{Moment, Ready, Recovered};
-use trimtab_model::{Kind, Message, Part, Usage};
+use trimtab::session::{Moment, ReadyWindow, RecoveryOutcome};
+use trimtab_model::{Message, MessageKind, Part, Usage};
 
-use crate::model::{Answer, Ending, ModelError, Piece, Request};
-use crate::{Agent, AgentError, Event};
+use crate::model::{AnswerEnding, ModelAnswer, ModelError, ModelRequest, ReplyPiece};
+use crate::{Agent, AgentError, AgentEvent};
 
 /// How often a cut-off answer is continued, per call.
 const RESUMES: u32 = 3;
@@ -40,7 +40,7 @@ pub enum TurnEnd {
 
 /// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TurnResult {
     /// How it ended.
     pub end: TurnEnd,
     /// The answer, or the partial answer if it was interrupted.
@@ -52,17 +52,17 @@ pub struct Turn {
 }
 
 /// The result of one request.
-enum Heard {
+enum ModelCallOutcome {
     /// An answer.
-    Answer(Box<Answer>),
+    Answer(Box<ModelAnswer>),
     /// The user interrupted; contains the partial answer.
     Interrupted(String),
     /// It failed.
-    Failed(Failed),
+    Failed(FailedModelCall),
 }
 
 /// A failed request.
-struct Failed {
+struct FailedModelCall {
     error: ModelError,
     /// The partial answer.
     said: String,
@@ -75,12 +75,12 @@ impl Agent {
     ///
     /// An error ends the turn and leaves the session valid for the next turn. So does dropping the
     /// future.
-    pub async fn turn(&mut self, said: impl Into<String>) -> Result<Turn, AgentError> {
+    pub async fn turn(&mut self, said: impl Into<String>) -> Result<TurnResult, AgentError> {
         self.turn_with(Message::user(said)).await
     }
 
     /// Like [`turn`](Self::turn), with a message that may contain more than text.
-    pub async fn turn_with(&mut self, message: Message) -> Result<Turn, AgentError> {
+    pub async fn turn_with(&mut self, message: Message) -> Result<TurnResult, AgentError> {
         // Providers reject an open call before a user message.
         self.close_round("the session ended before this call was answered")?;
         self.session.admit(message)?;
@@ -88,10 +88,10 @@ impl Agent {
     }
 
     /// Continues an unfinished turn, after an error or a restart.
-    pub async fn go_on(&mut self) -> Result<Turn, AgentError> {
+    pub async fn go_on(&mut self) -> Result<TurnResult, AgentError> {
         self.interrupt.clear();
         self.close_round("the session ended before this call was answered")?;
-        let mut turn = Turn {
+        let mut turn = TurnResult {
             end: TurnEnd::OutOfRounds,
             text: String::new(),
             rounds: 0,
@@ -100,11 +100,11 @@ impl Agent {
         let worked = self.work(&mut turn).await;
         self.tell_session();
         worked?;
-        self.teller.tell(Event::TurnEnded(turn.end));
+        self.teller.tell(AgentEvent::TurnEnded(turn.end));
         Ok(turn)
     }
 
-    async fn work(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
+    async fn work(&mut self, turn: &mut TurnResult) -> Result<(), AgentError> {
         while turn.rounds < self.settings.max_rounds {
             turn.rounds += 1;
             let Some(answer) = self.ask(turn).await? else {
@@ -118,7 +118,7 @@ impl Agent {
             self.pass(Moment::AfterAnswer).await?;
             if calls.is_empty() {
                 turn.end = match answer.ending {
-                    Ending::CutOff => TurnEnd::CutOff,
+                    AnswerEnding::CutOff => TurnEnd::CutOff,
                     _ => TurnEnd::Answered,
                 };
                 self.pass(Moment::BeforeFinal).await?;
@@ -133,7 +133,7 @@ impl Agent {
     }
 
     /// Calls the model until it answers. None if the user interrupted.
-    async fn ask(&mut self, turn: &mut Turn) -> Result<Option<Answer>, AgentError> {
+    async fn ask(&mut self, turn: &mut TurnResult) -> Result<Option<ModelAnswer>, AgentError> {
         let mut resumes = 0;
         loop {
             // The session needs the idle time to know whether the prompt cache is still warm.
@@ -145,16 +145,16 @@ impl Agent {
                 return Ok(None);
             }
             match self.hear().await? {
-                Heard::Answer(answer) => {
+                ModelCallOutcome::Answer(answer) => {
                     self.learn(turn, &answer)?;
                     return Ok(Some(*answer));
                 }
-                Heard::Interrupted(said) => {
+                ModelCallOutcome::Interrupted(said) => {
                     turn.text.clone_from(&said);
                     self.keep_said(said)?;
                     return Ok(None);
                 }
-                Heard::Failed(failed) => {
+                ModelCallOutcome::Failed(failed) => {
                     if !self.mend(&failed, &mut resumes).await? {
                         return Err(failed.error.into());
                     }
@@ -164,18 +164,22 @@ impl Agent {
     }
 
     /// Handles a failure. True to call the model again.
-    async fn mend(&mut self, failed: &Failed, resumes: &mut u32) -> Result<bool, AgentError> {
+    async fn mend(
+        &mut self,
+        failed: &FailedModelCall,
+        resumes: &mut u32,
+    ) -> Result<bool, AgentError> {
         self.keep_said(failed.said.clone())?;
         if let ModelError::Overflow { verdict, .. } = &failed.error {
             let recovered = self.session.recover(verdict)?;
             self.tell_session();
             return match recovered {
-                Recovered::Retry => Ok(true),
-                Recovered::Summarise(pending) => {
+                RecoveryOutcome::Retry => Ok(true),
+                RecoveryOutcome::Summarise(pending) => {
                     self.summarise(pending).await?;
                     Ok(true)
                 }
-                Recovered::GiveUp => Ok(false),
+                RecoveryOutcome::GiveUp => Ok(false),
             };
         }
         // The client has already retried failures before the first byte. Only a cut-off answer is
@@ -185,16 +189,16 @@ impl Agent {
         }
         *resumes += 1;
         let why = failed.error.without_hint();
-        self.teller.tell(Event::BrokeOff { why });
+        self.teller.tell(AgentEvent::BrokeOff { why });
         if !failed.said.trim().is_empty() {
-            let note = Message::user(GO_ON).with_kind(Kind::Note);
+            let note = Message::user(GO_ON).with_kind(MessageKind::Note);
             self.session.admit(note)?;
         }
         Ok(true)
     }
 
     /// Sends the window and receives the reply.
-    async fn hear(&mut self) -> Result<Heard, AgentError> {
+    async fn hear(&mut self) -> Result<ModelCallOutcome, AgentError> {
         let request = self.request()?;
         let mut reply = self.settings.model.client.call(request);
         let (mut said, mut begun) = (String::new(), false);
@@ -202,13 +206,13 @@ impl Agent {
             // Check for an interrupt first: a fast stream must not starve it.
             let piece = tokio::select! {
                 biased;
-                () = self.interrupt.interrupted() => return Ok(Heard::Interrupted(said)),
+                () = self.interrupt.interrupted() => return Ok(ModelCallOutcome::Interrupted(said)),
                 piece = reply.next() => piece,
             };
             let error = match piece {
-                Some(Ok(Piece::End(answer))) => return Ok(Heard::Answer(answer)),
+                Some(Ok(ReplyPiece::End(answer))) => return Ok(ModelCallOutcome::Answer(answer)),
                 Some(Ok(piece)) => {
-                    begun |= !matches!(piece, Piece::Usage(_) | Piece::Retry { .. });
+                    begun |= !matches!(piece, ReplyPiece::Usage(_) | ReplyPiece::Retry { .. });
                     self.tell_piece(piece, &mut said);
                     continue;
                 }
@@ -217,52 +221,56 @@ impl Agent {
                     why: "the client ended without an answer".to_owned(),
                 },
             };
-            return Ok(Heard::Failed(Failed { error, said, begun }));
+            return Ok(ModelCallOutcome::Failed(FailedModelCall {
+                error,
+                said,
+                begun,
+            }));
         }
     }
 
-    fn request(&mut self) -> Result<Request, AgentError> {
+    fn request(&mut self) -> Result<ModelRequest, AgentError> {
         let ready = self.session.ready();
         self.tell_session();
         let ready = ready?;
         let window = self.session.window()?.clone();
-        Ok(Request {
+        Ok(ModelRequest {
             lost_thought: loop_lost_reasoning(self.session.projection()),
             tools: self.tools.definitions(),
             max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,
             estimate: Some(ready.tokens),
             conversation: Some(self.session.id().to_string()),
-            ..Request::new(
+            ..ModelRequest::new(
                 &self.settings.model.name,
                 window.messages().map(Arc::clone).collect(),
             )
         })
     }
 
-    fn tell_piece(&self, piece: Piece, said: &mut String) {
+    fn tell_piece(&self, piece: ReplyPiece, said: &mut String) {
         match piece {
-            Piece::Text(text) => {
+            ReplyPiece::Text(text) => {
                 said.push_str(&text);
-                self.teller.tell(Event::Text(text));
+                self.teller.tell(AgentEvent::Text(text));
             }
-            Piece::Reasoning(text) => self.teller.tell(Event::Reasoning(text)),
-            Piece::Retry { attempt, wait, why } => {
-                self.teller.tell(Event::Retry { attempt, wait, why });
+            ReplyPiece::Reasoning(text) => self.teller.tell(AgentEvent::Reasoning(text)),
+            ReplyPiece::Retry { attempt, wait, why } => {
+                self.teller.tell(AgentEvent::Retry { attempt, wait, why });
             }
             // Calls are reported when they run, and usage when it is final.
-            Piece::Call(_) | Piece::Usage(_) | Piece::End(_) => {}
+            ReplyPiece::Call(_) | ReplyPiece::Usage(_) | ReplyPiece::End(_) => {}
         }
     }
 
     /// Records the reported usage.
-    fn learn(&mut self, turn: &mut Turn, answer: &Answer) -> Result<(), AgentError> {
+    fn learn(&mut self, turn: &mut TurnResult, answer: &ModelAnswer) -> Result<(), AgentError> {
         let Some(usage) = answer.usage() else {
             return Ok(());
         };
         turn.usage = turn.usage + usage;
         self.session.record(&usage)?;
-        self.teller.tell(Event::Usage(usage));
+        self.teller.tell(AgentEvent::Usage(usage));
         self.tell_session();
         Ok(())
     }
@@ -276,10 +284,10 @@ impl Agent {
     }
 
     /// Leaves a valid log after an interrupted turn.
-    fn abort(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
+    fn abort(&mut self, turn: &mut TurnResult) -> Result<(), AgentError> {
         turn.end = TurnEnd::Interrupted;
         self.close_round("the user interrupted this call")?;
-        let marker = Message::user(ABORTED).with_kind(Kind::TurnAborted);
+        let marker = Message::user(ABORTED).with_kind(MessageKind::TurnAborted);
         self.session.admit(marker)?;
         Ok(())
     }
@@ -322,7 +330,7 @@ impl Agent {
 
 /// The output limit of a request. If the window is almost full, the limit shrinks to allow for
 /// estimation errors, by a hundredth of the window and half of itself at most.
-fn answer_limit(ready: &Ready, window: Option<u64>) -> Option<u64> {
+fn answer_limit(ready: &ReadyWindow, window: Option<u64>) -> Option<u64> {
     let asked = ready.max_output?;
     let Some(window) = window else {
         return Some(asked);

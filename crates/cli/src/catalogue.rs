@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use trimtab::config::{NotRead, config_folder, read_own_file};
-use trimtab_wire::catalogue::{Catalogue, Found};
+use trimtab_wire::catalogue::{Catalogue, FoundModel};
 
 use crate::exit::Failure;
 
@@ -55,7 +55,7 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
 }
 
 /// Looks up a model. `hint` goes into the error if the model is unknown.
-pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<Found, Failure> {
+pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<FoundModel, Failure> {
     catalogue.find(model).map_err(|unknown| {
         let like = match unknown.closest.as_slice() {
             [] => String::new(),

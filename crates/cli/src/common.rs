@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 /// Flags that every verb takes.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Common options")]
-pub struct Common {
+pub struct CommonArgs {
     /// Print JSON for scripts instead of text
     #[arg(long, global = true)]
     pub json: bool,
@@ -16,7 +16,7 @@ pub struct Common {
     pub quiet: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub color: Color,
+    pub color: ColorMode,
     /// Settings file to use instead of the project's trimtab.toml
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Common {
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub enum ColorMode {
     /// On a terminal, unless `NO_COLOR` is set
     #[default]
     Auto,

@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use trimtab::network::Outgoing;
+use trimtab::network::OutboundNetwork;
 use trimtab::provider::Provider;
-use trimtab_agent::model::{Client, Endpoint, Http, Key, Model, Scripted};
+use trimtab_agent::model::{ApiKey, Endpoint, HttpModel, Model, ModelClient, ScriptedModel};
 use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 
@@ -38,7 +38,7 @@ impl From<DialectName> for Dialect {
 
 /// A requested model with the options given for it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ModelChoice<'a> {
     /// The name of the model, optionally with its dialect as in `messages:NAME`.
     pub name: &'a str,
     /// The server; if unset, the environment or the provider decides.
@@ -49,24 +49,24 @@ pub struct Wanted<'a> {
 
 /// Creates a client for the requested model. `outgoing` makes the connections.
 pub fn find(
-    wanted: &Wanted<'_>,
+    wanted: &ModelChoice<'_>,
     catalogue: &Catalogue,
-    outgoing: Outgoing,
+    outgoing: OutboundNetwork,
 ) -> Result<Model, Failure> {
     let (said, name) = named(wanted.name);
     let dialect = wanted.dialect.or(said);
     let dialect = dialect.unwrap_or_else(|| guess(name, wanted.base_url, catalogue));
     let endpoint = endpoint(name, wanted.base_url, dialect)?;
-    let http = Http::new(dialect, endpoint).network(outgoing);
-    Ok(Model::new(Client::new(http), name))
+    let http = HttpModel::new(dialect, endpoint).network(outgoing);
+    Ok(Model::new(ModelClient::new(http), name))
 }
 
 /// Loads the script if `name` names one.
-pub fn script(name: &str) -> Result<Option<Scripted>, Failure> {
+pub fn script(name: &str) -> Result<Option<ScriptedModel>, Failure> {
     let Some(file) = name.strip_prefix(SCRIPTED) else {
         return Ok(None);
     };
-    let scripted = Scripted::from_file(file).map_err(|error| {
+    let scripted = ScriptedModel::from_file(file).map_err(|error| {
         let hint = "a script is a JSON list such as [{\"text\": \"hello\"}]; see docs/script.md";
         let (message, own) = with_hint(&error.to_string());
         Failure::input(message, own.unwrap_or_else(|| hint.to_owned()))
@@ -135,7 +135,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
              with --dialect",
         ));
     }
-    Ok(endpoint.key(Key::new(key)))
+    Ok(endpoint.key(ApiKey::new(key)))
 }
 
 /// The provider that owns this address.

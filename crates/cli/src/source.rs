@@ -12,7 +12,7 @@ use crate::ui::progress::Progress;
 const BUFFER: usize = 256 * 1024;
 
 /// Readable input with its progress bar.
-pub struct Source {
+pub struct InputSource {
     /// The bytes.
     pub input: Box<dyn BufRead>,
     /// The progress bar; invisible for small input.
@@ -33,11 +33,11 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// Opens `path`.
-pub fn open(path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
+pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
     if is_stdin(path) {
         let progress = Progress::hidden();
         let input = BufReader::with_capacity(BUFFER, progress.wrap(io::stdin()));
-        return Ok(Source {
+        return Ok(InputSource {
             input: Box::new(input),
             progress,
         });
@@ -52,7 +52,7 @@ pub fn open(path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
     let length = file.metadata().map_err(unreadable)?.len();
     let progress = Progress::new(&path.display().to_string(), length, terminal);
     let input = BufReader::with_capacity(BUFFER, progress.wrap(file));
-    Ok(Source {
+    Ok(InputSource {
         input: Box::new(input),
         progress,
     })

@@ -5,14 +5,14 @@ use std::ops::Sub;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, Role};
+use trimtab_model::{Message, MessageKind, Role};
 
 /// The answer that is reserved where nobody says how long it may be.
 pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 
 /// The measures of the regions that messages fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measures {
+pub struct RegionMeasures {
     /// System messages.
     pub system: Measure,
     /// Summaries and what was retained with them.
@@ -21,7 +21,7 @@ pub struct Measures {
     pub log: Measure,
 }
 
-impl Measures {
+impl RegionMeasures {
     /// Adds a message that measures `measure`.
     pub fn add(&mut self, message: &Message, measure: Measure) {
         *self.region(message) += measure;
@@ -41,14 +41,16 @@ impl Measures {
 
     fn region(&mut self, message: &Message) -> &mut Measure {
         match (message.meta.kind, message.role) {
-            (Some(Kind::Summary | Kind::Retain | Kind::ToolSummary), _) => &mut self.summary,
+            (Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary), _) => {
+                &mut self.summary
+            }
             (_, Role::System) => &mut self.system,
             _ => &mut self.log,
         }
     }
 }
 
-impl Sub for Measures {
+impl Sub for RegionMeasures {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {

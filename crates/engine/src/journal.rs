@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::log::Log;
 use crate::normalise::Slot;
-use crate::plan::{Edit, Plan, Reason};
-pub(crate) use changes::{Changes, has_reasoning};
+use crate::plan::{Edit, Plan, PlanReason};
+pub(crate) use changes::{EditIndex, has_reasoning};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl Journal {
                 if plan.compacts() {
                     self.compactions.push(at);
                 }
-                if plan.reason == Reason::ByHand {
+                if plan.reason == PlanReason::ByHand {
                     self.in_vain = (0, 0);
                 }
                 let stripped = plan.edits.iter().filter_map(|edit| match edit {
@@ -175,7 +175,7 @@ impl Journal {
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
         let came = Slot::of_log(log.messages());
         // Parts are always found in messages that are as they came.
-        Changes::of(self.plans())
+        EditIndex::of(self.plans())
             .applied(&came, log)
             .unwrap_or(came)
     }

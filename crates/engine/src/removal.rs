@@ -25,7 +25,7 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
-    Groups::of(messages).together(chosen)
+    RoundGroups::of(messages).together(chosen)
 }
 
 /// The nearest place at or before `cut` where dropping everything in front splits no round;
@@ -44,7 +44,7 @@ pub fn with_counterparts<M: Borrow<Message>>(
 /// assert_eq!(unsplit(&log[1..], 1), 2);
 /// ```
 pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
-    let cuts = Cuts::of(messages);
+    let cuts = SafeCuts::of(messages);
     match cuts.at_or_before(cut) {
         0 => cuts.at_or_behind(cut),
         back => back,
@@ -52,12 +52,12 @@ pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
 }
 
 /// Where messages may be cut apart without splitting a round.
-pub(crate) struct Cuts {
+pub(crate) struct SafeCuts {
     /// True for each message before which a cut splits a round.
     splits: Vec<bool>,
 }
 
-impl Cuts {
+impl SafeCuts {
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
         Self::between(messages.len(), rounds::pair(messages).spans())
     }
@@ -104,17 +104,17 @@ impl Cuts {
 }
 
 /// Which messages go together because they share rounds.
-pub(crate) struct Groups {
+pub(crate) struct RoundGroups {
     /// For each message the number of its group.
     group_of: Vec<usize>,
     /// The messages of each group, in order.
     messages_of: Vec<Vec<usize>>,
 }
 
-impl Groups {
+impl RoundGroups {
     /// The rounds of `messages`, for more than one question about them.
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        let mut sets = Sets((0..messages.len()).collect());
+        let mut sets = DisjointSets((0..messages.len()).collect());
         for (first, last) in rounds::pair(messages).spans() {
             sets.join(first, last);
         }
@@ -159,9 +159,9 @@ impl Groups {
 
 /// Sets of messages, each known by its first message: for every message one before it of the
 /// same set, or itself.
-struct Sets(Vec<usize>);
+struct DisjointSets(Vec<usize>);
 
-impl Sets {
+impl DisjointSets {
     /// The first message of the set that `at` is in. The way to it is halved for the next time.
     fn first_of(&mut self, mut at: usize) -> usize {
         loop {

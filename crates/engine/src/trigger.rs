@@ -63,7 +63,7 @@ pub struct Trigger {
 /// How the conditions of a list go together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum TriggerRule {
     /// Any of them is enough.
     #[default]
     Any,
@@ -73,7 +73,7 @@ pub enum Rule {
 
 /// What is known before a call. Everything that a decision may depend on comes in here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Situation {
+pub struct TriggerInputs {
     /// The model's window, where it is known.
     pub window: Option<u64>,
     /// What the provider reported last, unless an edit made it stale.
@@ -96,7 +96,7 @@ pub struct WindowUnknown(pub Trigger);
 
 impl Trigger {
     /// Whether it fires; none if what it needs is not known.
-    pub(crate) fn judge(&self, situation: &Situation) -> Option<bool> {
+    pub(crate) fn judge(&self, situation: &TriggerInputs) -> Option<bool> {
         let measured = self.metric.of(situation)?;
         let value = self.value.figure(situation.window)?;
         Some(match self.is {
@@ -108,7 +108,7 @@ impl Trigger {
 
 impl Metric {
     /// The figure that is measured; none if nobody knows it.
-    pub(crate) fn of(self, situation: &Situation) -> Option<u64> {
+    pub(crate) fn of(self, situation: &TriggerInputs) -> Option<u64> {
         match self {
             Self::UsageTotal => situation.usage.map(|usage| usage.total()),
             Self::UsageInput => situation.usage.map(|usage| usage.input),

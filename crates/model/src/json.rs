@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for RawJson {
 }
 
 /// Unknown fields of a message or part, in their original order.
-pub type Extra = Vec<(String, RawJson)>;
+pub type ExtraFields = Vec<(String, RawJson)>;
 
 #[cfg(test)]
 mod tests {

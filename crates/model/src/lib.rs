@@ -33,8 +33,8 @@ pub mod usage;
 pub mod work;
 
 pub use dialect::Dialect;
-pub use json::{Extra, RawJson};
-pub use message::{Kind, Message, Metadata, Role};
+pub use json::{ExtraFields, RawJson};
+pub use message::{Message, MessageKind, MessageMetadata, Role};
 pub use part::{Call, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
 pub use reference::Ref;
 pub use saved_tokens::SavedTokens;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Extra, Output, Part, Ref, Usage, part};
+use crate::{Call, ExtraFields, Output, Part, Ref, Usage, part};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum MessageKind {
     /// An ordinary tool output.
     ToolResult,
     /// A tool output that the agent put into a user message.
@@ -62,7 +62,7 @@ pub enum Kind {
 
 /// Metadata of a message that is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
+pub struct MessageMetadata {
     /// Whether the model sees it; yes if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_visible: Option<bool>,
@@ -71,7 +71,7 @@ pub struct Metadata {
     pub user_visible: Option<bool>,
     /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<MessageKind>,
     /// The ref of an observation's stored text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Ref>,
@@ -89,7 +89,7 @@ pub struct Metadata {
     pub content_list: bool,
     /// Unknown fields of the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 /// One entry sent to the model.
@@ -100,11 +100,11 @@ pub struct Message {
     /// The content, in order.
     pub parts: Vec<Part>,
     /// Metadata that is not sent.
-    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    pub meta: Metadata,
+    #[serde(default, skip_serializing_if = "MessageMetadata::is_empty")]
+    pub meta: MessageMetadata,
 }
 
-impl Metadata {
+impl MessageMetadata {
     /// True if there is no metadata.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -117,7 +117,7 @@ impl Message {
         Self {
             role,
             parts,
-            meta: Metadata::default(),
+            meta: MessageMetadata::default(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Message {
 
     /// Sets the kind.
     #[must_use]
-    pub fn with_kind(mut self, kind: Kind) -> Self {
+    pub fn with_kind(mut self, kind: MessageKind) -> Self {
         self.meta.kind = Some(kind);
         self
     }
@@ -191,7 +191,7 @@ impl Message {
     /// Some designs send summaries, digests, notes, repairs and outputs as user messages; they
     /// never start a turn.
     pub fn is_real_user(&self) -> bool {
-        let ours = !matches!(self.meta.kind, None | Some(Kind::ToolResult));
+        let ours = !matches!(self.meta.kind, None | Some(MessageKind::ToolResult));
         self.role == Role::User && !ours && self.outputs().next().is_none()
     }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, RawJson, Ref, work};
+use crate::{ExtraFields, RawJson, Ref, work};
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Text {
     pub text: String,
     /// Unknown fields, such as cache markers and annotations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 /// The model's reasoning. Never edited, because a provider may have signed it.
@@ -47,7 +47,7 @@ pub struct Reasoning {
     pub seal: Option<String>,
     /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Reasoning {
@@ -100,7 +100,7 @@ pub struct Call {
     pub arguments: String,
     /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Call {
@@ -114,7 +114,7 @@ impl Call {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         }
     }
 }
@@ -140,7 +140,7 @@ pub struct Output {
     pub trimmed: bool,
     /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Output {
@@ -153,7 +153,7 @@ impl Output {
             is_error: false,
             stored: None,
             trimmed: false,
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text {
             text: text.into(),
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         })
     }
 
@@ -191,7 +191,7 @@ impl Part {
         Self::Reasoning(Reasoning {
             text: text.into(),
             seal: None,
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         })
     }
 

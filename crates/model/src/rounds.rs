@@ -11,7 +11,7 @@ use crate::{Call, Message, work};
 
 /// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct PartPosition {
     /// Index of the message.
     pub message: usize,
     /// Index of the part in it.
@@ -20,11 +20,11 @@ pub struct Place {
 
 /// One call of a round, with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallPlace {
+pub struct RoundCall {
     /// The position of the call.
-    pub call: Place,
+    pub call: PartPosition,
     /// The position of its output, if it has one.
-    pub output: Option<Place>,
+    pub output: Option<PartPosition>,
 }
 
 /// An assistant message with calls, and the positions of their outputs.
@@ -33,12 +33,12 @@ pub struct Round {
     /// Index of the assistant message.
     pub start: usize,
     /// Its calls in order.
-    pub calls: Vec<CallPlace>,
+    pub calls: Vec<RoundCall>,
 }
 
 /// The classification of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum OutputStatus {
     /// It answers call `call` of round `round`.
     Answers {
         /// Index into [`Pairing::rounds`].
@@ -60,7 +60,7 @@ pub struct Pairing {
     /// The rounds, in order.
     pub rounds: Vec<Round>,
     /// Every output with its classification, in order.
-    pub outputs: Vec<(Place, Answer)>,
+    pub outputs: Vec<(PartPosition, OutputStatus)>,
 }
 
 impl Pairing {
@@ -68,9 +68,9 @@ impl Pairing {
     pub fn call_of<'m, M: Borrow<Message>>(
         &self,
         messages: &'m [M],
-        answer: Answer,
+        answer: OutputStatus,
     ) -> Option<&'m Call> {
-        let Answer::Answers { round, call } = answer else {
+        let OutputStatus::Answers { round, call } = answer else {
             return None;
         };
         let place = self.rounds.get(round)?.calls.get(call)?.call;
@@ -82,7 +82,7 @@ impl Pairing {
     /// their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
         self.outputs.iter().filter_map(|(place, answer)| {
-            let Answer::Answers { round, .. } = answer else {
+            let OutputStatus::Answers { round, .. } = answer else {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
@@ -121,7 +121,7 @@ pub fn pair_after<M: Borrow<Message>>(
     messages: &[M],
     before: impl Fn(&str) -> Option<bool>,
 ) -> Pairing {
-    let mut pairer = Pairer {
+    let mut pairer = PairingBuilder {
         before,
         pairing: Pairing::default(),
         newest: HashMap::new(),
@@ -135,23 +135,23 @@ pub fn pair_after<M: Borrow<Message>>(
 }
 
 /// The calls with one id in the newest round that has them, and how many are answered.
-struct Newest {
+struct CallsOfId {
     round: usize,
     calls: Vec<usize>,
     answered: usize,
 }
 
-struct Pairer<'a, F> {
+struct PairingBuilder<'a, F> {
     before: F,
     pairing: Pairing,
-    newest: HashMap<&'a str, Newest>,
+    newest: HashMap<&'a str, CallsOfId>,
     /// Orphans directly before the current message, whose call may be next.
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
 }
 
-impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
+impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
         work::step(1 + message.parts.len());
         // Early outputs survive only across messages that contain nothing but outputs.
@@ -172,7 +172,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         for (part, output) in message.parts.iter().enumerate() {
             if let Some(output) = output.as_output() {
                 self.output(
-                    Place {
+                    PartPosition {
                         message: index,
                         part,
                     },
@@ -189,8 +189,8 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         for (part, call) in message.parts.iter().enumerate() {
             let Some(call) = call.as_call() else { continue };
             let number = calls.len();
-            calls.push(CallPlace {
-                call: Place {
+            calls.push(RoundCall {
+                call: PartPosition {
                     message: index,
                     part,
                 },
@@ -200,7 +200,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
             match self.newest.get_mut(call.id.as_str()) {
                 Some(newest) if newest.round == round => newest.calls.push(number),
                 _ => {
-                    let newest = Newest {
+                    let newest = CallsOfId {
                         round,
                         calls: vec![number],
                         answered: 0,
@@ -215,10 +215,10 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         });
     }
 
-    fn output(&mut self, place: Place, id: &'a str, may_be_early: bool) {
+    fn output(&mut self, place: PartPosition, id: &'a str, may_be_early: bool) {
         let answer = self.claim(id, place);
         // Some clients record an output just before its call.
-        if answer == Answer::Orphan && may_be_early {
+        if answer == OutputStatus::Orphan && may_be_early {
             self.early.push(self.pairing.outputs.len());
             self.early_ids.push(id);
         }
@@ -236,19 +236,19 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
     }
 
     /// Assigns the output at `place` to the next unanswered call of the newest round with `id`.
-    fn claim(&mut self, id: &str, place: Place) -> Answer {
+    fn claim(&mut self, id: &str, place: PartPosition) -> OutputStatus {
         // No call with this id among these messages. The caller knows the earlier ones.
         let Some(newest) = self.newest.get_mut(id) else {
             return match (self.before)(id) {
-                None => Answer::Orphan,
-                Some(true) => Answer::Duplicate,
-                Some(false) => Answer::ReachesBack,
+                None => OutputStatus::Orphan,
+                Some(true) => OutputStatus::Duplicate,
+                Some(false) => OutputStatus::ReachesBack,
             };
         };
         // Calls with equal ids in one message are answered in order. Further outputs are
         // duplicates.
         let Some(&call) = newest.calls.get(newest.answered) else {
-            return Answer::Duplicate;
+            return OutputStatus::Duplicate;
         };
         newest.answered += 1;
         let round = newest.round;
@@ -260,7 +260,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         if let Some(found) = found {
             found.output = Some(place);
         }
-        Answer::Answers { round, call }
+        OutputStatus::Answers { round, call }
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
         })
     }
 
-    fn answers(log: &[Message]) -> Vec<Answer> {
+    fn answers(log: &[Message]) -> Vec<OutputStatus> {
         pair(log)
             .outputs
             .into_iter()
@@ -291,8 +291,8 @@ mod tests {
             Message::output("a", ""),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 1 },
-            Answer::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 0, call: 1 },
+            OutputStatus::Answers { round: 0, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
     }
@@ -304,7 +304,7 @@ mod tests {
             Message::output("a", "1"),
             Message::output("a", "2"),
         ];
-        assert_eq!(answers(&log)[1], Answer::Duplicate);
+        assert_eq!(answers(&log)[1], OutputStatus::Duplicate);
     }
 
     #[test]
@@ -317,8 +317,8 @@ mod tests {
             Message::output("b", ""),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 0 },
-            Answer::Answers { round: 1, call: 0 },
+            OutputStatus::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 1, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
     }
@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn an_output_written_just_before_its_call_answers_it() {
         let log = [Message::output("a", ""), calls(&["a"])];
-        assert_eq!(answers(&log), [Answer::Answers { round: 0, call: 0 }]);
+        assert_eq!(answers(&log), [OutputStatus::Answers { round: 0, call: 0 }]);
         let log = [Message::output("a", ""), Message::user("x"), calls(&["a"])];
-        assert_eq!(answers(&log), [Answer::Orphan]);
+        assert_eq!(answers(&log), [OutputStatus::Orphan]);
     }
 
     #[test]
@@ -339,8 +339,8 @@ mod tests {
             Message::output("", "2"),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 0 },
-            Answer::Answers { round: 0, call: 1 },
+            OutputStatus::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 0, call: 1 },
         ];
         assert_eq!(answers(&log), expected);
     }

@@ -9,9 +9,9 @@ use crate::Message;
 /// The index of each message that starts a turn.
 ///
 /// ```
-/// # use trimtab_model::{Kind, Message, turns};
+/// # use trimtab_model::{MessageKind, Message, turns};
 /// let log = [
-///     Message::user("[summary of earlier work]").with_kind(Kind::Summary),
+///     Message::user("[summary of earlier work]").with_kind(MessageKind::Summary),
 ///     Message::user("go on"),
 ///     Message::assistant("done"),
 /// ];
@@ -54,7 +54,7 @@ pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Kind};
+    use crate::{Call, MessageKind};
 
     fn log() -> Vec<Message> {
         vec![
@@ -62,7 +62,7 @@ mod tests {
             Message::assistant("").with_call(Call::new("c1", "read", "{}")),
             Message::output("c1", "r1"),
             Message::assistant("a1"),
-            Message::user("digest").with_kind(Kind::ToolSummary),
+            Message::user("digest").with_kind(MessageKind::ToolSummary),
             Message::user("q2"),
             Message::assistant("a2"),
         ]

@@ -258,15 +258,21 @@ fn calibration_learns_a_vocabulary_within_twenty_calls() {
 
 #[test]
 fn outlier_is_ignored_and_persistent_change_is_learned() {
-    use trimtab_model::estimate::Observed;
+    use trimtab_model::estimate::CalibrationOutcome;
     let mut model = Calibration::default();
     let added = Measure::of(&Message::user("plain words in a row ".repeat(60)));
     let truth = added.tokens();
     for _ in 0..20 {
-        assert_eq!(model.observe(&added, truth), Observed::Learned);
+        assert_eq!(model.observe(&added, truth), CalibrationOutcome::Learned);
     }
-    assert_eq!(model.observe(&added, truth * 2), Observed::Outlier);
-    assert_eq!(model.observe(&added, truth * 40), Observed::Outlier);
+    assert_eq!(
+        model.observe(&added, truth * 2),
+        CalibrationOutcome::Outlier
+    );
+    assert_eq!(
+        model.observe(&added, truth * 40),
+        CalibrationOutcome::Outlier
+    );
     assert!(model.tokens(&added).abs_diff(truth) <= truth / 50);
     // A new vocabulary behind the same name: the same contradiction, again and again.
     for _ in 0..8 {
@@ -275,6 +281,6 @@ fn outlier_is_ignored_and_persistent_change_is_learned() {
     assert!(model.tokens(&added).abs_diff(truth * 3 / 2) <= truth / 30);
     assert_eq!(
         model.observe(&Measure::of(&Message::user("hi")), 9),
-        Observed::TooSmall
+        CalibrationOutcome::TooSmall
     );
 }

@@ -6,18 +6,18 @@
 )]
 
 use proptest::prelude::*;
-use trimtab_model::estimate::{Calibration, Class, Heuristic, Measure};
+use trimtab_model::estimate::{Calibration, Heuristic, Measure, TokenClass};
 use trimtab_model::{Call, Message};
 
-const CLASSES: [Class; 8] = [
-    Class::Letters,
-    Class::Digits,
-    Class::Punctuation,
-    Class::Blanks,
-    Class::TwoByte,
-    Class::Wide,
-    Class::Framing,
-    Class::Media,
+const CLASSES: [TokenClass; 8] = [
+    TokenClass::Letters,
+    TokenClass::Digits,
+    TokenClass::Punctuation,
+    TokenClass::Blanks,
+    TokenClass::TwoByte,
+    TokenClass::Wide,
+    TokenClass::Framing,
+    TokenClass::Media,
 ];
 
 fn message() -> impl Strategy<Value = Message> {

@@ -9,7 +9,7 @@ use crate::SessionId;
 
 /// A request to remove data.
 #[derive(Clone, Debug)]
-pub struct Collect {
+pub struct CollectOptions {
     /// Remove these sessions with everything in them, even if they are live.
     pub sessions: BTreeSet<SessionId>,
     /// Remove sessions that were last used longer ago than this.
@@ -29,7 +29,7 @@ pub struct Collect {
     pub dry_run: bool,
 }
 
-impl Default for Collect {
+impl Default for CollectOptions {
     /// Removes nothing; sessions of the last hour count as live.
     fn default() -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Default for Collect {
 
 /// The result of a removal, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectReport {
     /// The removed sessions, oldest first.
     pub sessions: Vec<SessionId>,
     /// The number of removed outputs, including those of the sessions.
@@ -64,14 +64,14 @@ pub struct Collected {
 
 /// A snapshot of a store.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    pub sessions: Vec<PictureSession>,
+pub(crate) struct StoreSnapshot {
+    pub sessions: Vec<SnapshotSession>,
     /// Stored size of each blob.
     pub blobs: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PictureSession {
+pub(crate) struct SnapshotSession {
     pub id: SessionId,
     pub parent: Option<SessionId>,
     pub used: u64,
@@ -79,11 +79,11 @@ pub(crate) struct PictureSession {
     pub leased: bool,
     /// Stored bytes of its log and journal.
     pub stream_bytes: u64,
-    pub outputs: Vec<PictureOutput>,
+    pub outputs: Vec<SnapshotOutput>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PictureOutput {
+pub(crate) struct SnapshotOutput {
     pub id: String,
     /// The output and its text projection.
     pub blobs: Vec<u64>,
@@ -91,18 +91,18 @@ pub(crate) struct PictureOutput {
 
 /// The data to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Removal {
+pub(crate) struct RemovalPlan {
     /// Whole sessions.
     pub sessions: Vec<SessionId>,
     /// Single outputs of remaining sessions.
     pub outputs: Vec<(SessionId, String)>,
-    pub report: Collected,
+    pub report: CollectReport,
 }
 
-impl Removal {
+impl RemovalPlan {
     /// Takes back sessions that came into use after the snapshot.
     #[cfg(all(unix, feature = "folder"))]
-    pub(crate) fn keep(&mut self, picture: &Picture, staying: &[SessionId]) {
+    pub(crate) fn keep(&mut self, picture: &StoreSnapshot, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
         // The report must match what was actually removed.
         self.sessions.retain(|id| !stays(id));
@@ -120,8 +120,8 @@ impl Removal {
 }
 
 /// Decides what `request` removes from the store in `picture` at time `now`.
-pub(crate) fn decide(picture: &Picture, request: &Collect, now: u64) -> Removal {
-    let mut deciding = Deciding::new(picture);
+pub(crate) fn decide(picture: &StoreSnapshot, request: &CollectOptions, now: u64) -> RemovalPlan {
+    let mut deciding = RemovalPlanner::new(picture);
     deciding.named(&request.sessions);
     // The order matters: sessions named explicitly go first, size limits last.
     if let Some(age) = request.older_than {
@@ -140,19 +140,19 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-struct Deciding<'a> {
-    picture: &'a Picture,
+struct RemovalPlanner<'a> {
+    picture: &'a StoreSnapshot,
     /// The last use of each session or of its children, which may redeem its refs.
     used: BTreeMap<&'a SessionId, u64>,
     /// Sessions that a process has in memory, and their parents.
     leased: BTreeSet<&'a SessionId>,
     /// The number of remaining outputs per blob.
     holders: BTreeMap<u64, u64>,
-    removal: Removal,
+    removal: RemovalPlan,
 }
 
-impl<'a> Deciding<'a> {
-    fn new(picture: &'a Picture) -> Self {
+impl<'a> RemovalPlanner<'a> {
+    fn new(picture: &'a StoreSnapshot) -> Self {
         let mut holders = BTreeMap::new();
         let outputs = picture.sessions.iter().flat_map(|session| &session.outputs);
         for blob in outputs.flat_map(|output| &output.blobs) {
@@ -163,7 +163,7 @@ impl<'a> Deciding<'a> {
             .iter()
             .map(|session| session.stream_bytes)
             .sum();
-        let mut removal = Removal::default();
+        let mut removal = RemovalPlan::default();
         removal.report.bytes_kept = streams + picture.blobs.values().sum::<u64>();
         Self {
             picture,
@@ -183,7 +183,7 @@ impl<'a> Deciding<'a> {
     }
 
     /// Sessions not yet removed, the least recently used first.
-    fn oldest_first(&self) -> Vec<(u64, &'a PictureSession)> {
+    fn oldest_first(&self) -> Vec<(u64, &'a SnapshotSession)> {
         let removed: BTreeSet<&SessionId> = self.removal.sessions.iter().collect();
         let staying = self.picture.sessions.iter();
         let staying = staying.filter(|session| !removed.contains(&session.id));
@@ -236,7 +236,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    fn remove_session(&mut self, session: &PictureSession) {
+    fn remove_session(&mut self, session: &SnapshotSession) {
         // Outputs of this session that were already chosen must not be counted twice.
         let already: BTreeSet<String> = self
             .removal
@@ -254,7 +254,7 @@ impl<'a> Deciding<'a> {
         self.removal.report.sessions.push(session.id.clone());
     }
 
-    fn remove_output(&mut self, output: &PictureOutput) {
+    fn remove_output(&mut self, output: &SnapshotOutput) {
         self.removal.report.outputs += 1;
         for blob in &output.blobs {
             let holders = self.holders.entry(*blob).or_default();
@@ -274,7 +274,7 @@ impl<'a> Deciding<'a> {
 }
 
 /// The last use of each session or of any of its children.
-fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
+fn last_uses(sessions: &[SnapshotSession]) -> BTreeMap<&SessionId, u64> {
     let parents: BTreeMap<_, _> = sessions
         .iter()
         .map(|s| (&s.id, s.parent.as_ref()))
@@ -294,7 +294,7 @@ fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
 }
 
 /// Sessions that a process has in memory, and their parents, whose refs they may show.
-fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
+fn leased(sessions: &[SnapshotSession]) -> BTreeSet<&SessionId> {
     let parents: BTreeMap<_, _> = sessions
         .iter()
         .map(|s| (&s.id, s.parent.as_ref()))
@@ -311,7 +311,7 @@ fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
 }
 
 /// A session and all its descendants.
-fn below<'a>(sessions: &'a [PictureSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
+fn below<'a>(sessions: &'a [SnapshotSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
     let mut found = BTreeSet::from([top]);
     loop {
         let children = sessions.iter().filter(|session| {

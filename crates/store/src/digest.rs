@@ -10,7 +10,7 @@ use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_ro
 /// The BLAKE3 digest of a whole output.
 pub(crate) type Digest = [u8; 32];
 /// An inner node of the tree.
-pub(crate) type Node = [u8; 32];
+pub(crate) type DigestNode = [u8; 32];
 
 /// The digest of `bytes`.
 pub(crate) fn of(bytes: &[u8]) -> Digest {
@@ -20,7 +20,7 @@ pub(crate) fn of(bytes: &[u8]) -> Digest {
 /// The node that covers `bytes`, which begin at `offset` of an output.
 ///
 /// `offset` must be a multiple of the frame size, and `bytes` at most one frame.
-pub(crate) fn node(bytes: &[u8], offset: u64) -> Node {
+pub(crate) fn node(bytes: &[u8], offset: u64) -> DigestNode {
     let mut hasher = Hasher::new();
     hasher.set_input_offset(offset);
     hasher.update(bytes).finalize_non_root()
@@ -28,7 +28,7 @@ pub(crate) fn node(bytes: &[u8], offset: u64) -> Node {
 
 /// The parent of `nodes`, which all cover the same power of two of bytes, except that the last may
 /// cover less. One node is its own parent.
-pub(crate) fn join(nodes: &[Node]) -> Node {
+pub(crate) fn join(nodes: &[DigestNode]) -> DigestNode {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_non_root(&join(left), &join(right), Mode::Hash),
         None => nodes.first().copied().unwrap_or_default(),
@@ -36,7 +36,7 @@ pub(crate) fn join(nodes: &[Node]) -> Node {
 }
 
 /// The digest of an output covered by `nodes`; there must be at least two.
-pub(crate) fn join_root(nodes: &[Node]) -> Digest {
+pub(crate) fn join_root(nodes: &[DigestNode]) -> Digest {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_root(&join(left), &join(right), Mode::Hash).into(),
         None => nodes.first().copied().unwrap_or_default(),
@@ -45,7 +45,7 @@ pub(crate) fn join_root(nodes: &[Node]) -> Digest {
 
 /// BLAKE3 trees are left-complete: the left half covers the largest power of two that leaves a
 /// rest.
-fn halves(nodes: &[Node]) -> Option<(&[Node], &[Node])> {
+fn halves(nodes: &[DigestNode]) -> Option<(&[DigestNode], &[DigestNode])> {
     if nodes.len() < 2 {
         return None;
     }
@@ -70,7 +70,7 @@ mod tests {
 
     const FRAME: usize = 4096;
 
-    fn nodes(bytes: &[u8]) -> Vec<Node> {
+    fn nodes(bytes: &[u8]) -> Vec<DigestNode> {
         let frames = bytes.chunks(FRAME).enumerate();
         frames
             .map(|(i, frame)| node(frame, (i * FRAME) as u64))
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn nodes_joined_in_two_steps_are_the_same() {
         let bytes = vec![3; 37 * FRAME + 17];
-        let spans: Vec<Node> = nodes(&bytes).chunks(8).map(join).collect();
+        let spans: Vec<DigestNode> = nodes(&bytes).chunks(8).map(join).collect();
         assert_eq!(join_root(&spans), of(&bytes));
     }
 

@@ -1,6 +1,6 @@
 //! Splits outputs into frames: the unit of compression, verification and the line index.
 
-use crate::digest::{self, Digest, Node};
+use crate::digest::{self, Digest, DigestNode};
 
 /// The size of a frame; the last one may be shorter. Part of the format, because digests of frames
 /// depend on it.
@@ -10,16 +10,16 @@ pub(crate) const SPAN: usize = 256;
 
 /// The scan of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scanned {
+pub(crate) struct FrameScan {
     /// The number of newlines in it.
     pub newlines: u32,
     /// The node of the digest tree that covers it.
-    pub node: Node,
+    pub node: DigestNode,
 }
 
 /// The scan of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Scan {
+pub(crate) struct OutputScan {
     /// BLAKE3 of the bytes.
     pub digest: Digest,
     /// How many bytes.
@@ -27,17 +27,17 @@ pub(crate) struct Scan {
     /// How many newlines.
     pub newlines: u64,
     /// Frame by frame.
-    pub frames: Vec<Scanned>,
+    pub frames: Vec<FrameScan>,
 }
 
-/// Builds a [`Scan`] frame by frame.
-pub(crate) struct Scanner {
-    scan: Scan,
+/// Builds a [`OutputScan`] frame by frame.
+pub(crate) struct OutputScanner {
+    scan: OutputScan,
 }
 
-impl Scanner {
+impl OutputScanner {
     pub(crate) fn new() -> Self {
-        let scan = Scan {
+        let scan = OutputScan {
             digest: digest::of(b""),
             byte_size: 0,
             newlines: 0,
@@ -47,14 +47,14 @@ impl Scanner {
     }
 
     /// Adds the next frame; only the last may be shorter than [`FRAME`].
-    pub(crate) fn push(&mut self, frame: &[u8]) -> Scanned {
+    pub(crate) fn push(&mut self, frame: &[u8]) -> FrameScan {
         let scan = &mut self.scan;
         let newlines = memchr::memchr_iter(b'\n', frame).count() as u64;
         if scan.frames.is_empty() {
             // If it remains the only frame, the digest is not built from nodes.
             scan.digest = digest::of(frame);
         }
-        let scanned = Scanned {
+        let scanned = FrameScan {
             newlines: u32::try_from(newlines).unwrap_or(u32::MAX),
             node: digest::node(frame, scan.byte_size),
         };
@@ -64,9 +64,9 @@ impl Scanner {
         scanned
     }
 
-    pub(crate) fn finish(mut self) -> Scan {
+    pub(crate) fn finish(mut self) -> OutputScan {
         if self.scan.frames.len() > 1 {
-            let nodes: Vec<Node> = self.scan.frames.iter().map(|frame| frame.node).collect();
+            let nodes: Vec<DigestNode> = self.scan.frames.iter().map(|frame| frame.node).collect();
             self.scan.digest = digest::join_root(&nodes);
         }
         self.scan
@@ -74,8 +74,8 @@ impl Scanner {
 }
 
 /// Scans bytes in memory.
-pub(crate) fn scan(bytes: &[u8]) -> Scan {
-    let mut scanner = Scanner::new();
+pub(crate) fn scan(bytes: &[u8]) -> OutputScan {
+    let mut scanner = OutputScanner::new();
     for frame in bytes.chunks(FRAME) {
         scanner.push(frame);
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Store`] is the trait; [`MemoryStore`] and `FolderStore` implement it. An output is stored in
 //! full ([`Put`]) and retrieved by its ref: completely, by lines ([`LineRange`]), or by search
-//! ([`Query`]). Reading streams, so an output of any size is never held in memory. [`Staged`]
+//! ([`Query`]). Reading streams, so an output of any size is never held in memory. [`StagedStore`]
 //! defers the writes of a session for callers that must not block. Without the feature `folder`,
 //! which is on by default, only [`MemoryStore`] exists, and no C code is compiled.
 
@@ -34,17 +34,17 @@ mod store;
 mod write;
 
 pub use clock::{now_millis, since_epoch};
-pub use collect::{Collect, Collected};
+pub use collect::{CollectOptions, CollectReport};
 pub use error::{Error, Result};
 #[cfg(all(unix, feature = "folder"))]
-pub use folder::{FolderOptions, FolderStore, Repaired, StoreCheck};
+pub use folder::{FolderOptions, FolderStore, RepairReport, StoreCheck};
 pub use frames::FRAME;
-pub use grep::{Found, FoundLine, Match, Query, Stop};
-pub use lines::{Line, LineRange, Lines};
+pub use grep::{MatchLine, Query, SearchMatch, SearchResults, SearchStop};
+pub use lines::{LineRange, OutputLine, OutputLines};
 pub use memory::MemoryStore;
-pub use put::{Form, Labels, Metadata, Put, Spilled};
+pub use put::{OutputForm, OutputLabels, OutputMetadata, Put, SpilledFile};
 pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
-pub use source::{Source, Stored, StoredReader};
-pub use staged::Staged;
+pub use source::{FrameSource, OpenOutput, OutputReader};
+pub use staged::StagedStore;
 pub use store::Store;
-pub use write::{Naming, Write};
+pub use write::{RefMinter, Write};

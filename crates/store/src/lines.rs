@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::frames::{FRAME, frame_count};
-use crate::source::{Source, Stored};
+use crate::source::{FrameSource, OpenOutput};
 use crate::{Error, Result};
 
 /// The lines to read, with size limits.
@@ -16,7 +16,7 @@ pub struct LineRange {
     pub offset: u64,
     /// The number of lines.
     pub limit: u64,
-    /// Longer lines are clipped to this many bytes; [`Stored::read_at`] reads the rest.
+    /// Longer lines are clipped to this many bytes; [`OpenOutput::read_at`] reads the rest.
     pub max_line_bytes: usize,
     /// Reading stops after the line that reaches this many bytes in total.
     pub max_bytes: usize,
@@ -36,7 +36,7 @@ impl LineRange {
 
 /// One line, without its newline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// Its number, counted from 0.
     pub number: u64,
     /// Its position in the output.
@@ -47,7 +47,7 @@ pub struct Line {
     pub bytes: Vec<u8>,
 }
 
-impl Line {
+impl OutputLine {
     /// True if `bytes` is only the start.
     pub fn is_clipped(&self) -> bool {
         (self.bytes.len() as u64) < self.byte_size
@@ -65,18 +65,18 @@ impl Line {
 
 /// The lines of a [`LineRange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct OutputLines {
     /// The lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<OutputLine>,
     /// The number of lines of the output.
     pub line_count: u64,
     /// The first line that was not returned, if there are more.
     pub next: Option<u64>,
 }
 
-impl Stored {
+impl OpenOutput {
     /// Reads lines. Text is split at each newline, so an empty line follows a final newline.
-    pub fn lines(&self, range: LineRange) -> Result<Lines> {
+    pub fn lines(&self, range: LineRange) -> Result<OutputLines> {
         let line_count = self.line_count();
         if range.offset >= line_count {
             return Err(Error::PastEnd {
@@ -84,7 +84,7 @@ impl Stored {
                 line_count,
             });
         }
-        let mut cursor = Cursor::at_line(self.source(), range.offset)?;
+        let mut cursor = LineCursor::at_line(self.source(), range.offset)?;
         let end = range.offset.saturating_add(range.limit).min(line_count);
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -96,7 +96,7 @@ impl Stored {
             next += 1;
         }
         let next = (next < line_count).then_some(next);
-        Ok(Lines {
+        Ok(OutputLines {
             lines,
             line_count,
             next,
@@ -105,16 +105,16 @@ impl Stored {
 }
 
 /// A position in an output, with its frame.
-struct Cursor<'a> {
-    source: &'a dyn Source,
+struct LineCursor<'a> {
+    source: &'a dyn FrameSource,
     number: u64,
     frame: Vec<u8>,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     /// The first byte of `line`.
-    fn at_line(source: &'a dyn Source, line: u64) -> Result<Self> {
+    fn at_line(source: &'a dyn FrameSource, line: u64) -> Result<Self> {
         let mut cursor = Self {
             source,
             number: 0,
@@ -154,7 +154,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the current line and moves after its newline.
-    fn line(&mut self, number: u64, max: usize) -> Result<Line> {
+    fn line(&mut self, number: u64, max: usize) -> Result<OutputLine> {
         let start = self.position();
         let mut bytes = Vec::new();
         let end = loop {
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
                 break self.source.byte_size();
             }
         };
-        Ok(Line {
+        Ok(OutputLine {
             number,
             start,
             byte_size: end - start,

@@ -21,14 +21,14 @@ const PLAIN_TEXT: &str = "text/plain";
 /// ```
 pub struct Put<'a> {
     pub(crate) call: &'a str,
-    pub(crate) bytes: Input<'a>,
+    pub(crate) bytes: PutInput<'a>,
     pub(crate) tool: &'a str,
     pub(crate) media_type: &'a str,
     pub(crate) text: Option<&'a str>,
 }
 
 /// The source of an output's bytes.
-pub(crate) enum Input<'a> {
+pub(crate) enum PutInput<'a> {
     Slice(&'a [u8]),
     Reader(&'a mut dyn Read),
 }
@@ -36,15 +36,15 @@ pub(crate) enum Input<'a> {
 impl<'a> Put<'a> {
     /// The output of `call`, from memory.
     pub fn new(call: &'a str, bytes: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        Self::from_input(call, Input::Slice(bytes.as_ref()))
+        Self::from_input(call, PutInput::Slice(bytes.as_ref()))
     }
 
     /// The output of `call`, streamed from `reader`.
     pub fn from_reader(call: &'a str, reader: &'a mut dyn Read) -> Self {
-        Self::from_input(call, Input::Reader(reader))
+        Self::from_input(call, PutInput::Reader(reader))
     }
 
-    fn from_input(call: &'a str, bytes: Input<'a>) -> Self {
+    fn from_input(call: &'a str, bytes: PutInput<'a>) -> Self {
         Self {
             call,
             bytes,
@@ -75,8 +75,8 @@ impl<'a> Put<'a> {
         self
     }
 
-    pub(crate) fn labels(&self) -> Labels {
-        Labels {
+    pub(crate) fn labels(&self) -> OutputLabels {
+        OutputLabels {
             call: self.call.to_owned(),
             tool: self.tool.to_owned(),
             media_type: self.media_type.to_owned(),
@@ -96,7 +96,7 @@ impl fmt::Debug for Put<'_> {
 
 /// The caller's labels of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
+pub struct OutputLabels {
     /// The call that it answers.
     pub call: String,
     /// The name of the tool; may be empty.
@@ -107,13 +107,13 @@ pub struct Labels {
 
 /// The metadata of a stored output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metadata {
+pub struct OutputMetadata {
     /// Its ref.
     pub reference: Ref,
     /// The session that holds it: the requested one, or a parent.
     pub session: SessionId,
     /// What the caller said of it.
-    pub labels: Labels,
+    pub labels: OutputLabels,
     /// The original size.
     pub byte_size: u64,
     /// Size as stored.
@@ -128,7 +128,7 @@ pub struct Metadata {
 
 /// The form in which to read an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum OutputForm {
     /// The original bytes.
     Whole,
     /// The text projection if there is one, else the bytes.
@@ -137,7 +137,7 @@ pub enum Form {
 
 /// A plain file with an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spilled {
+pub struct SpilledFile {
     /// Its path, inside the store's folder.
     pub path: std::path::PathBuf,
     /// SHA-256 of its bytes in hexadecimal.

@@ -17,9 +17,9 @@ const PURPOSE: &str = "trimtab store, ref ids, version 1";
 
 /// The secret of a session. Refs made with it are invalid in any other session.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret([u8; 32]);
+pub(crate) struct SessionSecret([u8; 32]);
 
-impl Secret {
+impl SessionSecret {
     /// A random secret.
     pub(crate) fn random() -> Result<Self> {
         let mut bytes = [0; 32];
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn same_session_call_and_bytes_give_the_same_id() {
-        let secret = Secret::from_bytes([7; 32]);
+        let secret = SessionSecret::from_bytes([7; 32]);
         let digest = digest::of(b"bytes");
         let id = secret.ref_id("c1", &digest);
         assert!(well_formed(&id), "{id}");
         assert_eq!(id, secret.ref_id("c1", &digest));
         assert_ne!(id, secret.ref_id("c2", &digest));
         assert_ne!(id, secret.ref_id("c1", &digest::of(b"other bytes")));
-        assert_ne!(id, Secret::from_bytes([8; 32]).ref_id("c1", &digest));
+        assert_ne!(id, SessionSecret::from_bytes([8; 32]).ref_id("c1", &digest));
     }
 
     #[test]
@@ -103,6 +103,9 @@ mod tests {
 
     #[test]
     fn secrets_differ() {
-        assert_ne!(Secret::random().unwrap().0, Secret::random().unwrap().0);
+        assert_ne!(
+            SessionSecret::random().unwrap().0,
+            SessionSecret::random().unwrap().0
+        );
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::binary;
 use crate::frames::{FRAME, frame_count};
-use crate::{Error, Metadata, Result};
+use crate::{Error, OutputMetadata, Result};
 
 /// The bytes of one output, as a backend provides them: frames of [`FRAME`] bytes, each verified
 /// before it is returned.
-pub trait Source: Send + Sync {
+pub trait FrameSource: Send + Sync {
     /// The number of bytes.
     fn byte_size(&self) -> u64;
 
@@ -27,19 +27,19 @@ pub trait Source: Send + Sync {
 
 /// A stored output, open for reading.
 #[derive(Clone)]
-pub struct Stored {
-    metadata: Metadata,
-    source: Arc<dyn Source>,
+pub struct OpenOutput {
+    metadata: OutputMetadata,
+    source: Arc<dyn FrameSource>,
 }
 
-impl Stored {
+impl OpenOutput {
     /// For backends: the result of [`Store::open`](crate::Store::open).
-    pub fn new(metadata: Metadata, source: Arc<dyn Source>) -> Self {
+    pub fn new(metadata: OutputMetadata, source: Arc<dyn FrameSource>) -> Self {
         Self { metadata, source }
     }
 
     /// What is known of it.
-    pub fn metadata(&self) -> &Metadata {
+    pub fn metadata(&self) -> &OutputMetadata {
         &self.metadata
     }
 
@@ -57,11 +57,11 @@ impl Stored {
     /// not empty.
     ///
     /// ```
-    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # use trimtab_store::{OutputForm, MemoryStore, Put, SessionId, Store};
     /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
     /// for (text, lines) in [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)] {
     ///     let stored = store.put(&session, Put::new("c", text))?;
-    ///     let stored = store.open(&session, stored.id(), Form::Whole)?;
+    ///     let stored = store.open(&session, stored.id(), OutputForm::Whole)?;
     ///     assert_eq!(stored.shown_lines()?, lines);
     /// }
     /// # Ok::<(), trimtab_store::Error>(())
@@ -75,8 +75,8 @@ impl Stored {
     }
 
     /// Streams all bytes, one frame at a time. Damage is an error of the reader.
-    pub fn reader(&self) -> StoredReader {
-        StoredReader::new(Arc::clone(&self.source))
+    pub fn reader(&self) -> OutputReader {
+        OutputReader::new(Arc::clone(&self.source))
     }
 
     /// All bytes.
@@ -100,30 +100,30 @@ impl Stored {
     /// True if the data is binary, based on its first 8 KiB.
     ///
     /// ```
-    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # use trimtab_store::{OutputForm, MemoryStore, Put, SessionId, Store};
     /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
     /// let image = store.put(&session, Put::new("c1", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"))?;
-    /// assert!(store.open(&session, image.id(), Form::Whole)?.is_binary()?);
+    /// assert!(store.open(&session, image.id(), OutputForm::Whole)?.is_binary()?);
     /// # Ok::<_, trimtab_store::Error>(())
     /// ```
     pub fn is_binary(&self) -> Result<bool> {
         Ok(binary::is_binary(&self.read_at(0, binary::SAMPLE)?))
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
+    pub(crate) fn source(&self) -> &dyn FrameSource {
         &*self.source
     }
 }
 
-impl fmt::Debug for Stored {
+impl fmt::Debug for OpenOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Stored").field(&self.metadata).finish()
     }
 }
 
 /// Streams a stored output.
-pub struct StoredReader {
-    source: Arc<dyn Source>,
+pub struct OutputReader {
+    source: Arc<dyn FrameSource>,
     /// The next frame to decode.
     next: u64,
     /// The current frame, and the position in it.
@@ -131,8 +131,8 @@ pub struct StoredReader {
     at: usize,
 }
 
-impl StoredReader {
-    fn new(source: Arc<dyn Source>) -> Self {
+impl OutputReader {
+    fn new(source: Arc<dyn FrameSource>) -> Self {
         Self {
             source,
             next: 0,
@@ -162,7 +162,7 @@ impl StoredReader {
     }
 }
 
-impl Read for StoredReader {
+impl Read for OutputReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.refill()?;
         let mut rest = self.frame.get(self.at..).unwrap_or_default();
@@ -172,7 +172,7 @@ impl Read for StoredReader {
     }
 }
 
-impl fmt::Debug for StoredReader {
+impl fmt::Debug for OutputReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredReader")
             .field("next_frame", &self.next)

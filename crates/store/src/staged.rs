@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 
-use crate::put::Input;
-use crate::write::{Kind, Naming, Write};
+use crate::put::PutInput;
+use crate::write::{RefMinter, Write, WriteKind};
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
-    StoreStatus, Stored, Stream,
+    CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, Result,
+    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream,
 };
 
 /// Larger outputs are not deferred, because most backends store them in separate files.
@@ -28,33 +28,33 @@ const MOST: usize = 4 << 20;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use trimtab_store::{MemoryStore, Put, SessionId, Staged, Store, Stream};
+/// use trimtab_store::{MemoryStore, Put, SessionId, StagedStore, Store, Stream};
 ///
 /// let (inner, session) = (Arc::new(MemoryStore::new()), SessionId::new("s1")?);
-/// let staged = Staged::new(inner.clone());
+/// let staged = StagedStore::new(inner.clone());
 /// staged.append(&session, Stream::Log, 0, &[b"entry"])?;
 /// assert_eq!(inner.position(&session, Stream::Log)?, 0);
 /// staged.flush()?;
 /// assert_eq!(inner.position(&session, Stream::Log)?, 1);
 /// # Ok::<_, trimtab_store::Error>(())
 /// ```
-pub struct Staged {
+pub struct StagedStore {
     inner: Arc<dyn Store>,
-    state: Mutex<State>,
+    state: Mutex<StagedWrites>,
     /// Held while writes are executed, to keep their order.
     turn: Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
-    namings: HashMap<SessionId, Naming>,
+struct StagedWrites {
+    namings: HashMap<SessionId, RefMinter>,
     /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
     lost: bool,
 }
 
-impl Staged {
+impl StagedStore {
     /// Defers writes to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Staged {
         state.bytes = 0;
         // Release the state during the write, so that others can stage meanwhile.
         drop(state);
-        let mut under_way = UnderWay {
+        let mut under_way = FlushInProgress {
             staged: self,
             done: false,
         };
@@ -93,11 +93,11 @@ impl Staged {
         self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StagedWrites> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn usable(&self) -> Result<MutexGuard<'_, State>> {
+    fn usable(&self) -> Result<MutexGuard<'_, StagedWrites>> {
         let state = self.state();
         if state.lost {
             Err(Error::Lost)
@@ -107,7 +107,7 @@ impl Staged {
     }
 
     /// The ref generator of a session, if it is known.
-    fn namer(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn namer(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         if let Some(naming) = self.state().namings.get(session) {
             return Ok(Some(naming.clone()));
         }
@@ -142,12 +142,12 @@ impl Staged {
 }
 
 /// Writes that left the queue. They count as lost unless they complete, even after a panic.
-struct UnderWay<'s> {
-    staged: &'s Staged,
+struct FlushInProgress<'s> {
+    staged: &'s StagedStore,
     done: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for FlushInProgress<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.staged.state().lost = true;
@@ -155,7 +155,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedStore {
     fn drop(&mut self) {
         // Nobody can handle an error here. The log is read from the store when the session is
         // reopened.
@@ -163,18 +163,18 @@ impl Drop for Staged {
     }
 }
 
-impl Store for Staged {
+impl Store for StagedStore {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
         // Only small outputs in memory can be named without writing them.
         let naming = match &put.bytes {
-            Input::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
+            PutInput::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
             _ => None,
         };
-        let (Some(naming), Input::Slice(bytes)) = (naming, &put.bytes) else {
+        let (Some(naming), PutInput::Slice(bytes)) = (naming, &put.bytes) else {
             return self.settled()?.put(session, put);
         };
         let reference = naming.name(put.call, bytes, put.text);
-        let write = Write(Kind::Put {
+        let write = Write(WriteKind::Put {
             id: reference.id().to_owned(),
             labels: put.labels(),
             bytes: bytes.to_vec(),
@@ -192,7 +192,7 @@ impl Store for Staged {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(Kind::Append {
+        let write = Write(WriteKind::Append {
             stream,
             expected,
             entries: entries.iter().map(|entry| entry.to_vec()).collect(),
@@ -205,19 +205,19 @@ impl Store for Staged {
         self.settled()?.write(session, writes)
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.namer(session)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         self.settled()?.open(session, id, form)
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.settled()?.metadata(session, id)
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         self.settled()?.list(session)
     }
 
@@ -274,14 +274,14 @@ impl Store for Staged {
         self.settled()?.lease(sessions, time)
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         let settled = self.settled()?;
         // A session that is removed and created again has other refs.
         self.state().namings.clear();
         settled.collect(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.settled()?.spill(session, id)
     }
 }

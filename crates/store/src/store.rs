@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 
-use crate::grep::{Found, Query};
+use crate::grep::{Query, SearchResults};
 use crate::{
-    Collect, Collected, Form, LineRange, Lines, Metadata, Naming, Put, Result, SessionId,
-    SessionInfo, Spilled, StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, LineRange, OpenOutput, OutputForm, OutputLines, OutputMetadata,
+    Put, RefMinter, Result, SessionId, SessionInfo, SpilledFile, StoreStatus, Stream, Write,
 };
 
 /// Stores outputs, logs and journals.
@@ -42,13 +42,13 @@ pub trait Store: Send + Sync {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref>;
 
     /// Opens an output for reading.
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored>;
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput>;
 
     /// The metadata of an output.
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata>;
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata>;
 
     /// The session's own outputs, oldest first.
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>>;
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>>;
 
     /// Removes one of the session's own outputs.
     fn delete(&self, session: &SessionId, id: &str) -> Result<()>;
@@ -109,15 +109,15 @@ pub trait Store: Send + Sync {
     }
 
     /// Removes data as requested, or only reports it.
-    fn collect(&self, request: &Collect) -> Result<Collected>;
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport>;
 
     /// Writes an output to a plain file inside the store's folder. The same output gives the same
     /// path.
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled>;
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile>;
 
     /// The ref generator of a session, for naming outputs before they are written. None if the
     /// session does not exist yet, or if only a put can generate refs.
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let _ = session;
         Ok(None)
     }
@@ -130,24 +130,29 @@ pub trait Store: Send + Sync {
 
     /// All original bytes of an output.
     fn get(&self, session: &SessionId, id: &str) -> Result<Vec<u8>> {
-        self.open(session, id, Form::Whole)?.bytes()
+        self.open(session, id, OutputForm::Whole)?.bytes()
     }
 
     /// Lines of an output's text.
-    fn lines(&self, session: &SessionId, id: &str, range: LineRange) -> Result<Lines> {
-        self.open(session, id, Form::Text)?.lines(range)
+    fn lines(&self, session: &SessionId, id: &str, range: LineRange) -> Result<OutputLines> {
+        self.open(session, id, OutputForm::Text)?.lines(range)
     }
 
     /// Searches one output, or all outputs of the session, oldest first.
-    fn grep(&self, session: &SessionId, id: Option<&str>, query: &Query<'_>) -> Result<Found> {
+    fn grep(
+        &self,
+        session: &SessionId,
+        id: Option<&str>,
+        query: &Query<'_>,
+    ) -> Result<SearchResults> {
         let mut search = query.start()?;
         if let Some(id) = id {
-            search.output(&self.open(session, id, Form::Text)?)?;
+            search.output(&self.open(session, id, OutputForm::Text)?)?;
             return Ok(search.finish());
         }
         for metadata in self.list(session)? {
             let id = metadata.reference.id();
-            let opened = self.open(session, id, Form::Text);
+            let opened = self.open(session, id, OutputForm::Text);
             match opened.and_then(|output| search.output(&output)) {
                 // The output was removed since it was listed.
                 Err(error) if error.is_not_found() => {}

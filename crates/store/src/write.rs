@@ -5,8 +5,8 @@ use std::fmt;
 use trimtab_model::Ref;
 
 use crate::frames;
-use crate::put::Labels;
-use crate::refs::Secret;
+use crate::put::OutputLabels;
+use crate::refs::SessionSecret;
 use crate::{Put, Result, SessionId, Store, Stream};
 
 /// Generates the refs of one session, so that an output can be named before it is written.
@@ -14,12 +14,12 @@ use crate::{Put, Result, SessionId, Store, Stream};
 /// The owner must ensure that no ref leaves the process before its bytes are durable, as
 /// [`Staged`](crate::Staged) does.
 #[derive(Clone)]
-pub struct Naming {
-    secret: Secret,
+pub struct RefMinter {
+    secret: SessionSecret,
 }
 
-impl Naming {
-    pub(crate) fn new(secret: Secret) -> Self {
+impl RefMinter {
+    pub(crate) fn new(secret: SessionSecret) -> Self {
         Self { secret }
     }
 
@@ -33,7 +33,7 @@ impl Naming {
     }
 }
 
-impl fmt::Debug for Naming {
+impl fmt::Debug for RefMinter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Naming")
     }
@@ -41,15 +41,15 @@ impl fmt::Debug for Naming {
 
 /// One write to a session.
 #[derive(Clone, Debug)]
-pub struct Write(pub(crate) Kind);
+pub struct Write(pub(crate) WriteKind);
 
 /// The content of a write.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum WriteKind {
     /// An output, with the id that its ref must get.
     Put {
         id: String,
-        labels: Labels,
+        labels: OutputLabels,
         bytes: Vec<u8>,
         text: Option<String>,
     },
@@ -65,8 +65,10 @@ impl Write {
     /// The approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         match &self.0 {
-            Kind::Put { bytes, text, .. } => bytes.len() + text.as_ref().map_or(0, String::len),
-            Kind::Append { entries, .. } => entries.iter().map(Vec::len).sum(),
+            WriteKind::Put { bytes, text, .. } => {
+                bytes.len() + text.as_ref().map_or(0, String::len)
+            }
+            WriteKind::Append { entries, .. } => entries.iter().map(Vec::len).sum(),
         }
     }
 
@@ -77,7 +79,7 @@ impl Write {
         session: &SessionId,
     ) -> Result<()> {
         match &self.0 {
-            Kind::Put {
+            WriteKind::Put {
                 id,
                 labels,
                 bytes,
@@ -90,7 +92,7 @@ impl Write {
                 let stored = store.put(session, put)?;
                 check(id, stored.id())
             }
-            Kind::Append {
+            WriteKind::Append {
                 stream,
                 expected,
                 entries,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
-use trimtab_store::{Error, FolderStore, MemoryStore, Put, SessionId, Staged, Store, Stream};
+use trimtab_store::{Error, FolderStore, MemoryStore, Put, SessionId, StagedStore, Store, Stream};
 
 fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
@@ -21,7 +21,7 @@ fn session(name: &str) -> SessionId {
 #[test]
 fn staged_writes_wait_for_flush() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     staged.flush().unwrap();
     let stored = staged.put(&s, Put::new("c", "a\nb").tool("read")).unwrap();
@@ -43,7 +43,7 @@ fn staged_writes_wait_for_flush() {
 #[test]
 fn reads_see_staged_writes() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(inner));
+    let (s, staged) = (session("s"), StagedStore::new(inner));
     staged.append(&s, Stream::Journal, 0, &[b"plan"]).unwrap();
     assert_eq!(staged.position(&s, Stream::Journal).unwrap(), 1);
     let stored = staged.put(&s, Put::new("c", "text")).unwrap();
@@ -54,7 +54,7 @@ fn reads_see_staged_writes() {
 fn dropping_a_staged_store_flushes_it() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let s = session("s");
-    let staged = Staged::new(Arc::clone(&inner));
+    let staged = StagedStore::new(Arc::clone(&inner));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     drop(staged);
     assert_eq!(inner.position(&s, Stream::Log).unwrap(), 1);
@@ -64,7 +64,7 @@ fn dropping_a_staged_store_flushes_it() {
 fn failed_flush_is_rolled_back_and_permanent() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     staged.flush().unwrap();
     let stored = staged.put(&s, Put::new("c", "text")).unwrap();
@@ -87,7 +87,7 @@ fn failed_flush_is_rolled_back_and_permanent() {
 fn recreated_session_never_yields_a_wrong_ref() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     let first = staged.put(&s, Put::new("c", "text")).unwrap();
     staged.put(&s, Put::new("d", "more")).unwrap();
     staged.flush().unwrap();
@@ -105,7 +105,7 @@ struct Panics(MemoryStore, AtomicBool);
 #[test]
 fn panic_during_flush_loses_staged_writes_with_an_error() {
     let inner = Arc::new(Panics(MemoryStore::new(), AtomicBool::new(true)));
-    let (s, staged) = (session("s"), Staged::new(inner.clone()));
+    let (s, staged) = (session("s"), StagedStore::new(inner.clone()));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     let flushed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| staged.flush()));
     assert!(flushed.is_err());
@@ -134,8 +134,8 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-        form: trimtab_store::Form,
-    ) -> trimtab_store::Result<trimtab_store::Stored> {
+        form: trimtab_store::OutputForm,
+    ) -> trimtab_store::Result<trimtab_store::OpenOutput> {
         self.0.open(session, id, form)
     }
 
@@ -143,11 +143,14 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-    ) -> trimtab_store::Result<trimtab_store::Metadata> {
+    ) -> trimtab_store::Result<trimtab_store::OutputMetadata> {
         self.0.metadata(session, id)
     }
 
-    fn list(&self, session: &SessionId) -> trimtab_store::Result<Vec<trimtab_store::Metadata>> {
+    fn list(
+        &self,
+        session: &SessionId,
+    ) -> trimtab_store::Result<Vec<trimtab_store::OutputMetadata>> {
         self.0.list(session)
     }
 
@@ -195,8 +198,8 @@ impl Store for Panics {
 
     fn collect(
         &self,
-        request: &trimtab_store::Collect,
-    ) -> trimtab_store::Result<trimtab_store::Collected> {
+        request: &trimtab_store::CollectOptions,
+    ) -> trimtab_store::Result<trimtab_store::CollectReport> {
         self.0.collect(request)
     }
 
@@ -204,7 +207,7 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-    ) -> trimtab_store::Result<trimtab_store::Spilled> {
+    ) -> trimtab_store::Result<trimtab_store::SpilledFile> {
         self.0.spill(session, id)
     }
 }
@@ -235,7 +238,7 @@ proptest! {
     fn staging_does_not_change_results(steps in steps()) {
         let folder = tempfile::tempdir().unwrap();
         let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-        let staged = Staged::new(Arc::clone(&inner));
+        let staged = StagedStore::new(Arc::clone(&inner));
         let (s, mut positions, mut stored) = (session("s"), [0, 0], Vec::new());
         let mut streams: [Vec<Vec<u8>>; 2] = Default::default();
         for step in steps {

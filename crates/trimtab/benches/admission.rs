@@ -13,12 +13,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::engine::view::structure::{Cut, cut};
+use trimtab::engine::view::structure::{CutRequest, cut};
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Call, Message};
 use trimtab::session::{Limits, Session, Setup};
 use trimtab::store::{FolderStore, Put, SessionId, Store};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 const SIZE: usize = 1 << 20;
 const ROUNDS: usize = 9;
@@ -85,11 +85,11 @@ fn compare(kind: &str, text: Rc<str>, folder: &Path, chosen: &[String]) {
     let bytes = |text: &str| text.len() as u64;
     let shared = store(folder, kind, "shared");
     let mut puts = 0;
-    let mut comparison = Comparison::new(format!("1 MB of {kind}"), ROUNDS)
+    let mut comparison = BenchComparison::new(format!("1 MB of {kind}"), ROUNDS)
         .by_processor_time()
         .candidate("measure it", move || Measure::of_text(&measured).tokens())
         .candidate("cut it to 24,000 bytes", move || {
-            let how = Cut {
+            let how = CutRequest {
                 cap: 24_000,
                 measure: &bytes,
                 stored: None,

@@ -5,10 +5,10 @@
 use trimtab_engine::admission;
 use trimtab_engine::observation::only_text;
 use trimtab_engine::view::Spill;
-use trimtab_engine::view::policy::Views;
+use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
-use trimtab_model::{Kind, Message, Output, Part, RawJson, Ref};
-use trimtab_store::{Put, Result, SessionId, Spilled, Store};
+use trimtab_model::{Message, MessageKind, Output, Part, RawJson, Ref};
+use trimtab_store::{Put, Result, SessionId, SpilledFile, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
@@ -29,7 +29,8 @@ pub(crate) fn keep(
             output.stored = output.stored.take().map(&named);
         }
     }
-    let observation = only_text(message).filter(|_| message.meta.kind == Some(Kind::Observation));
+    let observation =
+        only_text(message).filter(|_| message.meta.kind == Some(MessageKind::Observation));
     if let Some(text) = observation {
         let call = format!("observation-{}", projection.log().len());
         let stored = store.put(session, Put::new(&call, text))?;
@@ -85,7 +86,7 @@ impl SpillFile {
     pub(crate) fn write(
         store: &dyn Store,
         session: &SessionId,
-        views: &Views,
+        views: &CompiledViews,
         (tool, output): (&str, &Output),
     ) -> Result<Option<Self>> {
         let stored = output.stored.as_ref();
@@ -93,7 +94,7 @@ impl SpillFile {
             return Ok(None);
         };
         match store.spill(session, stored.id()) {
-            Ok(Spilled { path, sha256, .. }) => Ok(Some(Self::Saved {
+            Ok(SpilledFile { path, sha256, .. }) => Ok(Some(Self::Saved {
                 path: path.to_string_lossy().into_owned(),
                 sha256,
             })),

@@ -3,7 +3,7 @@
 //! A mark is an unknown field under our own name. Readers leave marks so that writing restores the
 //! original; no writer sends one.
 
-use trimtab_model::{Extra, RawJson};
+use trimtab_model::{ExtraFields, RawJson};
 
 /// The prefix of all marks.
 const PREFIX: &str = "trimtab:";
@@ -33,7 +33,7 @@ pub(crate) fn is_mark(name: &str) -> bool {
 }
 
 /// The value of mark `name`.
-pub(crate) fn get<'a>(extra: &'a Extra, name: &str) -> Option<&'a str> {
+pub(crate) fn get<'a>(extra: &'a ExtraFields, name: &str) -> Option<&'a str> {
     extra
         .iter()
         .find(|(key, _)| key == name)
@@ -41,26 +41,26 @@ pub(crate) fn get<'a>(extra: &'a Extra, name: &str) -> Option<&'a str> {
 }
 
 /// The value of mark `name`, if it is a text.
-pub(crate) fn text(extra: &Extra, name: &str) -> Option<String> {
+pub(crate) fn text(extra: &ExtraFields, name: &str) -> Option<String> {
     get(extra, name).and_then(|json| serde_json::from_str(json).ok())
 }
 
 /// True if mark `name` is there.
-pub(crate) fn has(extra: &Extra, name: &str) -> bool {
+pub(crate) fn has(extra: &ExtraFields, name: &str) -> bool {
     get(extra, name).is_some()
 }
 
 /// True if the content field was missing.
-pub(crate) fn is_absent(extra: &Extra) -> bool {
+pub(crate) fn is_absent(extra: &ExtraFields) -> bool {
     text(extra, CONTENT).as_deref() == Some(ABSENT)
 }
 
 /// Sets mark `name` to `value`.
-pub(crate) fn set(extra: &mut Extra, name: &str, value: RawJson) {
+pub(crate) fn set(extra: &mut ExtraFields, name: &str, value: RawJson) {
     extra.push((name.to_owned(), value));
 }
 
 /// Sets mark `name` to a text.
-pub(crate) fn set_text(extra: &mut Extra, name: &str, value: &str) {
+pub(crate) fn set_text(extra: &mut ExtraFields, name: &str, value: &str) {
     set(extra, name, RawJson::of(value));
 }

@@ -4,12 +4,12 @@
 //!
 //! ```
 //! use trimtab_model::Dialect;
-//! use trimtab_wire::scan::Scan;
+//! use trimtab_wire::scan::BodyScan;
 //! use trimtab_wire::validate::validate;
 //!
 //! let body = br#"{"messages": [{"role": "user", "content": "hi"},
 //!     {"role": "tool", "tool_call_id": "c1", "content": "of nothing"}]}"#;
-//! let faults = validate(&Scan::new(body, Dialect::Chat).unwrap());
+//! let faults = validate(&BodyScan::new(body, Dialect::Chat).unwrap());
 //! assert_eq!(faults[0].to_string(), "entry 1: output \"c1\" answers no call before it");
 //! ```
 
@@ -22,26 +22,26 @@ use std::fmt;
 
 use trimtab_model::Role;
 
-use crate::scan::Scan;
-use rules::Judge;
+use crate::scan::BodyScan;
+use rules::BodyValidator;
 
 /// The maximum number of cache markers.
 pub(crate) const MAX_MARKERS: usize = 4;
 
 /// A fault for which a provider would reject the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RequestFault {
     /// The index of the element in the list of messages; the length of the list if the fault is at
     /// the end or outside of it.
     pub entry: usize,
     /// The broken rule.
-    pub rule: Rule,
+    pub rule: RequestRule,
 }
 
 /// The rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum RequestRule {
     /// A call is not answered directly after it.
     OpenCall(String),
     /// An output answers no call of the round directly before it.
@@ -78,7 +78,7 @@ pub enum Rule {
     MisplacedMarker,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for RequestRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OpenCall(id) => write!(f, "call {id:?} has no output directly behind it"),
@@ -104,15 +104,15 @@ impl fmt::Display for Rule {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RequestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "entry {}: {}", self.entry, self.rule)
     }
 }
 
 /// All faults of a body, in order; empty if providers of its dialect accept it.
-pub fn validate(scan: &Scan<'_>) -> Vec<Fault> {
-    let mut judge = Judge::new(scan);
+pub fn validate(scan: &BodyScan<'_>) -> Vec<RequestFault> {
+    let mut judge = BodyValidator::new(scan);
     let first = usize::from(scan.has_head());
     for message in first..scan.len() {
         judge.message(message);
@@ -121,7 +121,7 @@ pub fn validate(scan: &Scan<'_>) -> Vec<Fault> {
     judge.faults
 }
 
-impl Judge<'_, '_> {
+impl BodyValidator<'_, '_> {
     fn message(&mut self, message: usize) {
         let Some(role) = self.scan.role(message) else {
             return;

@@ -1,12 +1,12 @@
 //! A model's answer, and how it ended.
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Usage};
+use trimtab_model::{Dialect, Message, MessageMetadata, Part, RawJson, Usage};
 use trimtab_wire::answer::is_cut_off;
 use trimtab_wire::responses;
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum AnswerEnding {
     /// The answer is complete.
     Whole,
     /// The answer reached the output limit or the end of the window.
@@ -17,14 +17,14 @@ pub enum Ending {
 
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The message for the log, with its usage and stop reason.
     pub message: Message,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: AnswerEnding,
 }
 
-impl Answer {
+impl ModelAnswer {
     /// The answer of a provider, with our metadata added.
     pub(super) fn received(
         mut message: Message,
@@ -37,7 +37,7 @@ impl Answer {
             message = responses::without_ids(&message);
         }
         // Provider metadata stays out of the log, except for the fields set here.
-        message.meta = Metadata::default();
+        message.meta = MessageMetadata::default();
         message.meta.usage = usage;
         message.meta.stop_reason = stop;
         message.parts.retain(|part| !part.is_blank());
@@ -50,11 +50,11 @@ impl Answer {
     pub fn new(message: Message) -> Self {
         let stop = message.meta.stop_reason.as_deref().unwrap_or_default();
         let ending = if is_cut_off(stop) {
-            Ending::CutOff
+            AnswerEnding::CutOff
         } else if message.has_calls() {
-            Ending::Calls
+            AnswerEnding::Calls
         } else {
-            Ending::Whole
+            AnswerEnding::Whole
         };
         Self { message, ending }
     }
@@ -104,8 +104,8 @@ mod tests {
         message.parts.push(Part::text("here"));
         message.parts.push(Part::Call(Call::new("", "look", "{}")));
         let stop = Some("tool_calls".to_owned());
-        let answer = Answer::received(message, Dialect::Chat, None, stop);
-        assert_eq!(answer.ending, Ending::Calls);
+        let answer = ModelAnswer::received(message, Dialect::Chat, None, stop);
+        assert_eq!(answer.ending, AnswerEnding::Calls);
         assert_eq!(answer.message.parts.len(), 2);
         assert_eq!(answer.message.calls().next().unwrap().id, "call_1");
     }

@@ -9,10 +9,10 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
 use super::answer::came_in;
-use super::quirks::Quirks;
-use super::sent::Sent;
-use super::{Endpoint, Request, marks};
-use crate::tools::Definition;
+use super::quirks::RefusedFields;
+use super::sent::SentCache;
+use super::{Endpoint, ModelRequest, marks};
+use crate::tools::ToolDefinition;
 
 /// The default output limit where the dialect requires one. Every recent model supports it.
 const ANSWER: u64 = 8192;
@@ -21,20 +21,20 @@ const ANSWER: u64 = 8192;
 const LONGEST_KEY: usize = 64;
 
 /// The context of a body, apart from its request.
-pub(super) struct Writer<'a> {
+pub(super) struct BodyWriter<'a> {
     pub(super) dialect: Dialect,
     pub(super) endpoint: &'a Endpoint,
-    pub(super) sent: &'a Sent,
-    pub(super) quirks: &'a Quirks,
+    pub(super) sent: &'a SentCache,
+    pub(super) quirks: &'a RefusedFields,
     pub(super) stream: bool,
     /// Additional fields of the caller.
     pub(super) fields: &'a [(String, RawJson)],
 }
 
-impl Writer<'_> {
+impl BodyWriter<'_> {
     /// The body of `request`.
-    pub(super) fn body(&self, request: &Request) -> String {
-        let mut body = Body::new();
+    pub(super) fn body(&self, request: &ModelRequest) -> String {
+        let mut body = JsonBody::new();
         body.put("model", &request.model);
         match self.dialect {
             Dialect::Chat => self.chat(request, &mut body),
@@ -60,11 +60,11 @@ impl Writer<'_> {
         body.end()
     }
 
-    fn takes(&self, request: &Request, field: &str) -> bool {
+    fn takes(&self, request: &ModelRequest, field: &str) -> bool {
         self.quirks.takes(&request.model, field)
     }
 
-    fn chat(&self, request: &Request, body: &mut Body) {
+    fn chat(&self, request: &ModelRequest, body: &mut JsonBody) {
         let write = |message: &Message| chat::write_message(&bare(message, Dialect::Chat));
         let conversation = request.conversation.as_deref();
         let entries = self.sent.entries(conversation, &request.messages, write);
@@ -83,7 +83,7 @@ impl Writer<'_> {
         }
     }
 
-    fn responses(&self, request: &Request, body: &mut Body) {
+    fn responses(&self, request: &ModelRequest, body: &mut JsonBody) {
         let leading = leading_system(&request.messages);
         let (system, rest) = request.messages.split_at(leading);
         let texts: Vec<_> = system.iter().map(|message| message.text()).collect();
@@ -112,13 +112,13 @@ impl Writer<'_> {
         );
     }
 
-    fn tools(&self, request: &Request, body: &mut Body) {
+    fn tools(&self, request: &ModelRequest, body: &mut JsonBody) {
         if request.tools.is_empty() {
             return;
         }
         // The last tool carries a cache marker, which covers all tools before it.
         let last = request.tools.len() - 1;
-        let entry = |(at, tool): (usize, &Definition)| {
+        let entry = |(at, tool): (usize, &ToolDefinition)| {
             let mut tool = tool.in_dialect(self.dialect);
             if self.dialect == Dialect::Messages
                 && at == last
@@ -140,7 +140,7 @@ impl Writer<'_> {
     }
 }
 
-fn messages(request: &Request, body: &mut Body) {
+fn messages(request: &ModelRequest, body: &mut JsonBody) {
     let plain = request.messages.iter();
     let mut marked: Vec<Message> = plain
         .map(|message| bare(message, Dialect::Messages))
@@ -205,9 +205,9 @@ fn forget_dialect(message: &mut Message, dialect: Dialect) {
 }
 
 /// A JSON object under construction.
-struct Body(String);
+struct JsonBody(String);
 
-impl Body {
+impl JsonBody {
     fn new() -> Self {
         Self("{".to_owned())
     }

@@ -4,41 +4,41 @@ use std::sync::Arc;
 
 use trimtab_model::Dialect;
 
-use super::{Endpoint, Http, Reply, Request};
+use super::{Endpoint, HttpModel, ModelReply, ModelRequest};
 
 /// A backend that answers requests.
 ///
-/// To write one, create its replies with [`Reply::spawn`].
-pub trait Backend: Send + Sync {
+/// To write one, create its replies with [`ModelReply::spawn`].
+pub trait ModelBackend: Send + Sync {
     /// The dialect whose rules the window must follow.
     fn dialect(&self) -> Dialect;
 
     /// Calls the model.
-    fn call(&self, request: Request) -> Reply;
+    fn call(&self, request: ModelRequest) -> ModelReply;
 }
 
 /// A model client. Clones share the same backend.
 ///
 /// ```
-/// use trimtab_agent::model::{Client, Endpoint};
+/// use trimtab_agent::model::{ModelClient, Endpoint};
 /// use trimtab_model::Dialect;
 ///
 /// let local = Endpoint::new("http://127.0.0.1:8080/v1")?;
-/// assert_eq!(Client::chat(local).dialect(), Dialect::Chat);
+/// assert_eq!(ModelClient::chat(local).dialect(), Dialect::Chat);
 /// # Ok::<_, trimtab_agent::model::BadBase>(())
 /// ```
 #[derive(Clone)]
-pub struct Client(Arc<dyn Backend>);
+pub struct ModelClient(Arc<dyn ModelBackend>);
 
-impl Client {
+impl ModelClient {
     /// A client with a custom backend.
-    pub fn new(backend: impl Backend + 'static) -> Self {
+    pub fn new(backend: impl ModelBackend + 'static) -> Self {
         Self(Arc::new(backend))
     }
 
     /// A client for `dialect` over HTTP.
     pub fn http(dialect: Dialect, endpoint: Endpoint) -> Self {
-        Self::new(Http::new(dialect, endpoint))
+        Self::new(HttpModel::new(dialect, endpoint))
     }
 
     /// A client for Chat Completions.
@@ -62,12 +62,12 @@ impl Client {
     }
 
     /// Calls the model. Requires a tokio runtime.
-    pub fn call(&self, request: Request) -> Reply {
+    pub fn call(&self, request: ModelRequest) -> ModelReply {
         self.0.call(request)
     }
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for ModelClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Client").field(&self.dialect()).finish()
     }

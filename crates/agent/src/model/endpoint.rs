@@ -10,9 +10,9 @@ use trimtab_model::Dialect;
 
 /// An API key. It never appears in `Debug` output or in errors.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ApiKey(String);
 
-impl Key {
+impl ApiKey {
     /// A key, with surrounding white space removed.
     pub fn new(key: impl AsRef<str>) -> Self {
         Self(key.as_ref().trim().to_owned())
@@ -38,7 +38,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
@@ -47,9 +47,9 @@ impl fmt::Debug for Key {
 /// The address of a model server.
 ///
 /// ```
-/// use trimtab_agent::model::{Endpoint, Key};
+/// use trimtab_agent::model::{Endpoint, ApiKey};
 ///
-/// let endpoint = Endpoint::new("https://models.example/v1")?.key(Key::new("secret"));
+/// let endpoint = Endpoint::new("https://models.example/v1")?.key(ApiKey::new("secret"));
 /// assert!(!format!("{endpoint:?}").contains("secret"));
 /// assert!(Endpoint::new("not a url").is_err());
 /// # Ok::<_, trimtab_agent::model::BadBase>(())
@@ -57,14 +57,14 @@ impl fmt::Debug for Key {
 #[derive(Clone)]
 pub struct Endpoint {
     base: Uri,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     headers: Vec<(String, String)>,
 }
 
 /// An invalid base URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("bad base URL `{base}`: {why}\nhint: give it as https://host/v1")]
-pub struct BadBase {
+pub struct BadBaseUrl {
     /// The given URL, without a password.
     pub base: String,
     /// The fault.
@@ -73,8 +73,8 @@ pub struct BadBase {
 
 impl Endpoint {
     /// The endpoint under a base URL such as `https://api.openai.com/v1`.
-    pub fn new(base: &str) -> Result<Self, BadBase> {
-        let bad = |why: &str| BadBase {
+    pub fn new(base: &str) -> Result<Self, BadBaseUrl> {
+        let bad = |why: &str| BadBaseUrl {
             base: redact_address(base),
             why: why.to_owned(),
         };
@@ -99,18 +99,18 @@ impl Endpoint {
 
     /// The provider's address for `dialect`, or the one in the environment, with its key:
     /// `OPENAI_BASE_URL` and `OPENAI_API_KEY`, or `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`.
-    pub fn from_env(dialect: Dialect) -> Result<Self, BadBase> {
+    pub fn from_env(dialect: Dialect) -> Result<Self, BadBaseUrl> {
         let provider = Provider::of_dialect(dialect);
         let set = std::env::var(provider.base_variable()).ok();
         let base = set.filter(|base| !base.trim().is_empty());
         let mut endpoint = Self::new(base.as_deref().unwrap_or(provider.url()))?;
-        endpoint.key = Key::from_env(provider.key_variable());
+        endpoint.key = ApiKey::from_env(provider.key_variable());
         Ok(endpoint)
     }
 
     /// Sets the key.
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(mut self, key: ApiKey) -> Self {
         self.key = Some(key);
         self
     }
@@ -131,7 +131,7 @@ impl Endpoint {
         format!("{scheme}://{host}{}{path}", port.unwrap_or_default())
     }
 
-    pub(super) fn secret(&self) -> Option<&Key> {
+    pub(super) fn secret(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
 
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn key_is_never_printed() {
         let endpoint = Endpoint::new("https://user:pass@h/v1").unwrap();
-        let endpoint = endpoint.key(Key::new(" sk-123\n"));
+        let endpoint = endpoint.key(ApiKey::new(" sk-123\n"));
         let shown = format!("{endpoint:?}");
         assert!(
             !shown.contains("sk-123") && !shown.contains("pass"),

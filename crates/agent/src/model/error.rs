@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_wire::overflow::{Action, Verdict};
+use trimtab_wire::overflow::{OverflowAction, OverflowVerdict};
 
 /// The event that did not happen in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitPhase {
     /// A connection.
     Connect,
     /// The first byte of an answer.
@@ -16,7 +16,7 @@ pub enum Wait {
     More,
 }
 
-impl std::fmt::Display for Wait {
+impl std::fmt::Display for WaitPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Connect => "no connection",
@@ -34,7 +34,7 @@ pub enum ModelError {
     #[error("the request does not fit the model: {message}")]
     Overflow {
         /// The classified answer of the provider.
-        verdict: Box<Verdict>,
+        verdict: Box<OverflowVerdict>,
         /// The provider's message.
         message: String,
     },
@@ -114,7 +114,7 @@ pub enum ModelError {
         /// The address.
         url: String,
         /// The event that did not happen.
-        wait: Wait,
+        wait: WaitPhase,
         /// The time limit.
         after: Duration,
     },
@@ -157,13 +157,13 @@ impl ModelError {
 }
 
 /// True if another window may be accepted.
-pub(super) fn wants_another_window(verdict: &Verdict) -> bool {
+pub(super) fn wants_another_window(verdict: &OverflowVerdict) -> bool {
     matches!(
         verdict.action,
-        Action::Compact
-            | Action::LowerReserve
-            | Action::ShrinkBytes
-            | Action::Repair
-            | Action::StripReasoning
+        OverflowAction::Compact
+            | OverflowAction::LowerReserve
+            | OverflowAction::ShrinkBytes
+            | OverflowAction::Repair
+            | OverflowAction::StripReasoning
     )
 }

@@ -3,29 +3,29 @@
 use http::HeaderMap;
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_wire::overflow::{self, Action, Certainty, Verdict, classify};
+use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowVerdict, classify};
 
 use super::error::wants_another_window;
-use super::{Key, ModelError, Request};
+use super::{ApiKey, ModelError, ModelRequest};
 
 /// The longest excerpt of a provider's message.
 const LONGEST_MESSAGE: usize = 600;
 
 /// The destination of a request.
-pub(super) struct Place<'a> {
+pub(super) struct RequestTarget<'a> {
     pub(super) url: String,
     pub(super) dialect: Dialect,
-    pub(super) key: Option<&'a Key>,
-    pub(super) request: &'a Request,
+    pub(super) key: Option<&'a ApiKey>,
+    pub(super) request: &'a ModelRequest,
 }
 
-impl Place<'_> {
+impl RequestTarget<'_> {
     /// The error for an error event in a stream.
-    pub(super) fn reported(&self, verdict: Box<Verdict>, message: &str) -> ModelError {
+    pub(super) fn reported(&self, verdict: Box<OverflowVerdict>, message: &str) -> ModelError {
         self.error(200, verdict, self.shown(message))
     }
 
-    fn error(&self, status: u16, verdict: Box<Verdict>, message: String) -> ModelError {
+    fn error(&self, status: u16, verdict: Box<OverflowVerdict>, message: String) -> ModelError {
         let url = self.url.clone();
         // Only a stated overflow justifies rewriting the window. A guessed one could be a rate
         // limit.
@@ -48,7 +48,7 @@ impl Place<'_> {
                 status,
                 message,
             },
-            _ if verdict.action == Action::BackOff => ModelError::Busy {
+            _ if verdict.action == OverflowAction::BackOff => ModelError::Busy {
                 url,
                 status,
                 message,
@@ -77,13 +77,13 @@ impl Place<'_> {
 }
 
 /// A failed response.
-pub(super) struct Failed<'a> {
+pub(super) struct FailedResponse<'a> {
     status: u16,
     headers: Vec<(&'a str, &'a str)>,
     body: &'a [u8],
 }
 
-impl<'a> Failed<'a> {
+impl<'a> FailedResponse<'a> {
     pub(super) fn new(status: u16, headers: &'a HeaderMap, body: &'a [u8]) -> Self {
         let pairs = headers
             .iter()
@@ -96,11 +96,12 @@ impl<'a> Failed<'a> {
     }
 
     /// The error for a request to `place`.
-    pub(super) fn at(&self, place: &Place<'_>) -> ModelError {
+    pub(super) fn at(&self, place: &RequestTarget<'_>) -> ModelError {
         let verdict = Box::new(self.verdict(place.request));
         let message = self.message();
         // A failing gateway answers with a page. That is temporary, so it counts as an API error.
-        let telling = verdict.action != Action::None && (!self.is_page() || self.status >= 500);
+        let telling =
+            verdict.action != OverflowAction::None && (!self.is_page() || self.status >= 500);
         if message.is_none() && !telling && !matches!(self.status, 401 | 403) {
             return ModelError::NotAnApi {
                 url: place.url.clone(),
@@ -112,8 +113,9 @@ impl<'a> Failed<'a> {
         place.error(self.status, verdict, place.shown(&message))
     }
 
-    fn verdict(&self, request: &Request) -> Verdict {
-        let mut response = overflow::Response::new(self.status, self.body).headers(&self.headers);
+    fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
+        let mut response =
+            overflow::ProviderResponse::new(self.status, self.body).headers(&self.headers);
         if let Some(window) = request.window {
             response = response.window(window);
         }
@@ -171,14 +173,14 @@ mod tests {
     use super::*;
 
     fn error(status: u16, body: &str) -> ModelError {
-        let request = Request::new("m", Vec::new());
-        let place = Place {
+        let request = ModelRequest::new("m", Vec::new());
+        let place = RequestTarget {
             url: "http://h/v1/chat/completions".to_owned(),
             dialect: Dialect::Chat,
-            key: Some(&Key::new("sk-1")),
+            key: Some(&ApiKey::new("sk-1")),
             request: &request,
         };
-        Failed::new(status, &HeaderMap::new(), body.as_bytes()).at(&place)
+        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).at(&place)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! can read it; and the end of the previous window, so that this call can read that. The other
 //! dialects need no markers.
 
-use trimtab_model::{Extra, Message, Part, RawJson, Role};
+use trimtab_model::{ExtraFields, Message, Part, RawJson, Role};
 
 /// The field that marks the end of a cached prefix.
 pub(super) const FIELD: &str = "cache_control";
@@ -54,7 +54,7 @@ fn mark_message(message: &mut Message) {
     }
 }
 
-fn set(extra: &mut Extra) {
+fn set(extra: &mut ExtraFields) {
     extra.retain(|(name, _)| name != FIELD);
     extra.push((FIELD.to_owned(), value()));
 }

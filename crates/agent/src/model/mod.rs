@@ -1,7 +1,7 @@
 //! Model clients: Chat Completions, Responses and Messages over HTTP, and a scripted model.
 //!
-//! A [`Client`] takes a [`Request`] and returns a [`Reply`], a stream of [`Piece`]s that ends with
-//! the complete [`Answer`]. Dropping the reply aborts the call.
+//! A [`ModelClient`] takes a [`ModelRequest`] and returns a [`ModelReply`], a stream of [`ReplyPiece`]s that ends with
+//! the complete [`ModelAnswer`]. Dropping the reply aborts the call.
 
 mod answer;
 mod body;
@@ -19,39 +19,39 @@ mod sent;
 mod stream;
 mod unpack;
 
-pub use answer::{Answer, Ending};
-pub use client::{Backend, Client};
-pub use endpoint::{BadBase, Endpoint, Key};
-pub use error::{ModelError, Wait};
-pub use http::{Http, Timeouts};
-pub use reply::{Piece, Reply, Sink};
-pub use retry::Retries;
-pub use scripted::Scripted;
+pub use answer::{AnswerEnding, ModelAnswer};
+pub use client::{ModelBackend, ModelClient};
+pub use endpoint::{ApiKey, BadBaseUrl, Endpoint};
+pub use error::{ModelError, WaitPhase};
+pub use http::{HttpModel, Timeouts};
+pub use reply::{ModelReply, ReplyPiece, ReplySink};
+pub use retry::RetryPolicy;
+pub use scripted::ScriptedModel;
 
 use std::sync::Arc;
 
 use trimtab_model::Message;
 
-use crate::tools::Definition;
+use crate::tools::ToolDefinition;
 
 /// A model: its server and its name there.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// The client of its server.
-    pub client: Client,
+    pub client: ModelClient,
     /// Its name there.
     pub name: String,
 }
 
 /// A request to a model.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ModelRequest {
     /// The name of the model.
     pub model: String,
     /// The window, system messages first.
     pub messages: Vec<Arc<Message>>,
     /// The tools that the model may call.
-    pub tools: Arc<[Definition]>,
+    pub tools: Arc<[ToolDefinition]>,
     /// The output limit in tokens; the provider's limit if unset.
     pub max_output: Option<u64>,
     /// True if the model must answer with text although tools are listed. A summary of rounds with
@@ -69,7 +69,7 @@ pub struct Request {
     pub conversation: Option<String>,
 }
 
-impl Request {
+impl ModelRequest {
     /// Asks `model` to continue `messages`.
     pub fn new(model: impl Into<String>, messages: Vec<Arc<Message>>) -> Self {
         Self {

@@ -33,9 +33,9 @@ const NOT_TAKEN: [&str; 8] = [
 
 /// The rejected fields of each model.
 #[derive(Debug, Default)]
-pub(super) struct Quirks(Mutex<BTreeSet<(String, &'static str)>>);
+pub(super) struct RefusedFields(Mutex<BTreeSet<(String, &'static str)>>);
 
-impl Quirks {
+impl RefusedFields {
     /// True if `model` has not rejected `field`.
     pub(super) fn takes(&self, model: &str, field: &str) -> bool {
         let refused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn rejected_fields_are_remembered_per_model() {
-        let quirks = Quirks::default();
+        let quirks = RefusedFields::default();
         assert_eq!(quirks.limit("m", "max_tokens"), Some("max_tokens"));
         assert!(quirks.learn("m", "max_tokens"));
         assert!(!quirks.learn("m", "max_tokens"));

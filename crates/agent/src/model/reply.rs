@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use trimtab_model::{Call, Usage};
 
-use super::{Answer, ModelError};
+use super::{ModelAnswer, ModelError};
 
 /// How many pieces may wait for the reader, so that a slow redraw does not stall the connection.
 const WAITING: usize = 256;
@@ -15,7 +15,7 @@ const WAITING: usize = 256;
 /// One piece of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Piece {
+pub enum ReplyPiece {
     /// More text of the answer.
     Text(String),
     /// More of the model's reasoning.
@@ -34,32 +34,32 @@ pub enum Piece {
         why: String,
     },
     /// The complete answer, always the last piece.
-    End(Box<Answer>),
+    End(Box<ModelAnswer>),
 }
 
 /// A reply in progress. Dropping it aborts the call.
 #[derive(Debug)]
-pub struct Reply {
-    pieces: mpsc::Receiver<Result<Piece, ModelError>>,
+pub struct ModelReply {
+    pieces: mpsc::Receiver<Result<ReplyPiece, ModelError>>,
     work: AbortHandle,
 }
 
 /// The sending end of a reply, for backends.
 #[derive(Clone, Debug)]
-pub struct Sink(mpsc::Sender<Result<Piece, ModelError>>);
+pub struct ReplySink(mpsc::Sender<Result<ReplyPiece, ModelError>>);
 
-impl Reply {
+impl ModelReply {
     /// A reply whose pieces `work` produces; it ends with the answer or an error. Requires a tokio
     /// runtime.
     pub fn spawn<F, W>(work: F) -> Self
     where
-        F: FnOnce(Sink) -> W,
-        W: Future<Output = Result<Answer, ModelError>> + Send + 'static,
+        F: FnOnce(ReplySink) -> W,
+        W: Future<Output = Result<ModelAnswer, ModelError>> + Send + 'static,
     {
         let (sender, pieces) = mpsc::channel(WAITING);
-        let work = work(Sink(sender.clone()));
+        let work = work(ReplySink(sender.clone()));
         let task = tokio::spawn(async move {
-            let last = work.await.map(|answer| Piece::End(Box::new(answer)));
+            let last = work.await.map(|answer| ReplyPiece::End(Box::new(answer)));
             // If nobody listens any more, nobody needs the end either.
             let _ = sender.send(last).await;
         });
@@ -70,14 +70,14 @@ impl Reply {
     }
 
     /// The next piece; none after the end or an error. Cancel-safe: no piece is lost.
-    pub async fn next(&mut self) -> Option<Result<Piece, ModelError>> {
+    pub async fn next(&mut self) -> Option<Result<ReplyPiece, ModelError>> {
         self.pieces.recv().await
     }
 
     /// Waits for the complete answer.
-    pub async fn answer(mut self) -> Result<Answer, ModelError> {
+    pub async fn answer(mut self) -> Result<ModelAnswer, ModelError> {
         while let Some(piece) = self.next().await {
-            if let Piece::End(answer) = piece? {
+            if let ReplyPiece::End(answer) = piece? {
                 return Ok(*answer);
             }
         }
@@ -87,15 +87,15 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for ModelReply {
     fn drop(&mut self) {
         self.work.abort();
     }
 }
 
-impl Sink {
+impl ReplySink {
     /// Sends a piece; waits while the reader is far behind.
-    pub async fn send(&self, piece: Piece) {
+    pub async fn send(&self, piece: ReplyPiece) {
         // If the reader is gone, this task has already been aborted.
         let _ = self.0.send(Ok(piece)).await;
     }

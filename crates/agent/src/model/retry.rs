@@ -11,7 +11,7 @@ const UNREACHABLE: u32 = 2;
 ///
 /// A call is repeated only if nothing was delivered, so that the reader never sees text twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// The maximum number of further attempts.
     pub most: u32,
     /// The delay before the first of them; it doubles each time.
@@ -20,7 +20,7 @@ pub struct Retries {
     pub longest_wait: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             most: 4,
@@ -30,7 +30,7 @@ impl Default for Retries {
     }
 }
 
-impl Retries {
+impl RetryPolicy {
     /// No retries.
     pub const NONE: Self = Self {
         most: 0,
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn waits_double_and_end() {
-        let retries = Retries::default();
+        let retries = RetryPolicy::default();
         let waits: Vec<f64> = (1..=4)
             .map(|attempt| retries.wait(attempt, &busy(None)).unwrap().as_secs_f64())
             .collect();
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn retry_after_is_honoured_up_to_the_limit() {
-        let retries = Retries::default();
+        let retries = RetryPolicy::default();
         let asked = Some(Duration::from_secs(7));
         assert_eq!(retries.wait(1, &busy(asked)), asked);
         assert_eq!(retries.wait(1, &busy(Some(Duration::from_hours(1)))), None);
@@ -104,11 +104,11 @@ mod tests {
             status: 400,
             message: String::new(),
         };
-        assert_eq!(Retries::default().wait(1, &refused), None);
+        assert_eq!(RetryPolicy::default().wait(1, &refused), None);
         let gone = ModelError::Unreachable {
             url: String::new(),
             why: String::new(),
         };
-        assert_eq!(Retries::default().wait(3, &gone), None);
+        assert_eq!(RetryPolicy::default().wait(3, &gone), None);
     }
 }

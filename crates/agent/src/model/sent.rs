@@ -14,16 +14,16 @@ const MOST: usize = 32;
 
 /// The written messages of the last request, per conversation.
 #[derive(Debug, Default)]
-pub(super) struct Sent(Mutex<HashMap<String, Vec<Written>>>);
+pub(super) struct SentCache(Mutex<HashMap<String, Vec<WrittenMessage>>>);
 
 /// A message with its JSON.
 #[derive(Clone, Debug)]
-struct Written {
+struct WrittenMessage {
     message: Arc<Message>,
     entries: Vec<RawJson>,
 }
 
-impl Sent {
+impl SentCache {
     /// The JSON of `messages`; reuses the common prefix with the last request of `conversation`.
     pub(super) fn entries(
         &self,
@@ -38,7 +38,7 @@ impl Sent {
             .take_while(|(old, new)| Arc::ptr_eq(&old.message, new) || old.message == **new)
             .count();
         written.truncate(same);
-        let rest = messages.iter().skip(same).map(|message| Written {
+        let rest = messages.iter().skip(same).map(|message| WrittenMessage {
             message: Arc::clone(message),
             entries: write(message),
         });
@@ -50,12 +50,12 @@ impl Sent {
         entries
     }
 
-    fn take(&self, name: &str) -> Vec<Written> {
+    fn take(&self, name: &str) -> Vec<WrittenMessage> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(name).unwrap_or_default()
     }
 
-    fn put(&self, name: &str, written: Vec<Written>) {
+    fn put(&self, name: &str, written: Vec<WrittenMessage>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Dropping everything is rare and only costs one full write per conversation.
         if all.len() >= MOST {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn only_new_messages_are_serialised() {
-        let sent = Sent::default();
+        let sent = SentCache::default();
         let written = Cell::new(0);
         let write = |message: &Message| {
             written.set(written.get() + 1);

@@ -1,17 +1,17 @@
 //! Parses the bytes of an answer into pieces.
 
 use trimtab_model::{Dialect, Message, Part, Usage};
-use trimtab_wire::answer::{Assembler, WholeAnswer};
-use trimtab_wire::overflow::{Response, Verdict, classify};
-use trimtab_wire::sse::{Event, StreamError, Watcher};
+use trimtab_wire::answer::{AnswerAssembler, WholeAnswer};
+use trimtab_wire::overflow::{OverflowVerdict, ProviderResponse, classify};
+use trimtab_wire::sse::{StreamError, StreamEvent, StreamWatcher};
 
-use super::{Answer, Piece};
+use super::{ModelAnswer, ReplyPiece};
 
 /// Reads a streamed answer: pieces as they arrive, and the message at the end.
-pub(super) struct Reader {
+pub(super) struct AnswerStreamReader {
     dialect: Dialect,
-    watcher: Watcher,
-    assembler: Assembler,
+    watcher: StreamWatcher,
+    assembler: AnswerAssembler,
     said: StreamReport,
 }
 
@@ -24,34 +24,34 @@ struct StreamReport {
 }
 
 /// An error event of the provider.
-pub(super) struct Reported {
-    pub(super) verdict: Box<Verdict>,
+pub(super) struct ReportedError {
+    pub(super) verdict: Box<OverflowVerdict>,
     pub(super) message: String,
 }
 
-impl Reader {
+impl AnswerStreamReader {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            watcher: Watcher::new(dialect),
-            assembler: Assembler::new(dialect),
+            watcher: StreamWatcher::new(dialect),
+            assembler: AnswerAssembler::new(dialect),
             said: StreamReport::default(),
         }
     }
 
     /// Parses the next bytes and returns their pieces.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, Reported> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<ReplyPiece>, ReportedError> {
         self.assembler.push(bytes);
         let said = &mut self.said;
-        let mut taken = Taken::default();
+        let mut taken = TakenPieces::default();
         self.watcher.push(bytes, |event| taken.take(said, event));
         taken.end()
     }
 
     /// Ends the stream.
-    pub(super) fn finish(&mut self) -> Result<Vec<Piece>, Reported> {
+    pub(super) fn finish(&mut self) -> Result<Vec<ReplyPiece>, ReportedError> {
         let said = &mut self.said;
-        let mut taken = Taken::default();
+        let mut taken = TakenPieces::default();
         self.watcher.finish(|event| taken.take(said, event));
         taken.end()
     }
@@ -63,83 +63,88 @@ impl Reader {
 
     /// The answer; none if the stream was cut off. A stop reason suffices, because some servers
     /// send nothing after it.
-    pub(super) fn answer(self) -> Option<Answer> {
+    pub(super) fn answer(self) -> Option<ModelAnswer> {
         let StreamReport { usage, stop, ended } = self.said;
         let message = self.assembler.finish();
         let message = message.unwrap_or_else(|| Message::assistant(""));
-        (ended || stop.is_some()).then(|| Answer::received(message, self.dialect, usage, stop))
+        (ended || stop.is_some()).then(|| ModelAnswer::received(message, self.dialect, usage, stop))
     }
 }
 
 /// The pieces parsed from some bytes.
 #[derive(Default)]
-struct Taken {
-    pieces: Vec<Piece>,
+struct TakenPieces {
+    pieces: Vec<ReplyPiece>,
     error: Option<StreamError>,
 }
 
-impl Taken {
-    fn take(&mut self, said: &mut StreamReport, event: Event<'_>) {
+impl TakenPieces {
+    fn take(&mut self, said: &mut StreamReport, event: StreamEvent<'_>) {
         match event {
-            Event::Text(delta) => self.pieces.push(Piece::Text(delta.text().into_owned())),
-            Event::Reasoning(delta) => {
+            StreamEvent::Text(delta) => self
+                .pieces
+                .push(ReplyPiece::Text(delta.text().into_owned())),
+            StreamEvent::Reasoning(delta) => {
                 let text = delta.text().into_owned();
-                self.pieces.push(Piece::Reasoning(text));
+                self.pieces.push(ReplyPiece::Reasoning(text));
             }
-            Event::Call(call) => self.pieces.push(Piece::Call(call)),
-            Event::Usage(usage) => {
+            StreamEvent::Call(call) => self.pieces.push(ReplyPiece::Call(call)),
+            StreamEvent::Usage(usage) => {
                 said.usage = Some(usage);
-                self.pieces.push(Piece::Usage(usage));
+                self.pieces.push(ReplyPiece::Usage(usage));
             }
-            Event::Stop(stop) => said.stop = Some(stop),
-            Event::Error(error) => self.error = Some(error),
-            Event::End => said.ended = true,
+            StreamEvent::Stop(stop) => said.stop = Some(stop),
+            StreamEvent::Error(error) => self.error = Some(error),
+            StreamEvent::End => said.ended = true,
             _ => {}
         }
     }
 
-    fn end(self) -> Result<Vec<Piece>, Reported> {
+    fn end(self) -> Result<Vec<ReplyPiece>, ReportedError> {
         let Some(error) = self.error else {
             return Ok(self.pieces);
         };
-        let verdict = Box::new(classify(&Response::event("error", error.data.as_bytes())));
+        let verdict = Box::new(classify(&ProviderResponse::event(
+            "error",
+            error.data.as_bytes(),
+        )));
         let message = if error.message.is_empty() {
             error.data
         } else {
             error.message
         };
-        Err(Reported { verdict, message })
+        Err(ReportedError { verdict, message })
     }
 }
 
 /// Parses a complete answer; none if it does not match the dialect.
-pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
+pub(super) fn whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
     let WholeAnswer {
         message,
         usage,
         stop,
     } = answer;
-    Some(Answer::received(message, dialect, usage, stop))
+    Some(ModelAnswer::received(message, dialect, usage, stop))
 }
 
 /// The pieces of a complete answer.
-pub(super) fn pieces(answer: &Answer) -> Vec<Piece> {
+pub(super) fn pieces(answer: &ModelAnswer) -> Vec<ReplyPiece> {
     let said = answer.message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(Piece::Text(text.text.clone())),
+        Part::Text(text) => Some(ReplyPiece::Text(text.text.clone())),
         Part::Reasoning(thought) if !thought.text.is_empty() => {
-            Some(Piece::Reasoning(thought.text.clone()))
+            Some(ReplyPiece::Reasoning(thought.text.clone()))
         }
-        Part::Call(call) => Some(Piece::Call(call.clone())),
+        Part::Call(call) => Some(ReplyPiece::Call(call.clone())),
         _ => None,
     });
-    said.chain(answer.usage().map(Piece::Usage)).collect()
+    said.chain(answer.usage().map(ReplyPiece::Usage)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Ending;
+    use crate::model::AnswerEnding;
 
     #[test]
     fn a_whole_answer_is_read_in_every_dialect() {
@@ -152,7 +157,7 @@ mod tests {
             (Dialect::Responses, responses, 1),
         ] {
             let answer = whole(dialect, body).unwrap();
-            assert_eq!(answer.ending, Ending::Calls, "{dialect}");
+            assert_eq!(answer.ending, AnswerEnding::Calls, "{dialect}");
             assert_eq!(answer.message.parts.len(), thoughts + 1, "{dialect}");
             assert_eq!(answer.message.calls().next().unwrap().name, "look");
             let usage = answer.usage().unwrap();
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn truncated_stream_is_not_an_answer() {
-        let mut reader = Reader::new(Dialect::Chat);
+        let mut reader = AnswerStreamReader::new(Dialect::Chat);
         let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\n";
         assert!(reader.push(event).is_ok_and(|pieces| pieces.len() == 1));
         assert!(reader.finish().is_ok());
@@ -182,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_overflow_in_the_stream_is_recognised() {
-        let mut reader = Reader::new(Dialect::Responses);
+        let mut reader = AnswerStreamReader::new(Dialect::Responses);
         let event = b"data: {\"type\":\"error\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}\n\n";
         let reported = reader.push(event).err().unwrap();
         assert!(reported.verdict.is_overflow());

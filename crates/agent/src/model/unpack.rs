@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use flate2::write::{GzDecoder, ZlibDecoder};
 
 /// Decompresses the bytes of an answer as they arrive.
-pub(super) enum Unpacker {
+pub(super) enum AnswerUnpacker {
     /// Compressed according to the header; the first byte will show whether that is true.
-    Said(Coding),
+    Said(AnswerCoding),
     /// Not compressed.
     Plain,
     /// Compressed with gzip.
@@ -18,17 +18,17 @@ pub(super) enum Unpacker {
 
 /// The encoding that the header claims.
 #[derive(Clone, Copy)]
-pub(super) enum Coding {
+pub(super) enum AnswerCoding {
     Gzip,
     Zlib,
 }
 
-impl Unpacker {
+impl AnswerUnpacker {
     /// A decompressor for this `content-encoding`.
     pub(super) fn new(coding: Option<&str>) -> Self {
         match coding.map(str::trim) {
-            Some("gzip" | "x-gzip") => Self::Said(Coding::Gzip),
-            Some("deflate") => Self::Said(Coding::Zlib),
+            Some("gzip" | "x-gzip") => Self::Said(AnswerCoding::Gzip),
+            Some("deflate") => Self::Said(AnswerCoding::Zlib),
             _ => Self::Plain,
         }
     }
@@ -38,8 +38,8 @@ impl Unpacker {
         if let (Self::Said(coding), Some(first)) = (&self, bytes.first()) {
             // The first byte reveals a false header.
             *self = match (coding, first) {
-                (Coding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
-                (Coding::Zlib, 0x78) => Self::Zlib(Box::new(ZlibDecoder::new(Vec::new()))),
+                (AnswerCoding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+                (AnswerCoding::Zlib, 0x78) => Self::Zlib(Box::new(ZlibDecoder::new(Vec::new()))),
                 _ => Self::Plain,
             };
         }
@@ -66,7 +66,7 @@ mod tests {
     use flate2::write::{GzEncoder, ZlibEncoder};
 
     fn unpacked(coding: &str, bytes: &[u8]) -> String {
-        let mut unpacker = Unpacker::new(Some(coding));
+        let mut unpacker = AnswerUnpacker::new(Some(coding));
         let mut all = Vec::new();
         for piece in bytes.chunks(7) {
             all.extend(unpacker.push(piece).unwrap());

@@ -21,7 +21,7 @@ const MOST_LINKS: u32 = 40;
 
 /// The object that a path names.
 #[derive(Debug)]
-pub(super) enum Located {
+pub(super) enum LocatedPath {
     /// An existing folder.
     Folder {
         folder: OwnedFd,
@@ -118,9 +118,9 @@ pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<Fil
 }
 
 /// Resolves `path` relative to `root`.
-pub(super) fn locate(root: &Path, path: &Path) -> Result<Located, OpenError> {
+pub(super) fn locate(root: &Path, path: &Path) -> Result<LocatedPath, OpenError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut finder = Finder {
+    let mut finder = PathFinder {
         root,
         root_folder: open(root, flags, Mode::empty())?,
         folders: Vec::new(),
@@ -132,22 +132,22 @@ pub(super) fn locate(root: &Path, path: &Path) -> Result<Located, OpenError> {
 }
 
 /// A path during resolution.
-struct Finder<'r> {
+struct PathFinder<'r> {
     root: &'r Path,
     root_folder: OwnedFd,
     /// The folders entered below the root, with their names.
     folders: Vec<(OwnedFd, OsString)>,
     /// The remaining names, in reverse order.
-    ahead: Vec<Step>,
+    ahead: Vec<PathStep>,
     links: u32,
 }
 
-enum Step {
+enum PathStep {
     Up,
     Name(OsString),
 }
 
-impl Finder<'_> {
+impl PathFinder<'_> {
     /// Adds the names of `path` before the remaining ones.
     fn add(&mut self, path: &Path) -> Result<(), OpenError> {
         // An absolute target is allowed only below the root, and resolution restarts there.
@@ -161,23 +161,23 @@ impl Finder<'_> {
         for part in relative.components().rev() {
             match part {
                 Component::CurDir => {}
-                Component::ParentDir => self.ahead.push(Step::Up),
-                Component::Normal(name) => self.ahead.push(Step::Name(name.to_owned())),
+                Component::ParentDir => self.ahead.push(PathStep::Up),
+                Component::Normal(name) => self.ahead.push(PathStep::Name(name.to_owned())),
                 Component::RootDir | Component::Prefix(_) => return Err(OpenError::Escapes),
             }
         }
         Ok(())
     }
 
-    fn find(mut self) -> Result<Located, OpenError> {
+    fn find(mut self) -> Result<LocatedPath, OpenError> {
         while let Some(step) = self.ahead.pop() {
             let name = match step {
                 // `..` at the root would leave the workspace.
-                Step::Up => {
+                PathStep::Up => {
                     self.folders.pop().ok_or(OpenError::Escapes)?;
                     continue;
                 }
-                Step::Name(name) => name,
+                PathStep::Name(name) => name,
             };
             match kind_of(self.here(), &name) {
                 Ok(FileType::Directory) => {
@@ -193,7 +193,7 @@ impl Finder<'_> {
         }
         let path = self.path();
         let folder = self.into_here();
-        Ok(Located::Folder { folder, path })
+        Ok(LocatedPath::Folder { folder, path })
     }
 
     fn follow(&mut self, name: &OsStr) -> Result<(), OpenError> {
@@ -206,8 +206,8 @@ impl Finder<'_> {
         self.add(&target)
     }
 
-    fn file(self, name: OsString, kind: FileType) -> Located {
-        Located::File {
+    fn file(self, name: OsString, kind: FileType) -> LocatedPath {
+        LocatedPath::File {
             path: self.path().join(&name),
             folder: self.into_here(),
             name,
@@ -216,15 +216,15 @@ impl Finder<'_> {
     }
 
     /// The rest of the path can be created if it contains only names.
-    fn missing(mut self, first: OsString) -> Result<Located, OpenError> {
+    fn missing(mut self, first: OsString) -> Result<LocatedPath, OpenError> {
         let mut names = vec![first];
         while let Some(step) = self.ahead.pop() {
             match step {
-                Step::Name(name) => names.push(name),
-                Step::Up => return Err(Errno::NOENT.into()),
+                PathStep::Name(name) => names.push(name),
+                PathStep::Up => return Err(Errno::NOENT.into()),
             }
         }
-        Ok(Located::Missing {
+        Ok(LocatedPath::Missing {
             path: joined(&self.path(), &names),
             folder: self.into_here(),
             names,

@@ -10,7 +10,7 @@ use super::arguments::typed;
 use super::limit::WorkLimit;
 use super::walk::{FolderWalk, WalkEntry};
 use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
 /// The maximum number of entries. A model cannot use more.
 const MOST: usize = 20_000;
@@ -20,10 +20,10 @@ const TIME: Duration = Duration::from_secs(30);
 
 /// Lists a folder of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct List;
+pub struct ListFolder;
 
 #[derive(Deserialize)]
-struct Asked {
+struct ListFolderArgs {
     #[serde(default = "here")]
     path: String,
     #[serde(default)]
@@ -34,9 +34,9 @@ fn here() -> String {
     ".".to_owned()
 }
 
-impl Tool for List {
-    fn definition(&self) -> Definition {
-        Definition::new(
+impl Tool for ListFolder {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "list",
             "Lists a folder of the workspace: folders end in /, files come with their size in \
              bytes. Hidden and ignored files are left out.",
@@ -50,8 +50,8 @@ impl Tool for List {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(list(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(list(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -60,7 +60,7 @@ impl Tool for List {
 }
 
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let asked: ListFolderArgs = typed(arguments)?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {

@@ -1,7 +1,7 @@
 //! The tools of the model, confined to a workspace.
 //!
-//! A [`Tool`] has a [`Definition`] for the model and works in a [`Workspace`]. It never fails
-//! towards the agent: an error is an [`Outcome`] that the model can read and act on. Dropping its
+//! A [`Tool`] has a [`ToolDefinition`] for the model and works in a [`Workspace`]. It never fails
+//! towards the agent: an error is an [`ToolOutcome`] that the model can read and act on. Dropping its
 //! future aborts the work.
 
 mod arguments;
@@ -27,16 +27,16 @@ pub use arguments::parse;
 pub use attach::NamedFile;
 pub use confirm::{Confirm, FileChange, Question, QuestionKind};
 pub use environment::CommandEnvironment;
-pub use list::List;
+pub use list::ListFolder;
 pub use processes::end_all_commands;
 pub use protected::is_protected;
 pub use read::ReadFile;
 pub(crate) use retrieval::AnswerRoom;
-pub use retrieval::Redeem;
-pub use search::Search;
-pub use set::Tools;
+pub use retrieval::RetrievalTool;
+pub use search::SearchFiles;
+pub use set::ToolSet;
 pub use shell::{Shell, ShellLimits};
-pub use trimtab_engine::view::tools::Definition;
+pub use trimtab_engine::view::tools::ToolDefinition;
 pub use workspace::{Workspace, WorkspaceError};
 pub use write::WriteFile;
 
@@ -46,33 +46,33 @@ use std::pin::Pin;
 use serde_json::Value;
 
 /// The future of a tool call.
-pub type Work<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;
 
 /// A tool of the model.
 ///
 /// ```
 /// use serde_json::{Value, json};
-/// use trimtab_agent::tools::{Definition, Outcome, Tool, Work, Workspace};
+/// use trimtab_agent::tools::{ToolDefinition, ToolOutcome, Tool, ToolFuture, Workspace};
 ///
 /// struct Dice;
 ///
 /// impl Tool for Dice {
-///     fn definition(&self) -> Definition {
-///         Definition::new("dice", "Throws a die.", json!({"type": "object", "properties": {}}))
+///     fn definition(&self) -> ToolDefinition {
+///         ToolDefinition::new("dice", "Throws a die.", json!({"type": "object", "properties": {}}))
 ///     }
 ///
-///     fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
-///         Box::pin(async { Outcome::text("4") })
+///     fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
+///         Box::pin(async { ToolOutcome::text("4") })
 ///     }
 /// }
 /// ```
 pub trait Tool: Send + Sync {
     /// The definition that the model sees.
-    fn definition(&self) -> Definition;
+    fn definition(&self) -> ToolDefinition;
 
     /// Executes a call. `arguments` is a JSON object, but may not match the schema. The future may
     /// be dropped at any time and must then leave nothing running.
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a>;
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a>;
 
     /// True if outputs are always shown in full and no compaction may remove its rounds.
     fn is_protected(&self) -> bool {
@@ -87,14 +87,14 @@ pub trait Tool: Send + Sync {
 
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// The text for the model.
     pub text: String,
     /// True if the tool failed; the text then says why.
     pub is_error: bool,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// A successful result.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Outcome {
     }
 }
 
-impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
+impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for ToolOutcome {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(text) => Self::text(text),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::arguments::typed;
 use super::text::readable;
-use super::{Definition, Outcome, Tool, Work, Workspace, WorkspaceError, blocking};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, WorkspaceError, blocking};
 
 /// The maximum size per call. All of it is stored, and admission decides how much the model sees.
 const MOST: u64 = 16 << 20;
@@ -18,7 +18,7 @@ const MOST: u64 = 16 << 20;
 pub struct ReadFile;
 
 #[derive(Deserialize)]
-struct Asked {
+struct ReadFileArgs {
     path: String,
     /// The first line, from 1.
     offset: Option<usize>,
@@ -27,8 +27,8 @@ struct Asked {
 }
 
 impl Tool for ReadFile {
-    fn definition(&self) -> Definition {
-        Definition::new(
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "read_file",
             "Reads a text file of the workspace. Give offset and limit to read a range of lines \
              of a long file.",
@@ -44,8 +44,8 @@ impl Tool for ReadFile {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(read(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(read(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -54,7 +54,7 @@ impl Tool for ReadFile {
 }
 
 async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let asked: ReadFileArgs = typed(arguments)?;
     let workspace = workspace.clone();
     blocking(move || {
         let file = workspace.open_file(&asked.path).map_err(|error| {

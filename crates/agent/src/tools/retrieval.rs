@@ -9,12 +9,12 @@ use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_store::{SessionId, Store};
 
-use super::{Definition, Outcome, Tool, Work, Workspace};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace};
 
 /// One of the two retrieval tools, for one session.
 #[derive(Clone)]
-pub struct Redeem {
-    definition: Definition,
+pub struct RetrievalTool {
+    definition: ToolDefinition,
     store: Arc<dyn Store>,
     session: SessionId,
     room: AnswerRoom,
@@ -41,7 +41,7 @@ impl AnswerRoom {
     }
 }
 
-impl Redeem {
+impl RetrievalTool {
     /// Both tools under these names, for the outputs that `session` may read.
     pub fn both(store: &Arc<dyn Store>, session: &SessionId, names: ToolNames) -> [Self; 2] {
         names.definitions().map(|definition| Self {
@@ -59,12 +59,12 @@ impl Redeem {
     }
 }
 
-impl Tool for Redeem {
-    fn definition(&self) -> Definition {
+impl Tool for RetrievalTool {
+    fn definition(&self) -> ToolDefinition {
         self.definition.clone()
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         let (this, arguments) = (self.clone(), arguments.to_string());
         let work = tokio::task::spawn_blocking(move || {
             let retrieval = Retrieval::new(&*this.store, this.session.clone());
@@ -73,11 +73,11 @@ impl Tool for Redeem {
         });
         Box::pin(async {
             match work.await {
-                Ok(answer) => Outcome {
+                Ok(answer) => ToolOutcome {
                     text: answer.text,
                     is_error: answer.is_error,
                 },
-                Err(error) => Outcome::error(format!("the store broke down: {error}")),
+                Err(error) => ToolOutcome::error(format!("the store broke down: {error}")),
             }
         })
     }

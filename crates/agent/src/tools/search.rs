@@ -9,15 +9,15 @@ use globset::{Glob, GlobMatcher};
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trimtab_store::{Error, Found, Query};
+use trimtab_store::{Error, Query, SearchResults};
 
 use super::arguments::typed;
-use super::beneath::{Located, open_regular};
+use super::beneath::{LocatedPath, open_regular};
 use super::limit::WorkLimit;
 use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};
 use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
 /// The maximum number of lines. For more, the model should search more precisely.
 const MOST: usize = 2_000;
@@ -30,10 +30,10 @@ const LONGEST_LINE: usize = 2_000;
 
 /// Searches the files of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Search;
+pub struct SearchFiles;
 
 #[derive(Deserialize)]
-struct Asked {
+struct SearchFilesArgs {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -45,9 +45,9 @@ struct Asked {
     ignore_case: bool,
 }
 
-impl Tool for Search {
-    fn definition(&self) -> Definition {
-        Definition::new(
+impl Tool for SearchFiles {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "search",
             "Searches the text files of the workspace for a regular expression and gives each \
              matching line as path:number:line. Hidden and ignored files are left out.",
@@ -65,8 +65,8 @@ impl Tool for Search {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(search(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(search(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -75,7 +75,7 @@ impl Tool for Search {
 }
 
 async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let asked: SearchFilesArgs = typed(arguments)?;
     let glob = asked.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|error| format!("bad glob: {error}"))?;
     let workspace = workspace.clone();
@@ -95,7 +95,7 @@ async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, Stri
 /// A search through files. The search of the store executes it, with the same bounds on patterns,
 /// lines and memory.
 struct FileSearch<'a> {
-    asked: &'a Asked,
+    asked: &'a SearchFilesArgs,
     glob: Option<GlobMatcher>,
     lines: Vec<String>,
     limit: WorkLimit,
@@ -111,15 +111,15 @@ impl FileSearch<'_> {
         })?;
         let path = self.asked.path.as_deref().unwrap_or(".");
         match workspace.locate(path).map_err(|error| error.to_string())? {
-            Located::Folder { folder, path } => {
+            LocatedPath::Folder { folder, path } => {
                 let mut visit = |entry: &WalkEntry<'_>| self.visit(entry);
                 FolderWalk::new(workspace.root(), true, &mut visit).run(&folder, &path);
             }
-            Located::File { path: found, .. } => {
+            LocatedPath::File { path: found, .. } => {
                 let file = workspace.open_file(path);
                 self.file(&found, &file.map_err(|error| error.to_string())?);
             }
-            Located::Missing { .. } => return Err(format!("`{path}` does not exist")),
+            LocatedPath::Missing { .. } => return Err(format!("`{path}` does not exist")),
         }
         Ok(self.report())
     }
@@ -160,7 +160,7 @@ impl FileSearch<'_> {
         }
     }
 
-    fn add(&mut self, path: &Path, found: &Found) {
+    fn add(&mut self, path: &Path, found: &SearchResults) {
         let shown = shown(path);
         let lines = found.matches.iter().flat_map(|found| &found.lines);
         for line in lines {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use trimtab_model::Call;
 
 use super::{
-    Definition, List, Outcome, ReadFile, Search, Shell, Tool, Workspace, WriteFile, arguments,
+    ListFolder, ReadFile, SearchFiles, Shell, Tool, ToolDefinition, ToolOutcome, Workspace,
+    WriteFile, arguments,
 };
 
 /// The set of tools of an agent, in the order in which the model sees them.
 #[derive(Clone, Default)]
-pub struct Tools(Vec<Arc<dyn Tool>>);
+pub struct ToolSet(Vec<Arc<dyn Tool>>);
 
-impl Tools {
+impl ToolSet {
     /// No tools.
     pub fn none() -> Self {
         Self::default()
@@ -23,8 +24,8 @@ impl Tools {
         Self::none()
             .with(ReadFile)
             .with(WriteFile)
-            .with(List)
-            .with(Search)
+            .with(ListFolder)
+            .with(SearchFiles)
             .with(Shell::default())
     }
 
@@ -43,7 +44,7 @@ impl Tools {
     }
 
     /// The definitions that the model sees.
-    pub fn definitions(&self) -> Arc<[Definition]> {
+    pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.0.iter().map(|tool| tool.definition()).collect()
     }
 
@@ -54,10 +55,10 @@ impl Tools {
     }
 
     /// Executes a call. Errors are part of the outcome.
-    pub async fn call(&self, call: &Call, workspace: &Workspace) -> Outcome {
+    pub async fn call(&self, call: &Call, workspace: &Workspace) -> ToolOutcome {
         let Some(tool) = self.get(&call.name) else {
             let names: Vec<String> = self.0.iter().map(|tool| tool.definition().name).collect();
-            return Outcome::error(format!(
+            return ToolOutcome::error(format!(
                 "error: there is no tool `{}`\nhint: the tools are {}",
                 call.name,
                 names.join(", ")
@@ -65,12 +66,12 @@ impl Tools {
         };
         match arguments::parse(&call.arguments) {
             Ok(arguments) => tool.call(&arguments, workspace).await,
-            Err(why) => Outcome::error(format!("error: {why}")),
+            Err(why) => ToolOutcome::error(format!("error: {why}")),
         }
     }
 }
 
-impl std::fmt::Debug for Tools {
+impl std::fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.0.iter().map(|tool| tool.definition().name);
         f.debug_list().entries(names).finish()

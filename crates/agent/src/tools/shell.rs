@@ -19,7 +19,7 @@ use super::arguments::typed;
 use super::confirm::QuestionKind;
 use super::processes::{CommandProcesses, adopt_orphans};
 use super::text::readable;
-use super::{CommandEnvironment, Definition, Outcome, Tool, Work, Workspace};
+use super::{CommandEnvironment, Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace};
 
 /// How long to wait for remaining output after a command has ended.
 const AFTER_END: Duration = Duration::from_secs(1);
@@ -81,15 +81,15 @@ impl Shell {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ShellCommandArgs {
     command: String,
     timeout_seconds: Option<u64>,
 }
 
 impl Tool for Shell {
-    fn definition(&self) -> Definition {
+    fn definition(&self) -> ToolDefinition {
         let most = self.limits.most_time.as_secs();
-        Definition::new(
+        ToolDefinition::new(
             "shell",
             "Runs a command with sh in the workspace and gives what it prints, errors included. \
              It has no terminal and no input. When it ends, so does everything that it left \
@@ -108,19 +108,19 @@ impl Tool for Shell {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             match self.run(arguments, workspace).await {
                 Ok(ran) => ran.outcome(),
-                Err(why) => Outcome::error(format!("error: {why}")),
+                Err(why) => ToolOutcome::error(format!("error: {why}")),
             }
         })
     }
 }
 
 impl Shell {
-    async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<Ran, String> {
-        let asked: Asked = typed(arguments)?;
+    async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<CommandResult, String> {
+        let asked: ShellCommandArgs = typed(arguments)?;
         if asked.command.trim().is_empty() {
             return Err("the command is empty".to_owned());
         }
@@ -137,7 +137,7 @@ impl Shell {
         ran.map_err(|error| format!("the command was lost: {error}"))
     }
 
-    fn start(&self, command: &str, workspace: &Workspace) -> io::Result<Running> {
+    fn start(&self, command: &str, workspace: &Workspace) -> io::Result<RunningCommand> {
         // One pipe for both streams, so that errors appear where they happened.
         let (reader, writer) = io::pipe()?;
         let mut shell = command_for(command, workspace, &self.environment);
@@ -147,7 +147,7 @@ impl Shell {
         drop(shell);
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.and_then(Pid::from_raw);
-        Ok(Running {
+        Ok(RunningCommand {
             child,
             processes: id.map(|id| CommandProcesses::new(id, self.ends_orphans)),
             output: Receiver::from_owned_fd(reader.into())?,
@@ -156,27 +156,27 @@ impl Shell {
 }
 
 /// A running command with its processes. Dropping it ends them.
-struct Running {
+struct RunningCommand {
     child: Child,
     processes: Option<CommandProcesses>,
     output: Receiver,
 }
 
-impl Running {
-    async fn wait(mut self, time: Duration, most: usize) -> io::Result<Ran> {
+impl RunningCommand {
+    async fn wait(mut self, time: Duration, most: usize) -> io::Result<CommandResult> {
         let until = Instant::now() + time;
         let mut written = Vec::new();
-        let mut end = End::TimedOut(time);
+        let mut end = CommandEnd::TimedOut(time);
         let work = async {
             loop {
                 tokio::select! {
                     read = self.output.read_buf(&mut written) => match read? {
                         // All writers have closed the pipe, but the command itself may continue.
-                        0 => return self.child.wait().await.map(End::Exited),
-                        _ if written.len() > most => return Ok(End::TooMuch(most)),
+                        0 => return self.child.wait().await.map(CommandEnd::Exited),
+                        _ if written.len() > most => return Ok(CommandEnd::TooMuch(most)),
                         _ => {}
                     },
-                    ended = self.child.wait() => return ended.map(End::Exited),
+                    ended = self.child.wait() => return ended.map(CommandEnd::Exited),
                 }
             }
         };
@@ -191,7 +191,7 @@ impl Running {
             io::Result::Ok(())
         };
         let _ = timeout(AFTER_END, rest).await;
-        Ok(Ran { written, end })
+        Ok(CommandResult { written, end })
     }
 }
 
@@ -214,29 +214,29 @@ fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnviro
 }
 
 /// How a command ended.
-enum End {
+enum CommandEnd {
     Exited(ExitStatus),
     TimedOut(Duration),
     TooMuch(usize),
 }
 
 /// The result of a command.
-struct Ran {
+struct CommandResult {
     written: Vec<u8>,
-    end: End,
+    end: CommandEnd,
 }
 
-impl Ran {
-    fn outcome(self) -> Outcome {
+impl CommandResult {
+    fn outcome(self) -> ToolOutcome {
         let text = readable(self.written);
         let (is_error, note) = match self.end {
-            End::Exited(status) if status.success() => (false, None),
-            End::Exited(status) => (true, Some(ended(status))),
-            End::TimedOut(time) => (
+            CommandEnd::Exited(status) if status.success() => (false, None),
+            CommandEnd::Exited(status) => (true, Some(ended(status))),
+            CommandEnd::TimedOut(time) => (
                 true,
                 Some(format!("ended after {} s, its time limit", time.as_secs())),
             ),
-            End::TooMuch(most) => (
+            CommandEnd::TooMuch(most) => (
                 true,
                 Some(format!("ended because it wrote more than {most} bytes")),
             ),
@@ -247,7 +247,7 @@ impl Ran {
             None if text.is_empty() => "[no output]".to_owned(),
             None => text,
         };
-        Outcome { text, is_error }
+        ToolOutcome { text, is_error }
     }
 }
 

@@ -9,7 +9,7 @@ use super::*;
 struct Place {
     folder: tempfile::TempDir,
     workspace: Workspace,
-    tools: Tools,
+    tools: ToolSet,
 }
 
 fn place() -> Place {
@@ -18,17 +18,17 @@ fn place() -> Place {
     Place {
         folder,
         workspace,
-        tools: Tools::standard(),
+        tools: ToolSet::standard(),
     }
 }
 
 impl Place {
-    async fn call(&self, name: &str, arguments: Value) -> Outcome {
+    async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
         let call = Call::new("c1", name, arguments.to_string());
         self.tools.call(&call, &self.workspace).await
     }
 
-    async fn shell(&self, command: &str) -> Outcome {
+    async fn shell(&self, command: &str) -> ToolOutcome {
         self.call("shell", json!({ "command": command })).await
     }
 }
@@ -43,9 +43,9 @@ async fn a_file_is_written_and_read() {
             json!({"path": "new/a.txt", "content": content}),
         )
         .await;
-    assert_eq!(written, Outcome::text("wrote 14 bytes to new/a.txt"));
+    assert_eq!(written, ToolOutcome::text("wrote 14 bytes to new/a.txt"));
     let read = place.call("read_file", json!({"path": "new/a.txt"})).await;
-    assert_eq!(read, Outcome::text(content));
+    assert_eq!(read, ToolOutcome::text(content));
     let range = json!({"path": "new/a.txt", "offset": 2, "limit": 1});
     assert_eq!(place.call("read_file", range).await.text, "two\n");
     let past = json!({"path": "new/a.txt", "offset": 9});
@@ -126,12 +126,12 @@ async fn bad_arguments_give_a_readable_error() {
 async fn command_output_includes_both_streams() {
     let place = place();
     let outcome = place.shell("echo out; echo err >&2; echo out").await;
-    assert_eq!(outcome, Outcome::text("out\nerr\nout\n"));
-    assert_eq!(place.shell("true").await, Outcome::text("[no output]"));
+    assert_eq!(outcome, ToolOutcome::text("out\nerr\nout\n"));
+    assert_eq!(place.shell("true").await, ToolOutcome::text("[no output]"));
     let failed = place.shell("printf oops; exit 3").await;
-    assert_eq!(failed, Outcome::error("oops\n[exit status 3]"));
+    assert_eq!(failed, ToolOutcome::error("oops\n[exit status 3]"));
     let killed = place.shell("kill -9 $$").await;
-    assert_eq!(killed, Outcome::error("[ended by signal 9]"));
+    assert_eq!(killed, ToolOutcome::error("[ended by signal 9]"));
     let size = place.shell("head -c 3000000 /dev/zero | tr '\\0' x").await;
     assert_eq!(size.text.len(), 3_000_000);
 }
@@ -156,7 +156,7 @@ fn is_alive(pid: &str) -> bool {
 #[tokio::test]
 async fn hanging_command_is_ended_with_its_children() {
     let mut place = place();
-    place.tools = Tools::none().with(Shell::new(ShellLimits {
+    place.tools = ToolSet::none().with(Shell::new(ShellLimits {
         time: Duration::from_millis(300),
         ..ShellLimits::default()
     }));
@@ -180,7 +180,7 @@ async fn background_processes_do_not_delay_the_output() {
 #[tokio::test]
 async fn endless_output_ends_the_command() {
     let mut place = place();
-    place.tools = Tools::none().with(Shell::new(ShellLimits {
+    place.tools = ToolSet::none().with(Shell::new(ShellLimits {
         bytes: 10_000,
         ..ShellLimits::default()
     }));
@@ -209,7 +209,7 @@ async fn the_user_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let (confirm, mut questions) = Confirm::channel();
     let workspace = Workspace::new(folder.path(), confirm).unwrap();
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let user = tokio::spawn(async move {
         let first = questions.recv().await.unwrap();
         assert_eq!(
@@ -220,7 +220,10 @@ async fn the_user_is_asked() {
         questions.recv().await.unwrap().answer(false);
     });
     let call = Call::new("c", "shell", r#"{"command":"echo 1"}"#);
-    assert_eq!(tools.call(&call, &workspace).await, Outcome::text("1\n"));
+    assert_eq!(
+        tools.call(&call, &workspace).await,
+        ToolOutcome::text("1\n")
+    );
     let refused = tools.call(&call, &workspace).await;
     assert!(refused.is_error && refused.text.contains("did not allow"));
     user.await.unwrap();
@@ -245,11 +248,11 @@ async fn protected_files_are_asked_about() {
             question.answer(allow);
         }
     });
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let refused = tools.call(&call(".git/config"), &workspace).await;
     assert!(refused.is_error && !folder.path().join(".git").exists());
     let written = tools.call(&call(".git/config"), &workspace).await;
-    assert_eq!(written, Outcome::text("wrote 1 bytes to .git/config"));
+    assert_eq!(written, ToolOutcome::text("wrote 1 bytes to .git/config"));
     user.await.unwrap();
     let plain = tools.call(&call("git/config"), &workspace).await;
     assert!(!plain.is_error);
@@ -285,7 +288,7 @@ async fn confirmation_is_repeated_if_the_file_changes() {
             question.answer(allow);
         }
     });
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let arguments = json!({"path": "a.txt", "content": "new"}).to_string();
     let call = Call::new("c", "write_file", arguments);
     let refused = tools.call(&call, &workspace).await;
@@ -295,7 +298,7 @@ async fn confirmation_is_repeated_if_the_file_changes() {
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
     let written = tools.call(&call, &workspace).await;
-    assert_eq!(written, Outcome::text("wrote 3 bytes to a.txt"));
+    assert_eq!(written, ToolOutcome::text("wrote 3 bytes to a.txt"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "new");
     user.await.unwrap();
 }
@@ -312,7 +315,7 @@ async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
     symlink("run.sh", root.join("link")).unwrap();
     let arguments = json!({"path": "link", "content": "new"});
     let written = place.call("write_file", arguments).await;
-    assert_eq!(written, Outcome::text("wrote 3 bytes to run.sh"));
+    assert_eq!(written, ToolOutcome::text("wrote 3 bytes to run.sh"));
     let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     assert_eq!(
         (text("run.sh").as_str(), text("other").as_str()),
@@ -354,7 +357,7 @@ async fn ignore_rules_of_all_folders_apply() {
     }
     let workspace = Workspace::new(&root, Confirm::Never).unwrap();
     let call = Call::new("c", "search", r#"{"pattern": "text"}"#);
-    let found = Tools::standard().call(&call, &workspace).await.text;
+    let found = ToolSet::standard().call(&call, &workspace).await.text;
     let paths: Vec<&str> = found
         .lines()
         .filter_map(|line| line.split(':').next())

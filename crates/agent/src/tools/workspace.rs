@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::Confirm;
-use super::beneath::{self, Located};
+use super::beneath::{self, LocatedPath};
 
 /// The workspace of the tools, and their permissions.
 ///
@@ -117,7 +117,7 @@ impl Workspace {
     }
 
     /// Resolves `path`. All file tools use this.
-    pub(super) fn locate(&self, path: &str) -> Result<Located, WorkspaceError> {
+    pub(super) fn locate(&self, path: &str) -> Result<LocatedPath, WorkspaceError> {
         let relative = self.relative(Path::new(path));
         let relative = relative.ok_or_else(|| WorkspaceError::Escapes(path.to_owned()))?;
         let located = beneath::locate(&self.root, relative);
@@ -127,23 +127,23 @@ impl Workspace {
     /// Opens the regular file at `path` for reading.
     pub(super) fn open_file(&self, path: &str) -> Result<File, WorkspaceError> {
         match self.locate(path)? {
-            Located::File {
+            LocatedPath::File {
                 folder, name, kind, ..
             } => beneath::open_regular(&folder, &name, kind).map_err(|error| error.of_path(path)),
-            Located::Folder { .. } => Err(not_regular(path, FileType::Directory)),
-            Located::Missing { .. } => Err(missing(path)),
+            LocatedPath::Folder { .. } => Err(not_regular(path, FileType::Directory)),
+            LocatedPath::Missing { .. } => Err(missing(path)),
         }
     }
 
     /// Opens the folder at `path` and returns its resolved path, relative to the root.
     pub(super) fn open_folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
         match self.locate(path)? {
-            Located::Folder { folder, path } => Ok((folder, path)),
-            Located::File { .. } => Err(WorkspaceError::Unreadable {
+            LocatedPath::Folder { folder, path } => Ok((folder, path)),
+            LocatedPath::File { .. } => Err(WorkspaceError::Unreadable {
                 path: path.to_owned(),
                 error: Errno::NOTDIR.into(),
             }),
-            Located::Missing { .. } => Err(missing(path)),
+            LocatedPath::Missing { .. } => Err(missing(path)),
         }
     }
 

@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::typed;
-use super::beneath::{Located, OpenError, open_folder};
+use super::beneath::{LocatedPath, OpenError, open_folder};
 use super::confirm::{Confirm, FileChange, QuestionKind};
 use super::text::has_nul;
 use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking, is_protected};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking, is_protected};
 
 /// The maximum number of questions per write. A path that leads elsewhere each time is an attack.
 const MOST_QUESTIONS: u32 = 3;
@@ -35,14 +35,14 @@ const STEERS: &str = ", which can run commands or steer agents";
 pub struct WriteFile;
 
 #[derive(Deserialize)]
-struct Asked {
+struct WriteFileArgs {
     path: String,
     content: String,
 }
 
 impl Tool for WriteFile {
-    fn definition(&self) -> Definition {
-        Definition::new(
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "write_file",
             "Writes a text file of the workspace, in place of what was in it. Folders on the way \
              to it are made.",
@@ -57,21 +57,21 @@ impl Tool for WriteFile {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(write(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(write(arguments, workspace).await) })
     }
 }
 
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Arc<Asked> = Arc::new(typed(arguments)?);
+    let asked: Arc<WriteFileArgs> = Arc::new(typed(arguments)?);
     let mut allowed = None;
     // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
         let (inner, wanted) = (workspace.clone(), Arc::clone(&asked));
         let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
         let unasked = match written {
-            Written::Done(told) => return Ok(told),
-            Written::NeedsQuestion(unasked) => unasked,
+            WriteResult::Done(told) => return Ok(told),
+            WriteResult::NeedsQuestion(unasked) => unasked,
         };
         let confirm = workspace.decides_write(unasked.is_protected);
         let (kind, what) = unasked.question(asked.content.len());
@@ -92,22 +92,22 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
 }
 
 /// The result of an attempt to write.
-enum Written {
+enum WriteResult {
     Done(String),
     /// Nothing was written: the user must be asked first.
-    NeedsQuestion(UnaskedWrite),
+    NeedsQuestion(UnconfirmedWrite),
 }
 
 /// A write that needs a confirmation.
 #[derive(PartialEq, Eq)]
-struct UnaskedWrite {
+struct UnconfirmedWrite {
     path: PathBuf,
     is_protected: bool,
     /// The first bytes of the current file; none if it does not exist.
     before: Option<Vec<u8>>,
 }
 
-impl UnaskedWrite {
+impl UnconfirmedWrite {
     fn question(&self, size: usize) -> (QuestionKind, String) {
         let shown = shown(&self.path);
         if self.is_protected {
@@ -149,18 +149,18 @@ fn text(bytes: &[u8]) -> Option<String> {
 /// Writes the file, unless a confirmation is needed and `allowed` does not match.
 fn replace(
     workspace: &Workspace,
-    asked: &Asked,
-    allowed: Option<&UnaskedWrite>,
-) -> Result<Written, String> {
+    asked: &WriteFileArgs,
+    allowed: Option<&UnconfirmedWrite>,
+) -> Result<WriteResult, String> {
     let located = workspace.locate(&asked.path);
     let (folder, names, path) = match located.map_err(|error| error.to_string())? {
-        Located::Folder { .. } => return Err(format!("`{}` is a folder", asked.path)),
-        Located::Missing {
+        LocatedPath::Folder { .. } => return Err(format!("`{}` is a folder", asked.path)),
+        LocatedPath::Missing {
             folder,
             names,
             path,
         } => (folder, names, path),
-        Located::File {
+        LocatedPath::File {
             folder,
             name,
             kind,
@@ -176,20 +176,20 @@ fn replace(
     // Check both names: the path may reach a protected file through a link, or be protected itself.
     let is_protected = is_protected(&path) || is_protected(Path::new(&asked.path));
     if !matches!(workspace.decides_write(is_protected), Confirm::Always) {
-        let unasked = UnaskedWrite {
+        let unasked = UnconfirmedWrite {
             before: first_bytes(workspace, &asked.path),
             path: path.clone(),
             is_protected,
         };
         // The user allowed exactly this file with exactly this content.
         if allowed != Some(&unasked) {
-            return Ok(Written::NeedsQuestion(unasked));
+            return Ok(WriteResult::NeedsQuestion(unasked));
         }
     }
     let (size, shown) = (asked.content.len(), shown(&path));
     put(folder, &names, asked.content.as_bytes())
         .map_err(|error| format!("cannot write `{shown}`: {error}"))?;
-    Ok(Written::Done(format!("wrote {size} bytes to {shown}")))
+    Ok(WriteResult::Done(format!("wrote {size} bytes to {shown}")))
 }
 
 /// The start of the current file, one byte more than is compared; none if it cannot be read.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
-use trimtab::network::{Network, Outgoing};
-use trimtab_agent::model::{Client, Endpoint, Http, ModelError, Request, Retries, Timeouts};
+use trimtab::network::{Network, OutboundNetwork};
+use trimtab_agent::model::{
+    Endpoint, HttpModel, ModelClient, ModelError, ModelRequest, RetryPolicy, Timeouts,
+};
 use trimtab_model::{Dialect, Message};
 
 /// A proxy that answers one request with `answer`, and gives the lines it was sent.
@@ -37,11 +39,13 @@ async fn ask(base: &str, proxy: &str) -> Result<String, ModelError> {
         ..Network::default()
     };
     let endpoint = Endpoint::new(base).unwrap();
-    let http = Http::new(Dialect::Chat, endpoint)
-        .retries(Retries::NONE)
-        .network(Outgoing::new(&network).unwrap());
+    let http = HttpModel::new(Dialect::Chat, endpoint)
+        .retries(RetryPolicy::NONE)
+        .network(OutboundNetwork::new(&network).unwrap());
     let messages = vec![Arc::new(Message::user("hello"))];
-    let answer = Client::new(http).call(Request::new("m", messages)).answer();
+    let answer = ModelClient::new(http)
+        .call(ModelRequest::new("m", messages))
+        .answer();
     Ok(answer.await?.message.text().into_owned())
 }
 
@@ -92,11 +96,13 @@ async fn silent_egress_proxy_times_out() {
         connect: Duration::from_millis(50),
         ..Timeouts::default()
     };
-    let http = Http::new(Dialect::Chat, endpoint)
-        .retries(Retries::NONE)
+    let http = HttpModel::new(Dialect::Chat, endpoint)
+        .retries(RetryPolicy::NONE)
         .timeouts(timeouts);
     let messages = vec![Arc::new(Message::user("hello"))];
-    let asked = Client::new(http).call(Request::new("m", messages)).answer();
+    let asked = ModelClient::new(http)
+        .call(ModelRequest::new("m", messages))
+        .answer();
     let error = asked.await.unwrap_err();
     assert!(matches!(error, ModelError::Unreachable { .. }), "{error}");
     assert!(

@@ -3,18 +3,18 @@
 use trimtab::provider::Provider;
 use trimtab::redact::redact_address;
 use trimtab_model::Dialect;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
-use super::settings::Resolved;
+use super::settings::ResolvedProxy;
 
 /// The address of Gemini's API.
 pub const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
 /// One line for each upstream that is not the own address of its provider.
-pub fn destinations(resolved: &Resolved) -> Vec<String> {
+pub fn destinations(resolved: &ResolvedProxy) -> Vec<String> {
     let upstreams = resolved.proxy.upstreams();
     let others = upstreams.iter().filter(|upstream| !is_own(upstream));
-    let line = |upstream: &Upstream| {
+    let line = |upstream: &UpstreamConfig| {
         let from = resolved.upstreams_from.as_ref().unwrap_or(&upstream.name);
         let (url, prefix) = (redact_address(&upstream.url), &upstream.prefix);
         let under = if prefix.is_empty() {
@@ -38,7 +38,7 @@ fn names(dialects: &[Dialect]) -> String {
 }
 
 /// True if the upstream is the own address of the provider whose dialects it takes.
-fn is_own(upstream: &Upstream) -> bool {
+fn is_own(upstream: &UpstreamConfig) -> bool {
     if upstream.url == GEMINI {
         return true;
     }
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn provider_address_with_another_dialect_is_reported() {
         let at = |url: &str, dialects: &[Dialect]| {
-            is_own(&Upstream::new("u", url).for_dialects(dialects.iter().copied()))
+            is_own(&UpstreamConfig::new("u", url).for_dialects(dialects.iter().copied()))
         };
         assert!(at("https://api.anthropic.com", &[Dialect::Messages]));
         assert!(at("https://api.openai.com/v1", &[Dialect::Chat]));

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use trimtab::network::{Connector, Outgoing, Versions, innermost};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost};
 
 /// The largest answer that is read, in bytes.
 const LARGEST: usize = 32 << 20;
@@ -18,14 +18,14 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// A client with a connection pool.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpClient {
     client: Client<Connector, Full<Bytes>>,
-    outgoing: Outgoing,
+    outgoing: OutboundNetwork,
 }
 
 /// A complete answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -34,7 +34,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The value of a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
@@ -44,16 +44,16 @@ impl Answer {
     }
 }
 
-impl Default for Http {
+impl Default for HttpClient {
     fn default() -> Self {
-        Self::new(Outgoing::default())
+        Self::new(OutboundNetwork::default())
     }
 }
 
-impl Http {
+impl HttpClient {
     /// A client that connects through `outgoing`.
-    pub fn new(outgoing: Outgoing) -> Self {
-        let connector = outgoing.connector(CONNECT, Versions::First);
+    pub fn new(outgoing: OutboundNetwork) -> Self {
+        let connector = outgoing.connector(CONNECT, HttpVersions::First);
         Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             outgoing,
@@ -68,7 +68,7 @@ impl Http {
         headers: &[(&str, &str)],
         body: Vec<u8>,
         time: Duration,
-    ) -> Result<Answer, String> {
+    ) -> Result<HttpAnswer, String> {
         let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -87,13 +87,13 @@ impl Http {
         }
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<HttpAnswer, String> {
         let answer = self.client.request(request).await;
         let answer = answer.map_err(|error| innermost(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|error| format!("the answer was cut off: {error}"))?;
-        Ok(Answer {
+        Ok(HttpAnswer {
             status: head.status,
             headers: head.headers,
             body: body.to_bytes(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use trimtab_proxy::{Action, Record};
+use trimtab_proxy::{Record, RecordAction};
 
 use super::savings::tokens_line;
 use crate::ui::clipped::clipped;
@@ -50,14 +50,14 @@ fn told(record: &Record) -> String {
     let tokens = record.saved;
     let (came, sent) = (short(tokens.without), short(tokens.with));
     match record.action {
-        Action::Edited if tokens.without > 0 => {
+        RecordAction::Edited if tokens.without > 0 => {
             let _ = write!(told, "{came} -> {sent}, {}", tokens_line(&tokens));
         }
-        Action::Observed => {
+        RecordAction::Observed => {
             let (came, would) = (short(record.tokens_before), short(record.tokens_after));
             let _ = write!(told, "{came}, would be {would}");
         }
-        Action::Asked => {
+        RecordAction::Asked => {
             let _ = write!(told, "{sent} for a summary");
         }
         _ if tokens.with > 0 => {
@@ -92,7 +92,7 @@ fn told(record: &Record) -> String {
 fn tone(record: &Record) -> TextStyle {
     if record.status >= 400 || record.status == 0 {
         style::BAD
-    } else if record.action == Action::Edited {
+    } else if record.action == RecordAction::Edited {
         style::GOOD
     } else {
         TextStyle::Plain
@@ -132,7 +132,7 @@ mod tests {
             dialect: Some(Dialect::Messages),
             model: "claude-sonnet-4-5".to_owned(),
             session: "proxy/8e01aa/messages/4ee4a1b2c3d4".to_owned(),
-            action: Action::Edited,
+            action: RecordAction::Edited,
             status: 200,
             saved: SavedTokens::of_changed(58_000, 31_000, Some(32_000), None),
             usage: Some(Usage {
@@ -167,7 +167,7 @@ mod tests {
     fn failed_request_line_shows_the_status() {
         let failed = Record {
             status: 529,
-            action: Action::Unchanged,
+            action: RecordAction::Unchanged,
             saved: SavedTokens::default(),
             ..edited()
         };

@@ -8,10 +8,10 @@ use trimtab_proxy::Record;
 const WAITING: usize = 4_096;
 
 /// Records in the order in which their answers ended.
-pub type Log = mpsc::Receiver<Record>;
+pub type RecordReceiver = mpsc::Receiver<Record>;
 
 /// A sink for the records of the proxy, and the receiving end.
-pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, Log) {
+pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, RecordReceiver) {
     let (sender, log) = mpsc::channel(WAITING);
     let sink = move |record: &Record| drop(sender.try_send(record.clone()));
     (sink, log)
@@ -21,10 +21,10 @@ pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, Log) {
 const NOTICES: usize = 64;
 
 /// Notices to the operator, in order.
-pub type Notices = mpsc::Receiver<String>;
+pub type NoticeReceiver = mpsc::Receiver<String>;
 
 /// A sink for the notices of the proxy, and the receiving end.
-pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, Notices) {
+pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, NoticeReceiver) {
     let (sender, notices) = mpsc::channel(NOTICES);
     let sink = move |notice: &str| drop(sender.try_send(notice.to_owned()));
     (sink, notices)
@@ -32,5 +32,5 @@ pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, Notices) {
 
 /// False for requests to our own endpoints, which are not printed.
 pub fn is_traffic(record: &Record) -> bool {
-    record.action != trimtab_proxy::Action::Answered
+    record.action != trimtab_proxy::RecordAction::Answered
 }

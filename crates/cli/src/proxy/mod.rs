@@ -13,12 +13,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use trimtab::store::{FolderStore, Store};
-use trimtab_proxy::{ConfigError, Opening, Proxy, Running, StartError};
+use trimtab_proxy::{Proxy, ProxyConfigError, RunningProxy, StartError, StoreOpening};
 
 use crate::catalogue;
 use crate::exit::Failure;
-use crate::proxy::log::{Log, Notices};
-use crate::proxy::settings::Resolved;
+use crate::proxy::log::{NoticeReceiver, RecordReceiver};
+use crate::proxy::settings::ResolvedProxy;
 
 /// Runs a future on a new runtime until it completes.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -49,7 +49,9 @@ fn raise_file_limit() {
 fn raise_file_limit() {}
 
 /// Starts a proxy and returns it with its log and its notices.
-pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failure> {
+pub async fn start(
+    resolved: &ResolvedProxy,
+) -> Result<(RunningProxy, RecordReceiver, NoticeReceiver), Failure> {
     raise_file_limit();
     let path = resolved.store.path()?;
     let (sink, log) = log::channel();
@@ -57,7 +59,7 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failu
     let open = move |opening| match opening {
         // A store that disappears while the proxy runs must not be replaced by an empty one: refs
         // that models have seen would become invalid.
-        Opening::Again if !FolderStore::is_at(&path) => {
+        StoreOpening::Again if !FolderStore::is_at(&path) => {
             let path = path.clone();
             Err(trimtab::store::Error::Vanished { path })
         }
@@ -76,7 +78,7 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failu
 }
 
 /// The failure for settings that the proxy rejects.
-pub fn refused(error: &ConfigError) -> Failure {
+pub fn refused(error: &ProxyConfigError) -> Failure {
     let (message, hint) = split_hint(&error.to_string());
     let hint = hint.or_else(|| Some("docs/proxy.md describes every setting".to_owned()));
     Failure::Input {

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
-use trimtab_proxy::{Action, Record};
-use trimtab_wire::catalogue::{Catalogue, Model};
+use trimtab_proxy::{Record, RecordAction};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::ui::number::{counted, percent, short};
 
@@ -22,13 +22,13 @@ const LIFETIME_MS: u64 = 5 * 60 * 1_000;
 /// The savings so far.
 pub struct Savings {
     catalogue: Catalogue,
-    sessions: HashMap<String, Session>,
-    total: Total,
+    sessions: HashMap<String, SessionSavings>,
+    total: SavingsTotal,
 }
 
 /// Figures of all calls so far.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Total {
+pub struct SavingsTotal {
     /// Calls of models.
     pub calls: u64,
     /// Calls whose window the proxy changed.
@@ -52,7 +52,7 @@ pub struct Total {
 }
 
 #[derive(Default)]
-struct Session {
+struct SessionSavings {
     /// The tokens of the last original prompt, as the provider counts them.
     before: u64,
     when: u64,
@@ -65,12 +65,12 @@ impl Savings {
         Self {
             catalogue,
             sessions: HashMap::new(),
-            total: Total::default(),
+            total: SavingsTotal::default(),
         }
     }
 
     /// The figures so far.
-    pub fn total(&self) -> &Total {
+    pub fn total(&self) -> &SavingsTotal {
         &self.total
     }
 
@@ -82,13 +82,13 @@ impl Savings {
         // Count tokens before the early return for summaries: their prompts reduce the savings.
         let tokens = record.saved;
         self.total.tokens += tokens;
-        if record.action == Action::Asked {
+        if record.action == RecordAction::Asked {
             return self.add_summary(record);
         }
         let total = &mut self.total;
         total.calls += 1;
-        total.edited += u64::from(record.action == Action::Edited);
-        if record.action == Action::Observed {
+        total.edited += u64::from(record.action == RecordAction::Edited);
+        if record.action == RecordAction::Observed {
             let (came, would) = (record.tokens_before, record.tokens_after);
             total.observed += SavedTokens::of_changed(came, would, None, None).saved();
         }
@@ -131,15 +131,15 @@ impl Savings {
     }
 
     /// The model of that name, if its price is known.
-    fn priced(&self, name: &str) -> Option<Model> {
+    fn priced(&self, name: &str) -> Option<ModelInfo> {
         let found = self.catalogue.find(name).ok()?;
         Some(found.model).filter(|model| model.prices.is_some())
     }
 }
 
-impl Session {
+impl SessionSavings {
     /// Estimates the usage that the original request would have had.
-    fn next(&mut self, model: &Model, record: &Record, usage: &Usage, before: u64) -> Usage {
+    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage, before: u64) -> Usage {
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
@@ -154,7 +154,7 @@ impl Session {
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
         // An unchanged request costs what it cost.
-        if record.action != Action::Edited {
+        if record.action != RecordAction::Edited {
             return *usage;
         }
         Usage {
@@ -178,7 +178,7 @@ pub fn tokens_line(tokens: &SavedTokens) -> String {
     )
 }
 
-impl Total {
+impl SavingsTotal {
     /// One line of text.
     pub fn line(&self) -> String {
         let mut line = counted(usize::try_from(self.calls).unwrap_or(usize::MAX), "call");
@@ -231,7 +231,7 @@ mod tests {
         Record {
             time_ms,
             dialect: Some(Dialect::Messages),
-            action: Action::Edited,
+            action: RecordAction::Edited,
             model: "claude-opus-5-5".to_owned(),
             session: "s".to_owned(),
             status: 200,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// The same of a call that took `usage` and nothing else.
-    fn as_it_came(action: Action, before: u64, usage: Usage) -> Record {
+    fn as_it_came(action: RecordAction, before: u64, usage: Usage) -> Record {
         Record {
             action,
             saved: SavedTokens::of_unchanged(usage.prompt()),
@@ -327,7 +327,10 @@ mod tests {
             output: 50,
         };
         // Whatever the estimates say.
-        for (action, before) in [(Action::Unchanged, 10_000), (Action::Observed, 90_000)] {
+        for (action, before) in [
+            (RecordAction::Unchanged, 10_000),
+            (RecordAction::Observed, 90_000),
+        ] {
             savings.add(&as_it_came(action, before, usage));
         }
         assert!(savings.total().saved.abs() < 1e-12);
@@ -343,7 +346,7 @@ mod tests {
             ..Usage::default()
         };
         let asked = Record {
-            action: Action::Asked,
+            action: RecordAction::Asked,
             saved: SavedTokens::of_extra(usage.prompt()),
             ..record(1, 0, 0, usage)
         };

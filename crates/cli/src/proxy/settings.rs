@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toml::{Table, Value};
-use trimtab::config::{Config, Source};
-use trimtab::network::Outgoing;
+use trimtab::config::{Config, SettingSource};
+use trimtab::network::OutboundNetwork;
 use trimtab_engine::policy::Policy;
 use trimtab_model::Dialect;
-use trimtab_proxy::{Mode, ModelRule, ProxyConfig, Upstream};
+use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::proxy::listen::parse_listen;
@@ -42,7 +42,7 @@ pub struct ProxyArgs {
 
 /// The resolved settings of one run.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedProxy {
     /// The settings of the proxy.
     pub proxy: ProxyConfig,
     /// The folder of the store.
@@ -52,15 +52,15 @@ pub struct Resolved {
     /// The source of the upstream setting; if unset, the name of each upstream.
     pub upstreams_from: Option<String>,
     /// Makes connections to other machines.
-    pub outgoing: Outgoing,
+    pub outgoing: OutboundNetwork,
 }
 
 /// Resolves settings: flags, environment, project file, user file, defaults.
 pub fn resolve(
     args: &ProxyArgs,
     listen: Option<SocketAddr>,
-    common: &Common,
-) -> Result<Resolved, Failure> {
+    common: &CommonArgs,
+) -> Result<ResolvedProxy, Failure> {
     let mut named: Vec<(&str, String, &str)> = Vec::new();
     named.extend(listen.map(|listen| ("proxy.listen", listen.to_string(), "--listen")));
     named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
@@ -84,7 +84,7 @@ pub fn resolve(
     }
     proxy.check().map_err(|error| refused(&error))?;
     let path: Option<PathBuf> = config.store.clone();
-    Ok(Resolved {
+    Ok(ResolvedProxy {
         proxy,
         store: StoreArgs { store: path },
         outgoing: settings::outgoing(&config)?,
@@ -109,7 +109,7 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     let table = config.get("proxy").and_then(Value::as_table);
     let mut table = table.cloned().unwrap_or_default();
     // The general preset applies unless `proxy.preset` is set, and `--preset` overrides both.
-    if asked || config.source("proxy.preset") == Source::Default {
+    if asked || config.source("proxy.preset") == SettingSource::Default {
         let name = policy_name(config, &mut table);
         table.insert("preset".to_owned(), Value::String(name));
     }
@@ -158,7 +158,7 @@ fn policy_name(config: &Config, table: &mut Table) -> String {
 }
 
 /// Parses `URL` or `DIALECT=URL`.
-fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
+fn parse_upstream(text: &str, at: usize) -> Result<UpstreamConfig, Failure> {
     let dialect = |name: &str| match name {
         "chat" => Some(Dialect::Chat),
         "responses" => Some(Dialect::Responses),
@@ -168,23 +168,23 @@ fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
     match text.split_once('=') {
         // A `/` before the `=` means that the `=` belongs to the query of a plain URL.
         Some((name, url)) if !name.contains('/') => match dialect(name) {
-            Some(dialect) => Ok(Upstream::new(name, url).for_dialects([dialect])),
+            Some(dialect) => Ok(UpstreamConfig::new(name, url).for_dialects([dialect])),
             None => Err(Failure::input(
                 format!("--upstream {text}: {name} is not a dialect"),
                 "use chat=URL, responses=URL or messages=URL, or a URL for all of them",
             )),
         },
-        _ if at == 0 => Ok(Upstream::new("upstream", text)),
-        _ => Ok(Upstream::new(format!("upstream-{at}"), text)),
+        _ if at == 0 => Ok(UpstreamConfig::new("upstream", text)),
+        _ => Ok(UpstreamConfig::new(format!("upstream-{at}"), text)),
     }
 }
 
 /// The name of a mode on a status line.
-pub fn mode_name(mode: Mode) -> &'static str {
+pub fn mode_name(mode: ProxyMode) -> &'static str {
     match mode {
-        Mode::On => "on",
-        Mode::Observe => "observe only",
-        Mode::Bypass => "bypass",
+        ProxyMode::On => "on",
+        ProxyMode::Observe => "observe only",
+        ProxyMode::Bypass => "bypass",
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn changed_preset_becomes_a_policy() {
         let load = |settings: &[&str]| {
-            let mut inputs = trimtab::config::Inputs::default();
+            let mut inputs = trimtab::config::ConfigInputs::default();
             for setting in settings {
                 inputs.set(setting, "--set");
             }

@@ -4,7 +4,7 @@ use std::io;
 
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SignalOrder {
     /// Let open streams finish, then exit.
     Stop,
     /// Reload the settings.
@@ -13,14 +13,14 @@ pub enum Order {
 
 /// The signals that the proxy handles.
 #[cfg(unix)]
-pub struct Orders {
+pub struct SignalOrders {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Orders {
+impl SignalOrders {
     /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -32,37 +32,37 @@ impl Orders {
     }
 
     /// Waits for the next signal.
-    pub async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> SignalOrder {
         tokio::select! {
-            _ = self.terminate.recv() => Order::Stop,
-            _ = self.interrupt.recv() => Order::Stop,
-            _ = self.hang_up.recv() => Order::Reload,
+            _ = self.terminate.recv() => SignalOrder::Stop,
+            _ = self.interrupt.recv() => SignalOrder::Stop,
+            _ = self.hang_up.recv() => SignalOrder::Reload,
         }
     }
 }
 
 #[cfg(not(unix))]
-pub struct Orders;
+pub struct SignalOrders;
 
 #[cfg(not(unix))]
-impl Orders {
+impl SignalOrders {
     /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
     /// Waits for the next signal.
-    pub async fn next(&mut self) -> Order {
+    pub async fn next(&mut self) -> SignalOrder {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        Order::Stop
+        SignalOrder::Stop
     }
 }
 
-impl Orders {
+impl SignalOrders {
     /// Waits for a signal to stop.
     pub async fn stop(&mut self) {
-        while self.next().await != Order::Stop {}
+        while self.next().await != SignalOrder::Stop {}
     }
 }

@@ -3,28 +3,28 @@
 pub mod keys;
 
 use toml::{Table, Value};
-use trimtab::config::{Config, ConfigError, Inputs, KEYS, Key};
-use trimtab::network::Outgoing;
+use trimtab::config::{Config, ConfigError, ConfigInputs, KEYS, SettingKey};
+use trimtab::network::OutboundNetwork;
 use trimtab_proxy::ProxyConfig;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::{Failure, with_hint};
 use crate::ui::Terminal;
 use keys::{PROXY_KEYS, TOOL_KEYS};
 
 /// Resolves the settings. `named` are flags of the verb: setting, value, flag.
-pub fn load(common: &Common, named: &[(&str, String, &str)]) -> Result<Config, Failure> {
+pub fn load(common: &CommonArgs, named: &[(&str, String, &str)]) -> Result<Config, Failure> {
     Config::load(&inputs(common, named)).map_err(|error| failure(&error))
 }
 
 /// The value of one setting, without resolving the preset.
-pub fn lookup(common: &Common, key: &str) -> Result<Option<Value>, Failure> {
+pub fn lookup(common: &CommonArgs, key: &str) -> Result<Option<Value>, Failure> {
     Config::lookup(&inputs(common, &[]), key).map_err(|error| failure(&error))
 }
 
 /// The inputs from which the settings of a run are resolved.
-pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
-    let mut inputs = Inputs::of_process();
+pub fn inputs(common: &CommonArgs, named: &[(&str, String, &str)]) -> ConfigInputs {
+    let mut inputs = ConfigInputs::of_process();
     inputs.file.clone_from(&common.config);
     // All verbs accept the settings of all verbs, because they share their files.
     inputs.more = [PROXY_KEYS, TOOL_KEYS].concat();
@@ -41,7 +41,7 @@ pub fn inputs(common: &Common, named: &[(&str, String, &str)]) -> Inputs {
 }
 
 /// All settings.
-pub fn keys() -> Vec<Key> {
+pub fn keys() -> Vec<SettingKey> {
     let own = [PROXY_KEYS, TOOL_KEYS].concat();
     KEYS.iter().copied().chain(own).collect()
 }
@@ -55,15 +55,15 @@ pub fn defaults() -> Table {
 }
 
 /// Makes connections to other machines as the settings say.
-pub fn outgoing(config: &Config) -> Result<Outgoing, Failure> {
-    Outgoing::new(&config.network).map_err(|error| {
+pub fn outgoing(config: &Config) -> Result<OutboundNetwork, Failure> {
+    OutboundNetwork::new(&config.network).map_err(|error| {
         let (message, hint) = with_hint(&error.to_string());
         Failure::Input { message, hint }
     })
 }
 
 /// Warns about a project's file that exists but is not trusted.
-pub fn warn_of_skipped(common: &Common, terminal: &mut Terminal) {
+pub fn warn_of_skipped(common: &CommonArgs, terminal: &mut Terminal) {
     if let Some(file) = inputs(common, &[]).skipped_file() {
         terminal.warn(&format!("{file}\nhint: {}", file.hint));
     }

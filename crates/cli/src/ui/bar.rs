@@ -9,7 +9,7 @@ pub const WIDTH: usize = 72;
 
 /// One segment of the bar.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub struct BarSegment {
     /// The name of the segment.
     pub name: &'static str,
     /// Its letter without colour.
@@ -21,12 +21,12 @@ pub struct Segment {
 }
 
 /// Renders the bar in `WIDTH` characters. Every non-empty segment is visible.
-pub fn render(segments: &[Segment], colour: bool) -> String {
+pub fn render(segments: &[BarSegment], colour: bool) -> String {
     render_in(segments, colour, WIDTH)
 }
 
 /// Renders the bar in `whole` characters, not counting the brackets around letters.
-pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
+pub fn render_in(segments: &[BarSegment], colour: bool, whole: usize) -> String {
     let mut bar = String::new();
     let shown = segments.iter().zip(widths(segments, whole));
     for (segment, width) in shown.filter(|&(_, width)| width > 0) {
@@ -43,7 +43,7 @@ pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
 }
 
 /// The width of each segment: proportional, at least one, `whole` in total.
-fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
+fn widths(segments: &[BarSegment], whole: usize) -> Vec<usize> {
     let total: u64 = segments.iter().map(|segment| segment.amount).sum();
     let exact = |amount: u64| amount as f64 * whole as f64 / total.max(1) as f64;
     let mut widths: Vec<usize> = segments
@@ -89,11 +89,11 @@ fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn segments(amounts: &[u64]) -> Vec<Segment> {
+    fn segments(amounts: &[u64]) -> Vec<BarSegment> {
         let letters = ['a', 'b', 'c', 'd', '.'];
         let named = amounts.iter().zip(letters);
         named
-            .map(|(&amount, letter)| Segment {
+            .map(|(&amount, letter)| BarSegment {
                 name: "x",
                 letter,
                 style: TextStyle::Plain,

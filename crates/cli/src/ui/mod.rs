@@ -23,7 +23,7 @@ use terminal_size::{Width, terminal_size_of};
 use trimtab::redact::redact_urls;
 
 use self::visible::{VisibleWriter, visible_json};
-use crate::common::{Color, Common};
+use crate::common::{ColorMode, CommonArgs};
 
 /// Standard output for data, standard error for messages.
 ///
@@ -36,11 +36,11 @@ pub struct Terminal {
 
 impl Terminal {
     /// Opens both streams, with colour if it is wanted.
-    pub fn new(common: &Common) -> Self {
+    pub fn new(common: &CommonArgs) -> Self {
         let choice = match common.color {
-            Color::Auto => None,
-            Color::Always => Some(ColorChoice::Always),
-            Color::Never => Some(ColorChoice::Never),
+            ColorMode::Auto => None,
+            ColorMode::Always => Some(ColorChoice::Always),
+            ColorMode::Never => Some(ColorChoice::Never),
         };
         let (out, err) = (io::stdout(), io::stderr());
         let out_choice = choice.unwrap_or_else(|| AutoStream::choice(&out));

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use trimtab::store::{FolderStore, Put, SessionId, Store, Stream};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Served, finished, texts};
 use crate::talk::{log, path, post, with_output};
@@ -64,7 +64,7 @@ fn damage(intact: &[u8], round: usize, numbers: &mut Numbers) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_store_passes_traffic_and_can_be_repaired() {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     let upstream = Upstream::start(options).await.unwrap();
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");

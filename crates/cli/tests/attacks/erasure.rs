@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use trimtab::store::{FolderOptions, Put, SessionId, Store, Stream};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Served, finished, say, texts};
 use crate::talk::{path, post, with_call, with_output};
@@ -73,7 +73,7 @@ fn marked(name: &str, lines: u64) -> (String, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn erased_tenant_leaves_no_text_while_the_proxy_runs() {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     let upstream = Upstream::start(options).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::Value;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 
 use crate::recorder::Recorder;
 use crate::repository::{Ended, Repository, ended};
@@ -26,9 +26,9 @@ fn credential(dialect: &str) -> (&'static str, String) {
     }
 }
 
-async fn send(served: &Served, method: Method, path: &str, header: (&str, &str)) -> Answer {
+async fn send(served: &Served, method: Method, path: &str, header: (&str, &str)) -> HttpAnswer {
     let url = format!("{}{path}", served.url);
-    Http::default()
+    HttpClient::default()
         .send(method, &url, &[header], b"{}".to_vec(), PATIENCE)
         .await
         .unwrap()

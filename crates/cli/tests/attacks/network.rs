@@ -10,7 +10,7 @@ use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 
 use crate::recorder::{EgressProxy, Heard, answer, serve};
 use crate::repository::{Repository, ended};
@@ -140,7 +140,7 @@ async fn proxy_trusts_a_configured_private_authority() {
     ] {
         let served = Served::start(&args);
         let path = format!("{}/v1/messages", served.url);
-        let sent = Http::default()
+        let sent = HttpClient::default()
             .send(Method::POST, &path, &[], b"{}".to_vec(), PATIENCE)
             .await
             .unwrap();

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Answer;
+use trimtab_cli::proxy::http::HttpAnswer;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::access::{OTHER_TOKEN, TOKEN, get, model, post, serve, text, value};
 use crate::talk::{path, with_output};
 
-async fn ask(url: &str, dialect: Dialect, key: &str, body: &Value) -> Answer {
+async fn ask(url: &str, dialect: Dialect, key: &str, body: &Value) -> HttpAnswer {
     let headers = [("x-api-key", key), ("anthropic-version", "2023-06-01")];
     post(url, path(dialect), &headers, body).await
 }
@@ -77,11 +77,11 @@ async fn large_bodies_exhaust_the_byte_quota() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_are_limited() {
-    let slow = Reply {
+    let slow = ScriptedReply {
         delay_ms: Some(300),
-        ..Reply::text("one two three four five six seven eight")
+        ..ScriptedReply::text("one two three four five six seven eight")
     };
-    let options = Options::new(Source::with(move |_| slow.clone()));
+    let options = UpstreamOptions::new(ReplySource::with(move |_| slow.clone()));
     let upstream = Upstream::start(options).await.unwrap();
     let served = serve(&upstream, "[proxy.quotas]\nconcurrent_requests = 1\n", &[]);
     let mut body = with_output(Dialect::Chat, 2);

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::Value;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{PATIENCE, Served, finished, texts, trimtab};
 use crate::talk::{log, path, post, with_call, with_output};
@@ -16,20 +16,20 @@ use crate::talk::{log, path, post, with_call, with_output};
 const CHAT: Dialect = Dialect::Chat;
 
 async fn upstream() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     Upstream::start(options).await.unwrap()
 }
 
-async fn send(served: &Served, body: &Value) -> Answer {
+async fn send(served: &Served, body: &Value) -> HttpAnswer {
     let answer = post(&served.url, path(CHAT), body, &[]).await;
     assert!(answer.status.is_success(), "{}", answer.status);
     answer
 }
 
-async fn get(served: &Served, path: &str) -> Answer {
+async fn get(served: &Served, path: &str) -> HttpAnswer {
     let url = format!("{}{path}", served.url);
     let key = [("x-api-key", "k")];
-    let http = Http::default();
+    let http = HttpClient::default();
     let sent = http.send(Method::GET, &url, &key, Vec::new(), PATIENCE);
     sent.await.unwrap()
 }

@@ -2,24 +2,24 @@
 
 use http::Method;
 use serde_json::json;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{PATIENCE, Served};
 use crate::talk::path;
 
 async fn upstream() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("I see.")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
     let prefill = true;
-    Upstream::start(Options { prefill, ..options })
+    Upstream::start(UpstreamOptions { prefill, ..options })
         .await
         .unwrap()
 }
 
 /// Sends a body as it is written.
-async fn send(served: &Served, dialect: Dialect, body: &str) -> Answer {
+async fn send(served: &Served, dialect: Dialect, body: &str) -> HttpAnswer {
     let url = format!("{}{}", served.url, path(dialect));
     let headers = [
         ("content-type", "application/json"),
@@ -27,7 +27,7 @@ async fn send(served: &Served, dialect: Dialect, body: &str) -> Answer {
         ("x-api-key", "k"),
     ];
     let body = body.as_bytes().to_vec();
-    let sending = Http::default();
+    let sending = HttpClient::default();
     let sent = sending
         .send(Method::POST, &url, &headers, body, PATIENCE)
         .await;

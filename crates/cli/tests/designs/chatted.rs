@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Received, Upstream};
+use trimtab_testkit::upstream::{ReceivedRequest, Upstream};
 
 use crate::run::trimtab;
 use crate::scripted::{Answers, main_calls, own_calls};
@@ -106,12 +106,12 @@ impl Chatted {
     }
 
     /// What the model was asked.
-    pub(crate) fn main_calls(&self) -> Vec<Arc<Received>> {
+    pub(crate) fn main_calls(&self) -> Vec<Arc<ReceivedRequest>> {
         main_calls(&self.upstream)
     }
 
     /// What the summariser was asked.
-    pub(crate) fn own_calls(&self) -> Vec<Arc<Received>> {
+    pub(crate) fn own_calls(&self) -> Vec<Arc<ReceivedRequest>> {
         own_calls(&self.upstream)
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::chatted::Chatted;
 use crate::long_outputs::{Length, first_words};
@@ -90,9 +90,9 @@ impl Model {
         }))
     }
 
-    fn reply(&mut self, received: &Received) -> Reply {
+    fn reply(&mut self, received: &ReceivedRequest) -> ScriptedReply {
         if is_own_call(received) {
-            return Reply::text(SUMMARY);
+            return ScriptedReply::text(SUMMARY);
         }
         self.requests += 1;
         self.reader.look(received);
@@ -110,12 +110,12 @@ impl Model {
         self.reads = 0;
         if self.next_file == self.files || self.in_turn == ROUNDS_PER_TURN {
             self.in_turn = 0;
-            return Reply::text("go on");
+            return ScriptedReply::text("go on");
         }
         let file = file_name(self.next_file);
         self.next_file += 1;
         self.in_turn += 1;
-        Reply::call("read_file", json!({ "path": file }))
+        ScriptedReply::call("read_file", json!({ "path": file }))
     }
 
     /// In how many rounds it may read before it goes on: many once a chat has nothing else to do.
@@ -135,11 +135,11 @@ fn file_name(number: usize) -> String {
 /// A strict provider of so many tokens with this model.
 async fn provider(model: &Arc<Mutex<Model>>, window: u64) -> Upstream {
     let model = Arc::clone(model);
-    let reply = move |received: &Received| model.lock().unwrap().reply(received);
-    let options = Options {
+    let reply = move |received: &ReceivedRequest| model.lock().unwrap().reply(received);
+    let options = UpstreamOptions {
         window: Some(window),
         keep_bodies: false,
-        ..Options::new(Source::with(reply))
+        ..UpstreamOptions::new(ReplySource::with(reply))
     };
     Upstream::start(options).await.unwrap()
 }
@@ -189,7 +189,7 @@ impl GrowingBody {
     }
 
     /// Sends it, and wants an answer.
-    async fn send(&self, served: &Served, client: &Http) -> String {
+    async fn send(&self, served: &Served, client: &HttpClient) -> String {
         let headers = [
             ("content-type", "application/json"),
             ("anthropic-version", "2023-06-01"),
@@ -216,7 +216,7 @@ fn list_of(dialect: Dialect) -> &'static str {
 }
 
 /// What is stored under a ref, whole.
-async fn stored(served: &Served, client: &Http, id: &str) -> String {
+async fn stored(served: &Served, client: &HttpClient, id: &str) -> String {
     let url = format!("{}/v1/retrieve/{id}", served.url);
     let headers = [("x-api-key", "k")];
     let sent = client.send(Method::GET, &url, &headers, Vec::new(), LONG_PATIENCE);
@@ -244,7 +244,7 @@ async fn proxied(preset: &str, dialect: Dialect, length: Length) {
     let (url, window) = (upstream.url(), length.window.to_string());
     let fixed = ["--upstream", &url, "--preset", preset, "--window", &window];
     let served = Served::start(&[&fixed, &LIMITS[..]].concat());
-    let client = Http::default();
+    let client = HttpClient::default();
     let mut body = GrowingBody::begun(dialect);
     let told = format!("{preset} {dialect}");
     for (number, output) in outputs.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use trimtab_model::{Call, Message};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::Received;
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::scripted::system_text;
 
@@ -75,7 +75,7 @@ impl Reader {
     }
 
     /// Takes in a request: the pages at its end, and the refs that it names.
-    pub(crate) fn look(&mut self, received: &Received) {
+    pub(crate) fn look(&mut self, received: &ReceivedRequest) {
         let messages = received.read_messages();
         self.take_pages(&messages);
         let calls = messages.iter().flat_map(Message::calls);
@@ -168,10 +168,10 @@ impl Reader {
     }
 
     /// Asks for the next pages; none if there is nothing to read.
-    pub(crate) fn next_pages(&self) -> Option<Reply> {
+    pub(crate) fn next_pages(&self) -> Option<ScriptedReply> {
         let books = self.order.iter().map(|id| (id, &self.books[id]));
         let open = books.filter(|(_, book)| !book.done && self.has_more());
-        let mut reply: Option<Reply> = None;
+        let mut reply: Option<ScriptedReply> = None;
         for (id, book) in open.take(AT_ONCE) {
             let mut asks = json!({"ref_id": id, "offset": book.offset, "limit": LINES});
             if book.column > 0 {
@@ -180,7 +180,7 @@ impl Reader {
             }
             reply = Some(match reply {
                 Some(reply) => reply.and_call(READ, asks),
-                None => Reply::call(READ, asks),
+                None => ScriptedReply::call(READ, asks),
             });
         }
         reply

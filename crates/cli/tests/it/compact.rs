@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, rounds};
-use trimtab_testkit::script::{Reply, Script};
-use trimtab_testkit::upstream::{Options, Source, Upstream};
-use trimtab_wire::transcript::{Conversation, Reader};
+use trimtab_model::{Message, MessageKind, rounds};
+use trimtab_testkit::script::{Script, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use crate::run::{Home, Outcome, finish, root};
 
@@ -34,7 +34,7 @@ const PRESETS: [&str; 7] = [
 ];
 
 fn read(bytes: &[u8]) -> Conversation {
-    let mut all: Vec<_> = Reader::new(bytes).map(Result::unwrap).collect();
+    let mut all: Vec<_> = TranscriptReader::new(bytes).map(Result::unwrap).collect();
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -283,7 +283,7 @@ fn every_preset_gives_a_transcript_that_can_be_read() {
 fn second_compaction_recognises_the_first_summary() {
     let home = Home::new();
     let (_, written) = compacted(&home, "forms/claude-code.jsonl", &["--keep-turns", "1"]);
-    let summary = |message: &Message| message.meta.kind == Some(Kind::Summary);
+    let summary = |message: &Message| message.meta.kind == Some(MessageKind::Summary);
     assert_eq!(
         read(&written)
             .messages
@@ -343,7 +343,7 @@ fn each_conversation_of_a_file_is_compacted() {
         reports[1]["originals"]["session"]
     );
     let written = std::fs::read(out).unwrap();
-    let read: Vec<Conversation> = Reader::new(written.as_slice())
+    let read: Vec<Conversation> = TranscriptReader::new(written.as_slice())
         .map(Result::unwrap)
         .collect();
     let ids: Vec<_> = read.iter().map(|read| read.id.as_deref()).collect();
@@ -406,7 +406,9 @@ fn impossible_compactions_are_reported() {
 fn a_model_writes_the_summary() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>The money tests were mended.</summary>";
-    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let options = UpstreamOptions::new(ReplySource::script(Script::new([ScriptedReply::text(
+        text,
+    )])));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let upstream = runtime.block_on(Upstream::start(options)).unwrap();
     let out = home.path().join("o.json").display().to_string();
@@ -440,7 +442,9 @@ fn a_model_writes_the_summary() {
 fn base_url_selects_the_summary_server() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>Served here.</summary>";
-    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let options = UpstreamOptions::new(ReplySource::script(Script::new([ScriptedReply::text(
+        text,
+    )])));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let upstream = runtime.block_on(Upstream::start(options)).unwrap();
     let base = format!("{}/v1", upstream.url());

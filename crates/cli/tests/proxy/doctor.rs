@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::Value;
-use trimtab_testkit::upstream::{Options, Upstream};
+use trimtab_testkit::upstream::{Upstream, UpstreamOptions};
 
 use crate::model::{SHORT, options};
 use crate::run::{finished, texts, trimtab};
 
 async fn keyed(key: &str) -> Upstream {
-    let options = Options {
+    let options = UpstreamOptions {
         key: Some(key.to_owned()),
         ..options(None, SHORT)
     };

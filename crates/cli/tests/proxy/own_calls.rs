@@ -5,35 +5,37 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use trimtab_model::{Dialect, Message};
-use trimtab_testkit::script::{Fault, Reply};
-use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
+use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{
+    ReceivedRequest, ReplySource, RequestOutcome, Upstream, UpstreamOptions,
+};
 
 use crate::retained::{answered, send};
 use crate::run::{Served, user_file};
 use crate::talk::{TASK, add_round, begun, log};
 
 /// True for what the proxy asks on its own.
-pub(crate) fn is_own(received: &Received) -> bool {
+pub(crate) fn is_own(received: &ReceivedRequest) -> bool {
     let last = &received.last;
     last.contains("Summary instructions:") || last.contains("Summarise this tool output")
 }
 
-pub(crate) fn reply(received: &Received) -> Reply {
+pub(crate) fn reply(received: &ReceivedRequest) -> ScriptedReply {
     if is_own(received) {
-        return Reply::text("logs were read, nothing was found");
+        return ScriptedReply::text("logs were read, nothing was found");
     }
-    Reply::text("go on")
+    ScriptedReply::text("go on")
 }
 
 /// The same, but no summary is ever answered.
-fn fails(received: &Received) -> Reply {
+fn fails(received: &ReceivedRequest) -> ScriptedReply {
     if is_own(received) {
-        return Reply::done().with_fault(Fault::Status {
+        return ScriptedReply::done().with_fault(ScriptedFault::Status {
             code: 500,
             retry_after: None,
         });
     }
-    Reply::text("go on")
+    ScriptedReply::text("go on")
 }
 
 struct Session {
@@ -51,7 +53,7 @@ impl Session {
     /// summaries.
     async fn run(
         args: &[&str],
-        reply: fn(&Received) -> Reply,
+        reply: fn(&ReceivedRequest) -> ScriptedReply,
         rounds: usize,
         output: impl Fn(usize) -> String,
     ) -> Self {
@@ -62,11 +64,11 @@ impl Session {
     async fn run_in(
         mode: &str,
         args: &[&str],
-        reply: fn(&Received) -> Reply,
+        reply: fn(&ReceivedRequest) -> ScriptedReply,
         rounds: usize,
         output: impl Fn(usize) -> String,
     ) -> Self {
-        let options = Options::new(Source::with(reply));
+        let options = UpstreamOptions::new(ReplySource::with(reply));
         let upstream = Upstream::start(options).await.unwrap();
         let url = upstream.url();
         let folder = tempfile::tempdir().unwrap();
@@ -99,14 +101,15 @@ impl Session {
         (archived, self.own().len())
     }
 
-    fn own(&self) -> Vec<Arc<Received>> {
+    fn own(&self) -> Vec<Arc<ReceivedRequest>> {
         let requests = self.upstream.requests().clone();
         requests.into_iter().filter(|one| is_own(one)).collect()
     }
 
     fn last_window(&self) -> String {
         let requests = self.upstream.requests().clone();
-        let is_main = |one: &Arc<Received>| one.outcome == Outcome::Answered && !is_own(one);
+        let is_main =
+            |one: &Arc<ReceivedRequest>| one.outcome == RequestOutcome::Answered && !is_own(one);
         let last = requests.into_iter().rfind(is_main).unwrap();
         String::from_utf8_lossy(&last.body).into_owned()
     }

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 use trimtab_wire::chat;
 
 use crate::run::{Served, finished, texts};
@@ -100,7 +100,7 @@ fn replayed(messages: &[Value]) -> Vec<Vec<Value>> {
 
 /// The windows that reach the upstream of `serve`.
 async fn served(messages: &[Value]) -> Vec<Vec<Value>> {
-    let options = Options::new(Source::with(|_| Reply::text("go on")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("go on")));
     let upstream = Upstream::start(options).await.unwrap();
     let served = Served::start(&["--upstream", &upstream.url(), "--window", WINDOW]);
     for (at, message) in messages.iter().enumerate() {
@@ -116,7 +116,7 @@ async fn served(messages: &[Value]) -> Vec<Vec<Value>> {
 }
 
 /// The messages of a request, read and written again as `replay` writes them.
-fn as_replay_writes(request: &Received) -> Vec<Value> {
+fn as_replay_writes(request: &ReceivedRequest) -> Vec<Value> {
     let messages = request.read_messages();
     let written = messages.iter().flat_map(chat::write_message);
     let values = written.map(|message| serde_json::from_str(message.as_str()).unwrap());

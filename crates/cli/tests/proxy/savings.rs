@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Cache, Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{
+    PromptCacheRules, ReceivedRequest, ReplySource, Upstream, UpstreamOptions,
+};
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::model::CALL_HEADER;
@@ -53,9 +55,9 @@ impl Play {
     }
 
     async fn upstream(self, window: Option<u64>) -> Upstream {
-        let reply = move |received: &Received| {
+        let reply = move |received: &ReceivedRequest| {
             if received.last.contains("<summary>") {
-                return Reply::text("<summary>logs were read</summary>");
+                return ScriptedReply::text("<summary>logs were read</summary>");
             }
             let call = received.header(CALL_HEADER);
             let call = call.and_then(|call| call.parse().ok());
@@ -65,17 +67,17 @@ impl Play {
                 && let Some(shown) = windows::shown_ref(received)
             {
                 let arguments = json!({"ref_id": shown, "offset": 100, "limit": 50});
-                return Reply::call("tool_output_cache", arguments);
+                return ScriptedReply::call("tool_output_cache", arguments);
             }
-            Reply::text("I see.")
+            ScriptedReply::text("I see.")
         };
-        let options = Options {
+        let options = UpstreamOptions {
             window,
-            cache: Cache {
+            cache: PromptCacheRules {
                 by_markers: true,
-                ..Cache::default()
+                ..PromptCacheRules::default()
             },
-            ..Options::new(Source::with(reply))
+            ..UpstreamOptions::new(ReplySource::with(reply))
         };
         Upstream::start(options).await.unwrap()
     }
@@ -157,7 +159,7 @@ async fn compared(play: Play, window: Option<u64>, args: &[&str]) -> Compared {
     play.at(&served.url).await;
     let status = format!("{}/trimtab/status", served.url);
     let headers = [("x-api-key", "k")];
-    let http = Http::default();
+    let http = HttpClient::default();
     let status = http.send(Method::GET, &status, &headers, Vec::new(), PATIENCE);
     let status = serde_json::from_slice(&status.await.unwrap().body).unwrap();
     served.signal("TERM");

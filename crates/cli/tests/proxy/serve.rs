@@ -5,8 +5,8 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::model::upstream;
 use crate::run::{Served, finished, texts, user_file};
@@ -84,16 +84,16 @@ async fn sighup_reloads_the_settings() {
 /// What the model was sent after it called a tool of the client's and one of ours at once; the
 /// proxy is killed in between, or not.
 async fn after_both(dialect: Dialect, stream: bool, kill: bool) -> String {
-    let both = |received: &Received| {
+    let both = |received: &ReceivedRequest| {
         let last = &received.last;
         if last.contains("theirs") {
-            return Reply::text("both known");
+            return ScriptedReply::text("both known");
         }
         let shown = windows::shown_ref(received).unwrap();
         let ours = json!({"ref_id": shown, "offset": 1_500, "limit": 1});
-        Reply::call("tool_output_cache", ours).and_call("read_log", json!({}))
+        ScriptedReply::call("tool_output_cache", ours).and_call("read_log", json!({}))
     };
-    let options = Options::new(Source::with(both));
+    let options = UpstreamOptions::new(ReplySource::with(both));
     let upstream = Upstream::start(options).await.unwrap();
     let args = ["--upstream", &upstream.url()];
     let mut served = Served::start(&args);
@@ -144,13 +144,15 @@ async fn killed_proxy_loses_no_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_waits_for_open_streams() {
-    let slow = Reply {
+    let slow = ScriptedReply {
         delay_ms: Some(150),
-        ..Reply::text("one two three four five six seven eight nine ten")
+        ..ScriptedReply::text("one two three four five six seven eight nine ten")
     };
-    let upstream = Upstream::start(Options::new(Source::with(move |_| slow.clone())))
-        .await
-        .unwrap();
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(move |_| {
+        slow.clone()
+    })))
+    .await
+    .unwrap();
     let served = Served::start(&["--upstream", &upstream.url()]);
     let mut body = with_output(Dialect::Messages, 10);
     body["stream"] = true.into();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::installed::{path_with_client, run_client, wants, write};
 use crate::run::{say, texts, trimtab};
@@ -164,7 +164,9 @@ async fn wrapped_clients_reach_their_own_address_through_the_proxy() {
 
 async fn reaches_its_address(client: &Wrapped) {
     let name = client.command;
-    let options = Options::new(Source::with(|_| Reply::text("hello from upstream")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| {
+        ScriptedReply::text("hello from upstream")
+    }));
     let upstream = Upstream::start(options).await.unwrap();
     let url = upstream.url();
     let folder = tempfile::tempdir().unwrap();

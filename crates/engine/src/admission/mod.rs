@@ -1,7 +1,7 @@
 //! How an output is shown when it comes in: the one place that decides what is cut then.
 //!
 //! Nobody was sent the output yet, so this is the cheapest moment to cut. The policy's
-//! [`Views`] say which [`Shape`] the outputs of a tool get. Protected tools are shown whole, and
+//! [`CompiledViews`] say which [`Shape`] the outputs of a tool get. Protected tools are shown whole, and
 //! so is an output with media. An output that the window shows whole already becomes a reference
 //! to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that is
 //! left ([`OutputRoom`]).
@@ -18,13 +18,13 @@ use trimtab_model::{Output, Ref};
 
 use crate::budget::percent;
 use crate::observation::{plain_text, shown_as};
-use crate::planner::Conditions;
+use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
-use crate::view::policy::Views;
-use crate::view::{Given, Shape, Spill, Structure, view};
+use crate::view::policy::CompiledViews;
+use crate::view::{Shape, Spill, StructureCut, ViewContext, view};
 
-pub use repeats::Repeats;
+pub use repeats::RepeatIndex;
 
 /// No output is cut by room to less than this, in tokens: a marker and a few lines.
 const LEAST_SHOWN: u64 = 100;
@@ -38,7 +38,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// An output that comes in.
 #[derive(Clone, Copy, Debug)]
-pub struct Arriving<'a> {
+pub struct IncomingOutput<'a> {
     /// The tool that gave it; empty if nobody knows.
     pub tool: &'a str,
     /// The output, with its ref.
@@ -75,7 +75,7 @@ pub struct OutputRoom {
 impl OutputRoom {
     /// The room in a window that takes `used` tokens, `round` of them for outputs of the same
     /// round.
-    pub fn new(policy: &Policy, conditions: &Conditions<'_>, used: u64, round: u64) -> Self {
+    pub fn new(policy: &Policy, conditions: &CallConditions<'_>, used: u64, round: u64) -> Self {
         let known = conditions.window.is_some();
         let messages = if known {
             conditions.messages_room()
@@ -100,8 +100,8 @@ impl OutputRoom {
     ///
     /// ```
     /// # use trimtab_engine::admission::OutputRoom;
-    /// # use trimtab_engine::view::Structure;
-    /// let shape = Structure { room_percent: 8, near_percent: 2, ..Structure::default() };
+    /// # use trimtab_engine::view::StructureCut;
+    /// let shape = StructureCut { room_percent: 8, near_percent: 2, ..StructureCut::default() };
     /// let (messages, high, low, first_ref, known) = (40_000, 38_000, 14_000, 0, true);
     /// let cap = |used, round| {
     ///     OutputRoom { messages, high, low, used, round, first_ref, known }.cap(&shape)
@@ -109,7 +109,7 @@ impl OutputRoom {
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
     /// ```
-    pub fn cap(&self, shape: &Structure) -> u64 {
+    pub fn cap(&self, shape: &StructureCut) -> u64 {
         let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
         let least = percent(self.messages, shape.near_percent).min(most);
         let left = self.high.saturating_sub(self.used);
@@ -125,7 +125,7 @@ impl OutputRoom {
 }
 
 /// True if an output of `tool` is to go to a file of its own before it is shown.
-pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
+pub fn spills(views: &CompiledViews, tool: &str, output: &Output) -> bool {
     match (views.shape(tool), plain_text(output)) {
         (Shape::Limits(limits), Some(text)) => limits.spills(text),
         _ => false,
@@ -135,8 +135,8 @@ pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
 /// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
 /// the tokens of a measure.
 pub fn shown(
-    views: &Views,
-    arriving: &Arriving<'_>,
+    views: &CompiledViews,
+    arriving: &IncomingOutput<'_>,
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
@@ -158,18 +158,18 @@ pub fn shown(
 
 /// An output cut to its shape.
 fn cut(
-    views: &Views,
-    arriving: &Arriving<'_>,
+    views: &CompiledViews,
+    arriving: &IncomingOutput<'_>,
     room: &OutputRoom,
     measure: &dyn Fn(&str) -> u64,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let text = plain_text(arriving.output)?;
-    let given = Given {
+    let given = ViewContext {
         stored: arriving.output.stored.as_ref(),
         spill: arriving.spill,
         way_back: arriving.way_back,
-        ..Given::default()
+        ..ViewContext::default()
     };
     let shape = match views.shape(arriving.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
@@ -184,13 +184,13 @@ fn cut(
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
     let given = if room.known {
-        Given {
+        ViewContext {
             room: Some(cap),
             measure,
             ..given
         }
     } else {
-        Given {
+        ViewContext {
             room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
             ..given
         }
@@ -207,7 +207,7 @@ fn shortened(view: Cow<'_, str>) -> Option<String> {
 }
 
 /// The reference that an output becomes whose text `earlier` shows whole already.
-fn reference(views: &Views, arriving: &Arriving<'_>) -> Option<String> {
+fn reference(views: &CompiledViews, arriving: &IncomingOutput<'_>) -> Option<String> {
     let earlier = arriving.earlier.filter(|_| views.repeats())?;
     let stored = arriving.output.stored.as_ref()?;
     if arriving.observed || arriving.output.text().len() < LEAST_REPEAT {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::Place;
-use trimtab_model::{Kind, Message, Output};
+use trimtab_model::rounds::PartPosition;
+use trimtab_model::{Message, MessageKind, Output};
 
 use super::chunks::SummaryRequest;
 use super::request::escaped;
@@ -49,7 +49,7 @@ pub fn excess<M: Borrow<Message>>(
     }
     let mut left = outputs.count_from(from).saturating_sub(cutoff);
     let mut archived = Vec::new();
-    let places: Vec<Place> = outputs.places_from(from).take(left + 1).collect();
+    let places: Vec<PartPosition> = outputs.places_from(from).take(left + 1).collect();
     for of_message in places.chunk_by(|one, other| one.message == other.message) {
         let Some(rest) = left.checked_sub(of_message.len()).filter(|_| left > 0) else {
             break;
@@ -162,7 +162,7 @@ fn tool_name(output: &Output) -> &str {
 }
 
 fn stands_for_outputs(text: String) -> Message {
-    let mut message = Message::user(text).with_kind(Kind::ToolSummary);
+    let mut message = Message::user(text).with_kind(MessageKind::ToolSummary);
     message.meta.agent_visible = Some(true);
     message.meta.user_visible = Some(false);
     message

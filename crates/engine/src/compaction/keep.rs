@@ -8,7 +8,7 @@ use trimtab_model::{Message, Part, Role, rounds, turns};
 
 use crate::removal::{unsplit, with_counterparts};
 use crate::view::policy::ToolGlobs;
-use crate::view::{Given, Middle, Shape, view};
+use crate::view::{MiddleCut, Shape, ViewContext, view};
 
 /// Marks a user message that says a turn was broken off; both spellings are in use.
 const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
@@ -16,7 +16,7 @@ const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
 /// One thing that survives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "keep", rename_all = "snake_case")]
-pub enum Keep {
+pub enum KeepRule {
     /// The last turns, behind the summary.
     LastTurns {
         /// How many.
@@ -60,7 +60,7 @@ pub enum Keep {
 
 /// The messages that survive, by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptMessages {
     /// Those that stand before the summary.
     pub before: BTreeSet<usize>,
     /// Those that stand before it in a shorter form.
@@ -76,37 +76,37 @@ pub struct Kept {
 /// A round is kept whole or not at all. `weigh` gives the tokens of a message.
 pub fn kept<M: Borrow<Message>>(
     messages: &[M],
-    rules: &[Keep],
+    rules: &[KeepRule],
     weigh: impl Fn(&Message) -> u64,
-) -> Kept {
-    let mut kept = Kept::default();
+) -> KeptMessages {
+    let mut kept = KeptMessages::default();
     // The same as `kept.behind`, to be looked up.
     let mut behind: HashSet<usize> = HashSet::new();
     for rule in rules {
         let chosen: Vec<usize> = match rule {
-            Keep::UserMessages { tokens } => {
+            KeepRule::UserMessages { tokens } => {
                 let said = user_messages(messages, *tokens, &weigh).into_iter();
                 kept.before.extend(said.filter(|at| !behind.contains(at)));
                 continue;
             }
-            Keep::UserMessagesCut { tokens } => {
+            KeepRule::UserMessagesCut { tokens } => {
                 let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
                 kept.before.extend(whole);
                 kept.shortened.extend(cut);
                 continue;
             }
-            Keep::LastTurns { turns } => last_turns(messages, *turns).collect(),
-            Keep::RecentTokens { tokens } => {
+            KeepRule::LastTurns { turns } => last_turns(messages, *turns).collect(),
+            KeepRule::RecentTokens { tokens } => {
                 (recent_by_tokens(messages, *tokens, &weigh)..messages.len()).collect()
             }
-            Keep::RecentMessages { messages: newest } => {
+            KeepRule::RecentMessages { messages: newest } => {
                 (messages.len().saturating_sub(*newest)..messages.len()).collect()
             }
-            Keep::RecentTurns { messages: newest } => {
+            KeepRule::RecentTurns { messages: newest } => {
                 (recent_turns(messages, *newest)..messages.len()).collect()
             }
-            Keep::ProtectedTools { tools } => protected_rounds(messages, tools),
-            Keep::OpenCalls => open_rounds(messages),
+            KeepRule::ProtectedTools { tools } => protected_rounds(messages, tools),
+            KeepRule::OpenCalls => open_rounds(messages),
         };
         for at in with_counterparts(messages, chosen) {
             let system = messages
@@ -225,8 +225,8 @@ fn user_messages_cut<M: Borrow<Message>>(
 fn cut_to(message: &Message, tokens: u64) -> Message {
     let text = message.parts.iter().filter_map(Part::as_text);
     let text = text.collect::<Vec<_>>().join("\n");
-    let shape = Shape::Middle(Middle::codex_tokens(tokens));
-    let shown = view(&text, &shape, &Given::default()).into_owned();
+    let shape = Shape::Middle(MiddleCut::codex_tokens(tokens));
+    let shown = view(&text, &shape, &ViewContext::default()).into_owned();
     let mut cut = message.clone();
     cut.parts.retain(|part| part.as_text().is_none());
     cut.parts.insert(0, Part::text(shown));
@@ -262,7 +262,7 @@ fn open_rounds<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::{Call, Kind};
+    use trimtab_model::{Call, MessageKind};
 
     fn call(id: &str, tool: &str) -> Message {
         Message::assistant("").with_call(Call::new(id, tool, "{}"))
@@ -274,7 +274,7 @@ mod tests {
             Message::user("one"),
             call("t", "todo_write"),
             Message::output("t", "ok"),
-            Message::user("digest").with_kind(Kind::ToolSummary),
+            Message::user("digest").with_kind(MessageKind::ToolSummary),
             Message::user("two"),
             call("a", "read"),
             Message::output("a", "text"),
@@ -282,24 +282,24 @@ mod tests {
         ]
     }
 
-    fn behind(rule: Keep) -> Vec<usize> {
+    fn behind(rule: KeepRule) -> Vec<usize> {
         kept(&log(), &[rule], |_| 10).behind
     }
 
     #[test]
     fn turns_are_counted_from_real_users() {
-        assert_eq!(behind(Keep::LastTurns { turns: 1 }), [5, 6, 7, 8]);
+        assert_eq!(behind(KeepRule::LastTurns { turns: 1 }), [5, 6, 7, 8]);
         assert_eq!(
-            behind(Keep::LastTurns { turns: 9 }),
+            behind(KeepRule::LastTurns { turns: 9 }),
             [1, 2, 3, 4, 5, 6, 7, 8]
         );
-        assert!(behind(Keep::LastTurns { turns: 0 }).is_empty());
+        assert!(behind(KeepRule::LastTurns { turns: 0 }).is_empty());
     }
 
     #[test]
     fn recent_messages_take_the_whole_round() {
-        assert_eq!(behind(Keep::RecentMessages { messages: 2 }), [6, 7, 8]);
-        assert_eq!(behind(Keep::RecentTokens { tokens: 25 }), [6, 7, 8]);
+        assert_eq!(behind(KeepRule::RecentMessages { messages: 2 }), [6, 7, 8]);
+        assert_eq!(behind(KeepRule::RecentTokens { tokens: 25 }), [6, 7, 8]);
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
             Message::user("new!"),
         ];
         let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-        let cut = |tokens| kept(&log, &[Keep::UserMessagesCut { tokens }], weigh);
+        let cut = |tokens| kept(&log, &[KeepRule::UserMessagesCut { tokens }], weigh);
         let three = cut(3);
         assert!(three.before.iter().eq(&[2]));
         let short = &three.shortened[&1];
@@ -326,23 +326,23 @@ mod tests {
         assert!(short.is_real_user() && three.shortened.len() == 1);
         assert!(cut(1).before.iter().eq(&[2]) && cut(1).shortened.is_empty());
         assert!(cut(6).before.len() == 3 && cut(6).shortened.is_empty());
-        assert_eq!(cut(0), Kept::default());
+        assert_eq!(cut(0), KeptMessages::default());
     }
 
     #[test]
     fn protected_and_open_rounds_are_kept_once() {
         assert_eq!(
-            behind(Keep::ProtectedTools {
+            behind(KeepRule::ProtectedTools {
                 tools: vec!["todo_*".into()]
             }),
             [2, 3]
         );
-        assert_eq!(behind(Keep::OpenCalls), [8]);
+        assert_eq!(behind(KeepRule::OpenCalls), [8]);
         let both = [
-            Keep::ProtectedTools {
+            KeepRule::ProtectedTools {
                 tools: vec!["read".into()],
             },
-            Keep::OpenCalls,
+            KeepRule::OpenCalls,
         ];
         assert_eq!(kept(&log(), &both, |_| 10).behind, [6, 7, 8]);
     }
@@ -351,7 +351,7 @@ mod tests {
     fn user_messages_are_taken_newest_first() {
         let log = [
             Message::user("old"),
-            Message::user("<turn-aborted> by the user").with_kind(Kind::TurnAborted),
+            Message::user("<turn-aborted> by the user").with_kind(MessageKind::TurnAborted),
             Message::user("far too long"),
             Message::user("new"),
         ];

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Kind, Message, Role};
+use trimtab_model::{Message, MessageKind, Role};
 
-use super::keep::Kept;
-use crate::normalise::{Slot, Source};
+use super::keep::KeptMessages;
+use crate::normalise::{MessageSource, Slot};
 use crate::plan::Edit;
 
 /// Where the summary goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "placement", rename_all = "snake_case")]
-pub enum Placement {
+pub enum SummaryPlacement {
     /// A message in the user's name, behind the user's own messages and before what is recent.
     Message {
         /// What the summary begins with.
@@ -43,9 +43,9 @@ pub struct Replacement {
 /// it, what they inserted is.
 pub fn rebuild(
     slots: &[Slot],
-    kept: &Kept,
+    kept: &KeptMessages,
     replacement: &Replacement,
-    placement: &Placement,
+    placement: &SummaryPlacement,
 ) -> Vec<Edit> {
     let end = slots
         .iter()
@@ -94,7 +94,7 @@ fn is_system_of_log(slot: &Slot) -> bool {
 
 /// Puts in what is kept before the summary but cannot stay as it is: what stands before a
 /// system message, what an earlier plan put in, and what is kept in a shorter form.
-fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) -> Vec<Edit> {
+fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: usize) -> Vec<Edit> {
     let earliest = front
         .checked_sub(1)
         .and_then(|last| slots.get(last))
@@ -113,24 +113,24 @@ fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) ->
     edits
 }
 
-fn next_position(source: Source) -> usize {
+fn next_position(source: MessageSource) -> usize {
     match source {
-        Source::Log(at) => at + 1,
-        Source::Inserted(before) => before,
+        MessageSource::Log(at) => at + 1,
+        MessageSource::Inserted(before) => before,
     }
 }
 
 fn in_log(slot: &Slot) -> Option<usize> {
     match slot.source {
-        Source::Log(at) => Some(at),
-        Source::Inserted(_) => None,
+        MessageSource::Log(at) => Some(at),
+        MessageSource::Inserted(_) => None,
     }
 }
 
 /// Where the run of messages begins that are kept behind the summary and stand at the end of
 /// the window already: they stay where they are, and system messages that stay do so among
 /// them. It begins with a message of the log.
-fn tail_start(slots: &[Slot], kept: &Kept) -> usize {
+fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
     let mut behind = kept.behind.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
@@ -163,12 +163,12 @@ fn hide_all_but(stays: &BTreeSet<usize>, anchor: usize) -> Vec<Edit> {
 fn replacement_edits(
     slots: &[Slot],
     replacement: &Replacement,
-    placement: &Placement,
+    placement: &SummaryPlacement,
     anchor: usize,
 ) -> Vec<Edit> {
     let mut edits = Vec::new();
     if !replacement.retain.is_empty() {
-        let message = Message::user(&replacement.retain).with_kind(Kind::Retain);
+        let message = Message::user(&replacement.retain).with_kind(MessageKind::Retain);
         edits.push(Edit::Insert {
             before: anchor,
             message: Arc::new(message),
@@ -177,17 +177,19 @@ fn replacement_edits(
     if !replacement.summary.is_empty() {
         let summary = &replacement.summary;
         let (before, message) = match placement {
-            Placement::Message { prefix } => (anchor, Message::user(format!("{prefix}{summary}"))),
-            Placement::System { prefix } => (
+            SummaryPlacement::Message { prefix } => {
+                (anchor, Message::user(format!("{prefix}{summary}")))
+            }
+            SummaryPlacement::System { prefix } => (
                 behind_system(slots),
                 Message::system(format!("{prefix}{summary}")),
             ),
         };
-        let message = Arc::new(message.with_kind(Kind::Summary));
+        let message = Arc::new(message.with_kind(MessageKind::Summary));
         edits.push(Edit::Insert { before, message });
     }
     if !replacement.note.is_empty() {
-        let message = Message::user(&replacement.note).with_kind(Kind::Note);
+        let message = Message::user(&replacement.note).with_kind(MessageKind::Note);
         edits.push(Edit::Insert {
             before: anchor,
             message: Arc::new(message),
@@ -210,26 +212,26 @@ fn behind_system(slots: &[Slot]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::keep::{Keep, kept};
+    use crate::compaction::keep::{KeepRule, kept};
     use crate::journal::Journal;
     use crate::log::Log;
-    use crate::plan::{Plan, Reason};
+    use crate::plan::{Plan, PlanReason};
     use crate::window::Projection;
 
     /// The texts of the window after each of several compactions under `rule`.
-    fn compacted(log: Vec<Message>, rule: &Keep, times: usize) -> Vec<String> {
+    fn compacted(log: Vec<Message>, rule: &KeepRule, times: usize) -> Vec<String> {
         compacted_with(log, rule, times, false)
     }
 
     fn compacted_with(
         log: Vec<Message>,
-        rule: &Keep,
+        rule: &KeepRule,
         times: usize,
         system_stays: bool,
     ) -> Vec<String> {
         let log: Log = log.into_iter().collect();
         let mut projection = Projection::restore(
-            crate::normalise::Options::default(),
+            crate::normalise::NormaliseOptions::default(),
             log,
             Journal::default(),
         );
@@ -238,14 +240,14 @@ mod tests {
                 summary: format!("S{time}"),
                 ..Replacement::default()
             };
-            let placement = Placement::Message {
+            let placement = SummaryPlacement::Message {
                 prefix: String::new(),
             };
             let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
             let mut kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
             kept.system_stays = system_stays;
             let edits = rebuild(projection.slots(), &kept, &replacement, &placement);
-            projection.carry_out(Plan::new(Reason::ByHand, edits));
+            projection.carry_out(Plan::new(PlanReason::ByHand, edits));
         }
         let slots = projection.slots().iter();
         slots.map(|slot| slot.message.text().into_owned()).collect()
@@ -262,37 +264,37 @@ mod tests {
 
     #[test]
     fn system_messages_keep_their_place_where_they_stay() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         let expected = ["one", "rules", "two", "S0"];
         assert_eq!(compacted_with(log(), &users, 1, true), expected);
         let mut late = log();
         late.push(Message::system("late"));
-        let turns = Keep::LastTurns { turns: 1 };
+        let turns = KeepRule::LastTurns { turns: 1 };
         let expected = ["rules", "S0", "two", "answer", "late"];
         assert_eq!(compacted_with(late, &turns, 1, true), expected);
     }
 
     #[test]
     fn system_messages_come_first_wherever_they_stood() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         assert_eq!(compacted(log(), &users, 1), ["rules", "one", "two", "S0"]);
         let mut late = log();
         late.push(Message::system("late"));
-        let turns = Keep::LastTurns { turns: 1 };
+        let turns = KeepRule::LastTurns { turns: 1 };
         let expected = ["rules", "late", "S0", "two", "answer"];
         assert_eq!(compacted(late, &turns, 1), expected);
     }
 
     #[test]
     fn what_was_moved_or_shortened_survives_the_next_compaction() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         assert_eq!(compacted(log(), &users, 3), ["rules", "one", "two", "S2"]);
         let long = vec![
             Message::user("0123456789abcdef"),
             Message::user("new!"),
             Message::assistant("answer"),
         ];
-        let cut = Keep::UserMessagesCut { tokens: 3 };
+        let cut = KeepRule::UserMessagesCut { tokens: 3 };
         let once = compacted(long.clone(), &cut, 1);
         assert_eq!(once, ["0123…2 tokens truncated…cdef", "new!", "S0"]);
         let twice = compacted(long, &cut, 2);

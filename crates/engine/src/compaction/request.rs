@@ -4,15 +4,15 @@ use std::borrow::{Borrow, Cow};
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Kind, Message, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
 use super::text::head_and_tail;
-use crate::view::{Given, Shape, Structure, view};
+use crate::view::{Shape, StructureCut, ViewContext, view};
 
 /// How the summariser is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum SummaryRequestForm {
     /// The messages themselves, with the instructions at the end.
     #[default]
     Messages,
@@ -76,11 +76,11 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
 
 /// At most `bytes` of a text, cut by what it is.
 fn by_structure(text: &str, bytes: usize) -> String {
-    let shape = Shape::Structure(Structure {
+    let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
-        ..Structure::default()
+        ..StructureCut::default()
     });
-    view(text, &shape, &Given::default()).into_owned()
+    view(text, &shape, &ViewContext::default()).into_owned()
 }
 
 /// A conversation between its tags.
@@ -115,8 +115,8 @@ pub(crate) fn escaped(text: &str) -> String {
 /// The parts of a message with who said them.
 fn spoken(message: &Message) -> Vec<(String, String)> {
     let speaker = match (message.role, message.meta.kind) {
-        (_, Some(Kind::Summary)) => "Previous summary",
-        (_, Some(Kind::Retain)) => "Retained",
+        (_, Some(MessageKind::Summary)) => "Previous summary",
+        (_, Some(MessageKind::Retain)) => "Retained",
         (Role::System, _) => return Vec::new(),
         (Role::User | Role::Tool, _) => "User",
         (Role::Assistant, _) => "Assistant",
@@ -163,7 +163,7 @@ pub fn readable_batches<M: Borrow<Message>>(old: &[M], window: u64) -> (Vec<Vec<
     for (at, message) in old.iter().enumerate() {
         let message = message.borrow();
         // The previous summary is read again, wherever it stands.
-        let summary = message.meta.kind == Some(Kind::Summary);
+        let summary = message.meta.kind == Some(MessageKind::Summary);
         if !summary && !matches!(message.role, Role::User | Role::Assistant) {
             continue;
         }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn the_previous_summary_is_read_again() {
         let log = [
-            Message::user("OLDFACT").with_kind(Kind::Summary),
+            Message::user("OLDFACT").with_kind(MessageKind::Summary),
             Message::user("q2"),
         ];
         let text = conversation(&log, OUTPUT_LIMIT);

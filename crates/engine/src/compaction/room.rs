@@ -5,20 +5,20 @@ use crate::view::figures::longest_start;
 /// A budget, and how a text is weighed against it.
 ///
 /// ```
-/// # use trimtab_engine::compaction::room::Room;
+/// # use trimtab_engine::compaction::room::TextBudget;
 /// let bytes = |text: &str| text.len() as u64;
-/// let room = Room::new(10, &bytes);
+/// let room = TextBudget::new(10, &bytes);
 /// assert!(room.holds("ten bytes!") && !room.holds("eleven byte"));
 /// ```
 #[derive(Clone, Copy)]
-pub struct Room<'w> {
+pub struct TextBudget<'w> {
     /// The budget.
     pub tokens: u64,
     /// The tokens of a text.
     pub weigh: &'w dyn Fn(&str) -> u64,
 }
 
-impl<'w> Room<'w> {
+impl<'w> TextBudget<'w> {
     /// Room for `tokens`, as `weigh` counts them.
     pub fn new(tokens: u64, weigh: &'w dyn Fn(&str) -> u64) -> Self {
         Self { tokens, weigh }
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_head_is_as_long_as_the_room_is() {
         let bytes = |text: &str| text.len() as u64;
-        let head = |tokens| Room::new(tokens, &bytes).head("aä中b");
+        let head = |tokens| TextBudget::new(tokens, &bytes).head("aä中b");
         assert_eq!(
             [0, 1, 2, 3, 6, 7].map(head),
             ["", "a", "a", "aä", "aä中", "aä中b"]

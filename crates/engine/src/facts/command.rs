@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use trimtab_model::work;
 
 use super::{Fact, FactKind};
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
 /// A field of a call's arguments that holds a command: a string, or a list whose last string it is.
 /// Arguments that were cut off are still worth reading.
-static COMMAND: Pattern = Pattern::new(
+static COMMAND: LazyRegex = LazyRegex::new(
     r#"(?xs) "(?:command|cmd|script|commands|shell_command|bash)"\s*:\s*
     (?: "(?<text>(?:[^"\\]|\\.)*) | \[(?:[\s,]*"(?<last>(?:[^"\\]|\\.)*)"?)+ )"#,
 );

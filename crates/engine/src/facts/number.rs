@@ -1,7 +1,7 @@
 //! Numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
-use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
+use super::class::{ByteClass, COLON, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
 
 /// Units, in small letters.
 static UNITS: WordList = WordList::new(
@@ -24,7 +24,7 @@ pub(super) fn number(
     text: &str,
     start: usize,
     word: &str,
-    classes: Class,
+    classes: ByteClass,
 ) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if classes & !DIGIT == 0 {
@@ -51,7 +51,7 @@ fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
 }
 
 /// The fact in a word of digits and marks, without letters.
-fn signed(text: &str, word: &str, end: usize, classes: Class) -> Option<(FactKind, usize)> {
+fn signed(text: &str, word: &str, end: usize, classes: ByteClass) -> Option<(FactKind, usize)> {
     if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
         return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));
     }

@@ -1,7 +1,7 @@
 //! Paths, file names, URLs and hosts.
 
 use super::FactKind;
-use super::class::{Class, DIGIT, DOT, LETTER, SLASH, UNDER, WordList, class, only};
+use super::class::{ByteClass, DIGIT, DOT, LETTER, SLASH, UNDER, WordList, class, only};
 use super::number::is_version;
 
 /// Bytes of the longest URL that is taken.
@@ -72,7 +72,12 @@ pub(super) fn drive(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
 }
 
 /// What a word with slashes or dots in it is.
-pub(super) fn place(bytes: &[u8], start: usize, word: &str, classes: Class) -> Option<FactKind> {
+pub(super) fn place(
+    bytes: &[u8],
+    start: usize,
+    word: &str,
+    classes: ByteClass,
+) -> Option<FactKind> {
     let (name, line) = without_line(word);
     if classes & LETTER == 0 {
         return is_address(word).then_some(FactKind::Id);

@@ -3,37 +3,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, Pairing, Place, Round};
-use trimtab_model::{Kind, Message, Output, Part, Role, work};
+use trimtab_model::rounds::{OutputStatus, Pairing, PartPosition, Round};
+use trimtab_model::{Message, MessageKind, Output, Part, Role, work};
 
-use super::ids::Ids;
+use super::ids::CallIds;
 use super::rules::{
     is_bare_answer, is_refused_blank, is_refused_empty, may_think, refused_thoughts,
     user_comes_first,
 };
-use super::system::Before;
+use super::system::PrecedingMessages;
 use super::{
-    Entry, HEAD, Habit, Normalised, Options, Reach, Repair, RepairKind, Settled, Slot, Source,
-    Touch, WITHOUT_CALL,
+    EntryChange, HEAD, MessageSource, NormaliseOptions, Normalised, OpenCallRepair, Repair,
+    RepairKind, SettledHistory, Slot, SlotReach, WITHOUT_CALL, WindowEntry,
 };
 
 pub(super) struct Emitter<'a> {
-    pub(super) options: Options,
+    pub(super) options: NormaliseOptions,
     pub(super) slots: &'a [Slot],
     pub(super) pairing: &'a Pairing,
     /// For each slot, what its outputs turned out to be, in order.
-    pub(super) answers: Vec<Vec<Answer>>,
+    pub(super) answers: Vec<Vec<OutputStatus>>,
     /// For each slot, whether it was sent already as part of a round.
     pub(super) done: Vec<bool>,
     /// For each round, whether it is taken out.
     dropped: Vec<bool>,
-    pub(super) ids: Ids<'a>,
+    pub(super) ids: CallIds<'a>,
     /// Outputs that stay behind where they stand, with the ids under which they are sent.
-    pub(super) awaited: HashMap<Place, String>,
+    pub(super) awaited: HashMap<PartPosition, String>,
     begun: bool,
     /// True if nothing follows the slots in the window.
     pub(super) reaches_end: bool,
-    pub(super) before: Before,
+    pub(super) before: PrecedingMessages,
     /// System messages that wait for a place where they are accepted.
     pub(super) waiting: Vec<usize>,
     /// The slot with which the window ends, where that is known.
@@ -43,15 +43,15 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(
-        options: Options,
-        settled: &'a Settled,
+        options: NormaliseOptions,
+        settled: &'a SettledHistory,
         slots: &'a [Slot],
         pairing: &'a Pairing,
-        reach: Reach,
+        reach: SlotReach,
     ) -> Self {
         let is_dropped = |round: &Round| {
             let unanswered = || round.calls.iter().any(|call| call.output.is_none());
-            options.habit == Habit::DropRound && unanswered()
+            options.habit == OpenCallRepair::DropRound && unanswered()
         };
         let mut answers = vec![Vec::new(); slots.len()];
         for (place, answer) in &pairing.outputs {
@@ -66,10 +66,10 @@ impl<'a> Emitter<'a> {
             answers,
             done: vec![false; slots.len()],
             dropped: pairing.rounds.iter().map(is_dropped).collect(),
-            ids: Ids::new(options.dialect, &settled.sent),
+            ids: CallIds::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
             begun: settled.begun,
-            reaches_end: reach == Reach::End,
+            reaches_end: reach == SlotReach::End,
             before: settled.before.with_leading(slots),
             waiting: Vec::new(),
             last: None,
@@ -105,7 +105,11 @@ impl<'a> Emitter<'a> {
         }
         if self.reaches_end {
             if !self.begun {
-                self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
+                self.insert_head(
+                    self.slots
+                        .last()
+                        .map_or(MessageSource::Log(0), |slot| slot.source),
+                );
             }
             self.place_waiting();
         }
@@ -120,17 +124,17 @@ impl<'a> Emitter<'a> {
     }
 
     /// What was written, and what to know of it behind it; its calls are not among that.
-    pub(super) fn into_parts(self) -> (Normalised, Settled) {
+    pub(super) fn into_parts(self) -> (Normalised, SettledHistory) {
         let last = self.slots.last().map(|slot| slot.source);
-        let before = Before {
+        let before = PrecedingMessages {
             slot: last.or(self.before.slot),
             ..self.before
         };
-        let learnt = Settled {
+        let learnt = SettledHistory {
             sent: self.ids.into_sent(),
             begun: self.begun,
             before,
-            ..Settled::default()
+            ..SettledHistory::default()
         };
         (self.out, learnt)
     }
@@ -166,8 +170,9 @@ impl<'a> Emitter<'a> {
                         staying.push(Part::Output(output));
                         continue;
                     }
-                    let answer = answers.next().unwrap_or(Answer::Orphan);
-                    if answer == Answer::Orphan && self.options.habit == Habit::Tell {
+                    let answer = answers.next().unwrap_or(OutputStatus::Orphan);
+                    if answer == OutputStatus::Orphan && self.options.habit == OpenCallRepair::Tell
+                    {
                         rest.push(Part::text(format!("{WITHOUT_CALL}{}", output.text())));
                         self.repair(slot.source, RepairKind::OrphanTold);
                     } else {
@@ -183,7 +188,7 @@ impl<'a> Emitter<'a> {
                 parts: staying,
                 ..Message::clone(message)
             };
-            self.push(slot.source, outputs, Touch::Changed);
+            self.push(slot.source, outputs, EntryChange::Changed);
         }
         if rest.is_empty() && message.outputs().next().is_some() {
             return;
@@ -194,14 +199,14 @@ impl<'a> Emitter<'a> {
         };
         if changed.role == Role::Tool {
             changed.role = Role::User;
-            changed.meta.kind = Some(Kind::Repair);
+            changed.meta.kind = Some(MessageKind::Repair);
         }
         self.push_or_drop(slot, changed);
     }
 
     /// The output at a place, as it is sent, if it stays there.
     fn awaited_output(&self, message: usize, part: usize, output: &Output) -> Option<Output> {
-        let id = self.awaited.get(&Place { message, part })?;
+        let id = self.awaited.get(&PartPosition { message, part })?;
         Some(Output {
             call_id: id.clone(),
             ..output.clone()
@@ -212,13 +217,13 @@ impl<'a> Emitter<'a> {
     fn is_awaited_as_it_came(&self, at: usize, message: &Message) -> bool {
         let mut parts = message.parts.iter().enumerate();
         let is_same = |(part, found): (usize, &Part)| {
-            let awaited = self.awaited.get(&Place { message: at, part });
+            let awaited = self.awaited.get(&PartPosition { message: at, part });
             awaited.is_some() && awaited == found.as_output().map(|output| &output.call_id)
         };
         !message.parts.is_empty() && parts.all(is_same)
     }
 
-    pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = Answer> + use<> {
+    pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = OutputStatus> + use<> {
         self.answers
             .get(at)
             .cloned()
@@ -227,12 +232,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Puts on record why an output is not where it was.
-    pub(super) fn output_taken_out(&mut self, source: Source, answer: Answer) {
+    pub(super) fn output_taken_out(&mut self, source: MessageSource, answer: OutputStatus) {
         let kind = match answer {
-            Answer::Duplicate => RepairKind::DuplicateDropped,
-            Answer::Answers { round, .. } if self.is_sent(round) => return,
+            OutputStatus::Duplicate => RepairKind::DuplicateDropped,
+            OutputStatus::Answers { round, .. } if self.is_sent(round) => return,
             // One that reaches back is paired when the window is built from the front.
-            Answer::Orphan | Answer::ReachesBack | Answer::Answers { .. } => {
+            OutputStatus::Orphan | OutputStatus::ReachesBack | OutputStatus::Answers { .. } => {
                 RepairKind::OrphanDropped
             }
         };
@@ -261,7 +266,11 @@ impl<'a> Emitter<'a> {
         if is_refused_empty(&slot.message, self.options.dialect, is_last) {
             return self.repair(slot.source, RepairKind::EmptyDropped);
         }
-        self.push_entry(slot.source, Arc::clone(&slot.message), Touch::Untouched);
+        self.push_entry(
+            slot.source,
+            Arc::clone(&slot.message),
+            EntryChange::Untouched,
+        );
         if let Some(slot) = self.out.slots.last_mut() {
             *slot = Some(at);
         }
@@ -279,16 +288,21 @@ impl<'a> Emitter<'a> {
         if changed.is_empty() {
             self.repair(slot.source, RepairKind::EmptyDropped);
         } else {
-            self.push(slot.source, changed, Touch::Changed);
+            self.push(slot.source, changed, EntryChange::Changed);
         }
     }
 
-    pub(super) fn push(&mut self, source: Source, message: Message, touch: Touch) {
+    pub(super) fn push(&mut self, source: MessageSource, message: Message, touch: EntryChange) {
         self.push_entry(source, Arc::new(message), touch);
     }
 
     /// Adds an entry behind what must stand before it.
-    pub(super) fn push_entry(&mut self, source: Source, message: Arc<Message>, touch: Touch) {
+    pub(super) fn push_entry(
+        &mut self,
+        source: MessageSource,
+        message: Arc<Message>,
+        touch: EntryChange,
+    ) {
         let role = message.role;
         self.begin(source, role);
         if role == Role::Assistant && self.user_side_spoke_last() {
@@ -297,7 +311,7 @@ impl<'a> Emitter<'a> {
         if role != Role::System {
             self.before.speaker = Some(role);
         }
-        self.out.entries.push(Entry {
+        self.out.entries.push(WindowEntry {
             message,
             source,
             touch,
@@ -306,7 +320,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Sees to it that the conversation begins as the dialect wants it.
-    fn begin(&mut self, source: Source, role: Role) {
+    fn begin(&mut self, source: MessageSource, role: Role) {
         let user_first = user_comes_first(self.options.dialect);
         if self.begun || (user_first && role == Role::System) {
             return;
@@ -317,14 +331,14 @@ impl<'a> Emitter<'a> {
         self.begun = true;
     }
 
-    fn insert_head(&mut self, source: Source) {
+    fn insert_head(&mut self, source: MessageSource) {
         self.begun = true;
-        let head = Message::user(HEAD).with_kind(Kind::Repair);
-        self.push(source, head, Touch::Made);
+        let head = Message::user(HEAD).with_kind(MessageKind::Repair);
+        self.push(source, head, EntryChange::Made);
         self.repair(source, RepairKind::HeadInserted);
     }
 
-    pub(super) fn repair(&mut self, source: Source, kind: RepairKind) {
+    pub(super) fn repair(&mut self, source: MessageSource, kind: RepairKind) {
         self.out.repairs.push(Repair { source, kind });
     }
 }

@@ -16,12 +16,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::{self, Answer, Pairing};
+use trimtab_model::rounds::{self, OutputStatus, Pairing};
 use trimtab_model::{Dialect, Message, Part};
 
 use emit::Emitter;
-use ids::Sent;
-use system::Before;
+use ids::SentIds;
+use system::PrecedingMessages;
 
 /// The output that is put in for a call that has none.
 pub const ABORTED: &str = "aborted";
@@ -37,7 +37,7 @@ pub(crate) const WITHOUT_CALL: &str = "[output of a call that is not in this con
 /// `tell`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Habit {
+pub enum OpenCallRepair {
     /// Put in an output that says `aborted`.
     #[default]
     Synthesise,
@@ -51,14 +51,14 @@ pub enum Habit {
 
 /// How to normalise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct NormaliseOptions {
     /// Whose rules the window must meet.
     pub dialect: Dialect,
     /// What to do with a call that has no output.
-    pub habit: Habit,
+    pub habit: OpenCallRepair,
 }
 
-impl Options {
+impl NormaliseOptions {
     /// The default repairs for `dialect`.
     pub fn for_dialect(dialect: Dialect) -> Self {
         Self {
@@ -71,14 +71,14 @@ impl Options {
 /// Where a message of a window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum MessageSource {
     /// The message at this position of the log.
     Log(usize),
     /// A message that a plan inserted before this position of the log.
     Inserted(usize),
 }
 
-impl Source {
+impl MessageSource {
     /// The position in the log that it is, or that it stands before.
     pub fn position(self) -> usize {
         match self {
@@ -93,7 +93,7 @@ pub struct Slot {
     /// The message.
     pub message: Arc<Message>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: MessageSource,
 }
 
 impl Slot {
@@ -101,7 +101,7 @@ impl Slot {
     pub(crate) fn of_log(messages: &[Arc<Message>]) -> Vec<Self> {
         let slot = |(at, message): (usize, &Arc<Message>)| Self {
             message: Arc::clone(message),
-            source: Source::Log(at),
+            source: MessageSource::Log(at),
         };
         messages.iter().enumerate().map(slot).collect()
     }
@@ -115,19 +115,19 @@ impl Borrow<Message> for Slot {
 
 /// A message of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct WindowEntry {
     /// The message as it is sent.
     pub message: Arc<Message>,
     /// Where it comes from; for a message that a repair made, what it was made for.
-    pub source: Source,
+    pub source: MessageSource,
     /// What normalising did to it.
-    pub touch: Touch,
+    pub touch: EntryChange,
 }
 
 /// What normalising did to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Touch {
+pub enum EntryChange {
     /// Nothing: it is sent as it came.
     Untouched,
     /// It was moved or lost a part.
@@ -140,7 +140,7 @@ pub enum Touch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// What was repaired.
-    pub source: Source,
+    pub source: MessageSource,
     /// How it was repaired.
     pub kind: RepairKind,
 }
@@ -201,7 +201,7 @@ impl RepairKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
     /// The messages to send.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<WindowEntry>,
     /// What was repaired, in order.
     pub repairs: Vec<Repair>,
     /// For each entry that is as it came, the slot that it came from.
@@ -222,38 +222,38 @@ impl Normalised {
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use trimtab_engine::normalise::{Options, normalise};
+/// # use trimtab_engine::normalise::{NormaliseOptions, normalise};
 /// # use trimtab_model::{Call, Message};
 /// let history = [
 ///     Message::user("list the files"),
 ///     Message::assistant("").with_call(Call::new("c1", "list", "{}")),
 ///     Message::user("never mind"),
 /// ];
-/// let normalised = normalise(&history.map(Arc::new), Options::default());
+/// let normalised = normalise(&history.map(Arc::new), NormaliseOptions::default());
 /// assert_eq!(normalised.entries[2].message.text(), "aborted");
 /// assert_eq!(normalised.entries[3].message.text(), "never mind");
 /// ```
-pub fn normalise(messages: &[Arc<Message>], options: Options) -> Normalised {
+pub fn normalise(messages: &[Arc<Message>], options: NormaliseOptions) -> Normalised {
     let slots = Slot::of_log(messages);
-    normalise_after(&Settled::default(), &slots, options, Reach::End).normalised
+    normalise_after(&SettledHistory::default(), &slots, options, SlotReach::End).normalised
 }
 
 /// What normalising needs to know of the part of a history that is settled: normalised
 /// before, and not looked at again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct SettledHistory {
     /// The ids of its calls; true if the newest call with that id is answered.
     calls: HashMap<String, bool>,
     /// The ids that were sent, where the dialect wants them unique.
-    sent: Sent,
+    sent: SentIds,
     /// True once the conversation has a beginning, as the dialect wants one.
     begun: bool,
     /// What the place of the next system message depends on.
-    before: Before,
+    before: PrecedingMessages,
 }
 
 /// The result of normalising what comes after a settled part.
-pub(crate) struct After {
+pub(crate) struct NormalisedTail {
     pub(crate) normalised: Normalised,
     /// Which output answers which call, among the slots after the settled part.
     pub(crate) pairing: Pairing,
@@ -262,12 +262,12 @@ pub(crate) struct After {
     /// True if something waits for its place behind this part: it cannot be settled.
     pub(crate) waits: bool,
     /// What to add to the settled part if this one is settled too.
-    pub(crate) learnt: Settled,
+    pub(crate) learnt: SettledHistory,
 }
 
 /// Whether the slots reach to the end of the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum SlotReach {
     /// They reach to the end.
     End,
     /// More slots follow them.
@@ -275,22 +275,22 @@ pub(crate) enum Reach {
 }
 
 pub(crate) fn normalise_after(
-    settled: &Settled,
+    settled: &SettledHistory,
     slots: &[Slot],
-    options: Options,
-    reach: Reach,
-) -> After {
+    options: NormaliseOptions,
+    reach: SlotReach,
+) -> NormalisedTail {
     let pairing = settled.pair(slots);
     let reaches_back = pairing
         .outputs
         .iter()
-        .any(|(_, answer)| *answer == Answer::ReachesBack);
+        .any(|(_, answer)| *answer == OutputStatus::ReachesBack);
     let mut emitter = Emitter::new(options, settled, slots, &pairing, reach);
     emitter.run();
     let waits = emitter.has_waiting();
     let (normalised, mut learnt) = emitter.into_parts();
     learnt.calls = answered(slots, &pairing);
-    After {
+    NormalisedTail {
         normalised,
         pairing,
         reaches_back,
@@ -299,7 +299,7 @@ pub(crate) fn normalise_after(
     }
 }
 
-impl Settled {
+impl SettledHistory {
     /// Pairs what comes after the settled part.
     pub(crate) fn pair(&self, slots: &[Slot]) -> Pairing {
         rounds::pair_after(slots, |id| self.calls.get(id).copied())
@@ -334,7 +334,7 @@ pub(crate) struct SettledStep {
     calls: Vec<(String, Option<bool>)>,
     sent: Vec<(String, Option<u64>)>,
     begun: bool,
-    before: Before,
+    before: PrecedingMessages,
 }
 
 /// Inserts all of `new`. Gives each key with the value that it had before.

@@ -3,23 +3,23 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{Conditions, Conversation, Step, plan};
+use super::{CallConditions, ConversationState, PlanStep, plan};
 use crate::compaction::archive::{self, ToolSummaries};
 use crate::compaction::chunks::SummaryRequest;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 use crate::observation::show;
-use crate::plan::{Edit, Plan, Reason};
+use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::Moment;
-use crate::view::policy::Views;
+use crate::view::policy::CompiledViews;
 use crate::view::retention::{note, retain_in};
-use crate::view::{Change, Prefix};
+use crate::view::{PrefixCut, ViewChange};
 
 /// How long the summary of one output may be, in tokens: 1,200 characters and some air.
 const TOOL_SUMMARY_TOKENS: u64 = 600;
 
 /// A way to shorten old outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgeingWay {
+pub enum AgeingMethod {
     /// All at once, at a switch point (ours).
     Rewrite,
     /// Placeholders above a budget (design `refs`).
@@ -32,14 +32,14 @@ pub enum AgeingWay {
 
 /// Outputs that are archived, for a model to summarise. Excerpts stand for them in the plan.
 #[derive(Clone, Debug)]
-pub struct Archived {
+pub struct ArchivedOutputs {
     /// The plan.
     pub plan: Plan,
     outputs: Vec<Output>,
     way_back: bool,
 }
 
-impl Archived {
+impl ArchivedOutputs {
     /// What to ask a model about the output at an index; none if there is no such output.
     pub fn request(&self, index: usize) -> Option<SummaryRequest> {
         let output = self.outputs.get(index)?;
@@ -64,8 +64,8 @@ impl Archived {
 
 /// The ways that are tried at a moment, one after the other. The policy says which of them do
 /// something.
-pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
-    use AgeingWay::{Archive, Placeholders, Prefixes, Rewrite};
+pub fn ageing_ways(moment: Moment) -> &'static [AgeingMethod] {
+    use AgeingMethod::{Archive, Placeholders, Prefixes, Rewrite};
     match moment {
         Moment::BeforeCall => &[Rewrite, Placeholders, Archive],
         Moment::AfterAnswer | Moment::BeforeFinal => &[Prefixes],
@@ -76,33 +76,36 @@ pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
 
 /// What the policy does about old outputs in this way; none if there is nothing to do.
 pub fn age(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
-    way: AgeingWay,
-) -> Option<Step> {
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    way: AgeingMethod,
+) -> Option<PlanStep> {
     match way {
-        AgeingWay::Rewrite => {
+        AgeingMethod::Rewrite => {
             let draft = rewrite(conversation, conditions)?;
-            Some(Step::Draft(Box::new(draft)))
+            Some(PlanStep::Draft(Box::new(draft)))
         }
-        AgeingWay::Placeholders => placeholders(conversation, conditions),
-        AgeingWay::Prefixes => prefixes(conversation, conditions),
-        AgeingWay::Archive => archived(conversation, conditions.way_back),
+        AgeingMethod::Placeholders => placeholders(conversation, conditions),
+        AgeingMethod::Prefixes => prefixes(conversation, conditions),
+        AgeingMethod::Archive => archived(conversation, conditions.way_back),
     }
 }
 
 /// Old outputs are shown as `changes` say.
 fn shortened(
-    conversation: &Conversation<'_>,
-    changes: Vec<Change>,
+    conversation: &ConversationState<'_>,
+    changes: Vec<ViewChange>,
     note: Option<String>,
-) -> Option<Step> {
+) -> Option<PlanStep> {
     let edits = shows(conversation.slots, changes);
-    let plan = plan(conversation, Reason::OutputsOverBudget, edits);
-    (!plan.is_empty()).then_some(Step::Plan(plan, note))
+    let plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
+    (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
-fn placeholders(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Option<Step> {
+fn placeholders(
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+) -> Option<PlanStep> {
     let placeholder = &conversation.policy.ageing.placeholder;
     if !placeholder.enabled {
         return None;
@@ -119,13 +122,16 @@ fn placeholders(conversation: &Conversation<'_>, conditions: &Conditions<'_>) ->
     shortened(conversation, changes, None)
 }
 
-fn prefixes(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Option<Step> {
+fn prefixes(
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+) -> Option<PlanStep> {
     let prefix = &conversation.policy.ageing.prefix;
     if !prefix.enabled {
         return None;
     }
     let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
-    let keep = Prefix {
+    let keep = PrefixCut {
         chars: prefix.chars,
     };
     let outputs = conversation.projection.outputs();
@@ -134,7 +140,7 @@ fn prefixes(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Opt
     shortened(conversation, changes, Some(note))
 }
 
-fn archived(conversation: &Conversation<'_>, way_back: bool) -> Option<Step> {
+fn archived(conversation: &ConversationState<'_>, way_back: bool) -> Option<PlanStep> {
     let archiving = &conversation.policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
@@ -160,26 +166,26 @@ fn archived(conversation: &Conversation<'_>, way_back: bool) -> Option<Step> {
         let summary = archive::tool_summary(output, None, way_back);
         edits.push(archive::at_the_end(summary, conversation.log.len()));
     }
-    let mut plan = plan(conversation, Reason::OutputsOverBudget, edits);
+    let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
-        return Some(Step::ToolSummaries(Box::new(Archived {
+        return Some(PlanStep::ToolSummaries(Box::new(ArchivedOutputs {
             plan,
             outputs,
             way_back,
         })));
     }
-    Some(Step::Plan(plan, None))
+    Some(PlanStep::Plan(plan, None))
 }
 
 /// The views of the policy, for the tools that they protect.
-pub(super) fn protected(conversation: &Conversation<'_>) -> Views {
-    Views::new(&conversation.policy.views).unwrap_or_default()
+pub(super) fn protected(conversation: &ConversationState<'_>) -> CompiledViews {
+    CompiledViews::new(&conversation.policy.views).unwrap_or_default()
 }
 
 /// Changes of slots as edits of the log. What a plan put in has no position there.
-pub(super) fn shows(slots: &[Slot], changes: Vec<Change>) -> Vec<Edit> {
-    let edit = |change: Change| {
+pub(super) fn shows(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
+    let edit = |change: ViewChange| {
         let slot = slots.get(change.message)?;
         let at = position(slot)?;
         Some(show(&slot.message, at, change.part, change.output))
@@ -189,7 +195,7 @@ pub(super) fn shows(slots: &[Slot], changes: Vec<Change>) -> Vec<Edit> {
 
 pub(super) fn position(slot: &Slot) -> Option<usize> {
     match slot.source {
-        Source::Log(at) => Some(at),
-        Source::Inserted(_) => None,
+        MessageSource::Log(at) => Some(at),
+        MessageSource::Inserted(_) => None,
     }
 }

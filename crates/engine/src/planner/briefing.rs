@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use trimtab_model::{Message, Role};
 
-use super::draft::Draft;
+use super::draft::CompactionDraft;
 use super::is_ours;
 use crate::compaction::request::escaped;
 use crate::compaction::text::head_and_tail;
 use crate::normalise::Slot;
-use crate::policy::Form;
+use crate::policy::SummaryRequestForm;
 
 /// Characters of the system part that a summariser is told.
 const SYSTEM_CHARS: usize = 4_000;
@@ -27,7 +27,7 @@ fn is_system(slot: &Slot) -> bool {
     slot.message.role == Role::System && !is_ours(&slot.message)
 }
 
-impl Draft {
+impl CompactionDraft {
     /// The messages that the summariser reads, in their order: those that are replaced, and what
     /// the user said before them, which stays. A summariser that is sent the messages themselves
     /// reads the system part too, so that the front is that of the main conversation, which the
@@ -43,9 +43,11 @@ impl Draft {
             let goes = replaced.next_if_eq(&&at).is_some();
             let stays_before = survivors.kept.before.contains(&at) && !is_system(slot);
             let reads = match form {
-                Form::Messages => goes || stays_before || at < front.min(FRONT_MESSAGES),
-                Form::Text => goes || stays_before,
-                Form::Turns => goes,
+                SummaryRequestForm::Messages => {
+                    goes || stays_before || at < front.min(FRONT_MESSAGES)
+                }
+                SummaryRequestForm::Text => goes || stays_before,
+                SummaryRequestForm::Turns => goes,
             };
             if reads {
                 read.push(&*slot.message);
@@ -85,8 +87,9 @@ impl Draft {
         let (mut system, mut told) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
-            let is_before = survivors.kept.before.contains(&at) && form == Form::Turns;
-            if is_system(slot) && form != Form::Messages {
+            let is_before =
+                survivors.kept.before.contains(&at) && form == SummaryRequestForm::Turns;
+            if is_system(slot) && form != SummaryRequestForm::Messages {
                 system.push_str(&message.text());
                 system.push('\n');
             } else if message.is_real_user() && is_before {

@@ -4,15 +4,15 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
-use crate::compaction::rebuild::Placement;
+use crate::compaction::rebuild::SummaryPlacement;
 use crate::log::Log;
 use crate::normalise::Slot;
 use crate::policy::{EstimateBy, Policy};
-use crate::trigger::Situation;
+use crate::trigger::TriggerInputs;
 use crate::window::{Projection, Window};
 
 use super::floor::floor;
-use super::rewrite::{Cliff, Rates};
+use super::rewrite::{PriceCliff, TokenRates};
 
 /// The least that an answer gets when its reserve is lowered.
 const LEAST_ANSWER: u64 = 256;
@@ -27,7 +27,7 @@ const ESCAPED_ARGUMENTS: u64 = 6;
 
 /// The conversation as it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Conversation<'a> {
+pub struct ConversationState<'a> {
     /// The messages as they came.
     pub log: &'a Log,
     /// The log with the plans that hold, not yet normalised.
@@ -51,7 +51,7 @@ pub struct Conversation<'a> {
     pub dialect: Dialect,
 }
 
-impl Conversation<'_> {
+impl ConversationState<'_> {
     /// True if system messages stay where the client put them when rounds are replaced. Messages
     /// has a field for the system prompt, and refuses a conversation that begins with one.
     pub(super) fn system_stays(&self) -> bool {
@@ -61,7 +61,7 @@ impl Conversation<'_> {
 
 /// What is known beside the conversation.
 #[derive(Clone, Copy)]
-pub struct Conditions<'a> {
+pub struct CallConditions<'a> {
     /// The model's window, where it is known.
     pub window: Option<u64>,
     /// What is reserved for the answer.
@@ -84,12 +84,12 @@ pub struct Conditions<'a> {
     /// True if the next call finds nothing in the provider's prompt cache.
     pub cold: bool,
     /// What cached and uncached tokens cost.
-    pub rates: Rates,
+    pub rates: TokenRates,
     /// Where the price rises with the length of the prompt, by rising length.
-    pub cliffs: &'a [Cliff],
+    pub cliffs: &'a [PriceCliff],
 }
 
-impl Conditions<'_> {
+impl CallConditions<'_> {
     /// What is reserved for the answer.
     pub fn answer(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
@@ -153,13 +153,16 @@ impl Conditions<'_> {
     }
 
     /// An error that names what is too large if the floor alone is more than the window.
-    pub fn check_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
+    pub fn check_floor(&self, conversation: &ConversationState<'_>) -> Result<(), FloorTooLarge> {
         self.floor(conversation)
             .check(self.window.unwrap_or(u64::MAX))
     }
 
     /// The same for what cannot even be shown shorter: the outputs of the newest round can.
-    pub fn check_hard_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
+    pub fn check_hard_floor(
+        &self,
+        conversation: &ConversationState<'_>,
+    ) -> Result<(), FloorTooLarge> {
         let floor = Floor {
             open_calls: 0,
             ..self.floor(conversation)
@@ -167,18 +170,18 @@ impl Conditions<'_> {
         floor.check(self.window.unwrap_or(u64::MAX))
     }
 
-    fn floor(&self, conversation: &Conversation<'_>) -> Floor {
+    fn floor(&self, conversation: &ConversationState<'_>) -> Floor {
         let tokens = |measure: &Measure| self.weigh(measure);
         let fixed = (self.tools, self.least_answer());
         floor(conversation.window, conversation.opening, fixed, tokens)
     }
 
     /// What the triggers of the policy are judged on.
-    pub fn situation(&self, conversation: &Conversation<'_>) -> Situation {
+    pub fn situation(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
         let policy = conversation.policy;
         let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
-        let in_system = matches!(policy.compaction.placement, Placement::System { .. });
+        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let log = if in_system {
             measures.log
         } else {
@@ -189,7 +192,7 @@ impl Conditions<'_> {
             EstimateBy::Ours => self.prompt_tokens(&total),
             _ => by(&total).saturating_add(self.tools),
         };
-        Situation {
+        TriggerInputs {
             window: self.window,
             usage: self.usage.map(|(usage, _)| usage),
             log_tokens: self.log_tokens(policy, &log, &total),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message};
+use trimtab_model::{Message, MessageKind};
 
 use crate::budget::Floor;
 use crate::window::Window;
@@ -43,7 +43,7 @@ fn newest_round(window: &Window) -> Vec<&Arc<Message>> {
     let mut open: Vec<_> = newest_first
         .take_while(|message| !message.is_real_user())
         .collect();
-    let is_observation = |last: &&&Arc<Message>| last.meta.kind == Some(Kind::Observation);
+    let is_observation = |last: &&&Arc<Message>| last.meta.kind == Some(MessageKind::Observation);
     let with_calls = open.iter().position(|message| message.has_calls());
     let observed = open.first().filter(is_observation).map(|_| 0);
     open.truncate(with_calls.or(observed).map_or(0, |at| at + 1));
@@ -53,13 +53,13 @@ fn newest_round(window: &Window) -> Vec<&Arc<Message>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalise::Options;
+    use crate::normalise::NormaliseOptions;
     use crate::window::Projection;
     use trimtab_model::Call;
 
     #[test]
     fn the_floor_is_the_newest_question_and_the_round_behind_it() {
-        let mut projection = Projection::new(Options::default());
+        let mut projection = Projection::new(NormaliseOptions::default());
         projection.admit(Message::system("be brief"));
         projection.admit(Message::user("old"));
         projection.admit(Message::assistant("a very long answer ".repeat(99)));

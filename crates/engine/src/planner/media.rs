@@ -4,7 +4,7 @@ use trimtab_model::{Part, Ref};
 
 use super::ageing::position;
 use super::survivors::must_stay;
-use super::{Conditions, Conversation};
+use super::{CallConditions, ConversationState};
 use crate::plan::Edit;
 
 /// A part with media in it, which is to be shown as text.
@@ -19,8 +19,8 @@ pub struct MediaPlace {
 /// The oldest media, as many as it takes to get below the limit by bytes; never those that the
 /// next answer is about.
 pub(super) fn media_to_shed(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
 ) -> Vec<MediaPlace> {
     let mut over = conditions.excess_bytes(conversation.window).unwrap_or(0);
     if over == 0 {

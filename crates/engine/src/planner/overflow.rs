@@ -1,6 +1,6 @@
 //! What a provider says of a window that it refused.
 
-use super::{Conditions, Conversation};
+use super::{CallConditions, ConversationState};
 use crate::budget::percent;
 
 /// How much goes where the error does not say how much is too much, in percent of the window.
@@ -23,7 +23,11 @@ pub struct Overflow {
 
 impl Overflow {
     /// How many of our tokens have to go.
-    pub fn excess(&self, conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> u64 {
+    pub fn excess(
+        &self,
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+    ) -> u64 {
         let total = conversation.window.measures().total();
         let estimate = conditions.prompt_tokens(&total);
         let excess = match self.excess {

@@ -6,16 +6,16 @@ use std::collections::HashSet;
 use trimtab_model::Output;
 
 use super::ageing::{position, protected, shows};
-use super::draft::{Asked, draft};
-use super::dropping::Dropping;
-use super::{Conditions, Conversation, Step, plan};
+use super::draft::{CompactionRequest, draft};
+use super::dropping::DropDraft;
+use super::{CallConditions, ConversationState, PlanStep, plan};
 use crate::budget::level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, plain_text, show, shown_as};
-use crate::plan::{Edit, Reason};
+use crate::plan::{Edit, PlanReason};
 use crate::view::tools::is_retrieval;
-use crate::view::{Given, Shape, Structure, view};
+use crate::view::{Shape, StructureCut, ViewContext, view};
 
 /// No output is shown shorter than this many bytes when room is short: less is of no use.
 const LEAST_VIEW: usize = 400;
@@ -24,39 +24,39 @@ const MARKER: usize = 200;
 
 /// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
 pub(super) fn rung(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
     rung: Rung,
     excess: u64,
-    reason: &Reason,
-) -> Option<Step> {
+    reason: &PlanReason,
+) -> Option<PlanStep> {
     let edits = match rung {
         Rung::LowerAnswer => {
             let lowered = lower(conditions.answer(), conditions.least_answer(), excess)?;
-            return Some(Step::LowerAnswer(lowered));
+            return Some(PlanStep::LowerAnswer(lowered));
         }
         Rung::Compact => {
-            let asked = Asked {
+            let asked = CompactionRequest {
                 reason: reason.clone(),
                 excess,
-                ..Asked::default()
+                ..CompactionRequest::default()
             };
             let draft = draft(conversation, conditions, &asked)?;
-            return Some(Step::Draft(Box::new(draft)));
+            return Some(PlanStep::Draft(Box::new(draft)));
         }
         Rung::ShortenNew => shorten_new(conversation, conditions, excess),
         Rung::Trim => trim(conversation, excess),
         Rung::DropHalfOfTurns => {
-            let dropping = Dropping::half_of_turns(conversation, conditions, reason)?;
-            return Some(Step::Drop(Box::new(dropping)));
+            let dropping = DropDraft::half_of_turns(conversation, conditions, reason)?;
+            return Some(PlanStep::Drop(Box::new(dropping)));
         }
         Rung::DropOldest => {
-            let dropping = Dropping::oldest(conversation, conditions, (excess, reason))?;
-            return Some(Step::Drop(Box::new(dropping)));
+            let dropping = DropDraft::oldest(conversation, conditions, (excess, reason))?;
+            return Some(PlanStep::Drop(Box::new(dropping)));
         }
     };
     let plan = plan(conversation, reason.clone(), edits);
-    (!plan.is_empty()).then_some(Step::Plan(plan, None))
+    (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
 }
 
 fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
@@ -67,8 +67,8 @@ fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
 /// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level. What the
 /// retrieval tools answered stays as it is: the model asked for these very lines.
 fn shorten_new(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
     excess: u64,
 ) -> Vec<Edit> {
     let is_new = |slot: &&Slot| position(slot).is_some_and(|at| at >= conversation.sent);
@@ -107,7 +107,7 @@ fn shorten_new(
 
 /// The view of an output within `bytes`, cut from all of it.
 fn shorter(
-    conversation: &Conversation<'_>,
+    conversation: &ConversationState<'_>,
     at: usize,
     part: usize,
     shown: &Output,
@@ -118,19 +118,19 @@ fn shorter(
     let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());
     let text = whole.as_ref().map_or(shown, |(_, came)| came);
     let text = text.text().into_owned();
-    let shape = Shape::Structure(Structure {
+    let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
-        ..Structure::default()
+        ..StructureCut::default()
     });
-    let given = Given {
+    let given = ViewContext {
         stored: shown.stored.as_ref(),
-        ..Given::default()
+        ..ViewContext::default()
     };
     shown_as(shown, view(&text, &shape, &given))
 }
 
 /// Old outputs as placeholders, oldest first, until `excess` is free.
-fn trim(conversation: &Conversation<'_>, excess: u64) -> Vec<Edit> {
+fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
     let outputs = conversation.projection.outputs();
     let views = protected(conversation);
     let budget = outputs.tokens().saturating_sub(excess);

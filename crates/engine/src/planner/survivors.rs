@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trimtab_model::rounds::{self, Round};
-use trimtab_model::{Kind, Message, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
-use super::draft::{Asked, summary_tokens};
-use super::{Conditions, Conversation, is_ours, is_summary};
-use crate::compaction::keep::{Keep, Kept, kept};
-use crate::normalise::{Slot, Source};
-use crate::policy::{Compaction, Strategy};
-use crate::removal::{Cuts, with_counterparts};
+use super::draft::{CompactionRequest, summary_tokens};
+use super::{CallConditions, ConversationState, is_ours, is_summary};
+use crate::compaction::keep::{KeepRule, KeptMessages, kept};
+use crate::normalise::{MessageSource, Slot};
+use crate::policy::{CompactionPolicy, Strategy};
+use crate::removal::{SafeCuts, with_counterparts};
 use crate::view::tools::is_retrieval;
 
 /// How many rounds are the newest at most.
@@ -25,7 +25,7 @@ pub(super) struct Survivors {
     /// The slots, with the summaries of other tools marked as such.
     pub(super) slots: Vec<Slot>,
     /// What survives.
-    pub(super) kept: Kept,
+    pub(super) kept: KeptMessages,
     /// What is replaced, in order.
     pub(super) replaced: Vec<usize>,
     /// False if nothing is to stand for what is replaced.
@@ -35,9 +35,9 @@ pub(super) struct Survivors {
 /// What of the window survives under the policy; none if there is nothing to replace but what
 /// we put in ourselves.
 pub(super) fn survivors(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
-    asked: &Asked,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    asked: &CompactionRequest,
 ) -> Option<Survivors> {
     let policy = conversation.policy;
     let compaction = &policy.compaction;
@@ -82,7 +82,7 @@ fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
             return slot.clone();
         }
         Slot {
-            message: Arc::new(Message::clone(message).with_kind(Kind::Summary)),
+            message: Arc::new(Message::clone(message).with_kind(MessageKind::Summary)),
             source: slot.source,
         }
     };
@@ -106,38 +106,38 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
 }
 
 fn rules(
-    compaction: &Compaction,
+    compaction: &CompactionPolicy,
     strategy: Strategy,
-    conditions: &Conditions<'_>,
+    conditions: &CallConditions<'_>,
     keep_turns: Option<usize>,
-) -> Vec<Keep> {
+) -> Vec<KeepRule> {
     if strategy == Strategy::Deletion {
-        return vec![Keep::OpenCalls];
+        return vec![KeepRule::OpenCalls];
     }
-    let mut rules: Vec<Keep> = compaction.keep.clone();
+    let mut rules: Vec<KeepRule> = compaction.keep.clone();
     for rule in &mut rules {
-        if let Keep::RecentTokens { tokens } = rule {
+        if let KeepRule::RecentTokens { tokens } = rule {
             *tokens = compaction.recent_tokens(*tokens, conditions.window);
         }
     }
     // What a call is answered with comes later, and would answer nothing.
-    if !rules.contains(&Keep::OpenCalls) {
-        rules.push(Keep::OpenCalls);
+    if !rules.contains(&KeepRule::OpenCalls) {
+        rules.push(KeepRule::OpenCalls);
     }
     if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
         let tokens = window * compaction.keep_percent / 100;
-        rules.push(Keep::RecentTokens { tokens });
+        rules.push(KeepRule::RecentTokens { tokens });
     }
     if let Some(turns) = keep_turns {
         rules.retain(|rule| !is_recent(rule));
-        rules.insert(0, Keep::LastTurns { turns });
+        rules.insert(0, KeepRule::LastTurns { turns });
     }
     rules
 }
 
 /// The newest message of the user always survives: behind the summary, unless the policy keeps
 /// nothing recent and has all of the user's messages before it.
-fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
+fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessages) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
@@ -153,7 +153,7 @@ fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
 }
 
 /// The task always survives, where it is: before the summary.
-fn keep_task(slots: &[Slot], opening: usize, kept: &mut Kept) {
+fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
     for at in task(slots, opening) {
         kept.behind.retain(|behind| *behind != at);
         kept.shortened.remove(&at);
@@ -166,21 +166,21 @@ fn keep_task(slots: &[Slot], opening: usize, kept: &mut Kept) {
 pub(super) fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
     let first = slots.iter().enumerate();
     let first = first.take_while(move |(_, slot)| match slot.source {
-        Source::Log(at) => at < opening,
-        Source::Inserted(at) => at <= opening,
+        MessageSource::Log(at) => at < opening,
+        MessageSource::Inserted(at) => at <= opening,
     });
     first
         .filter(|(_, slot)| slot.message.is_real_user())
         .map(|(at, _)| at)
 }
 
-fn is_recent(rule: &Keep) -> bool {
+fn is_recent(rule: &KeepRule) -> bool {
     matches!(
         rule,
-        Keep::LastTurns { .. }
-            | Keep::RecentTokens { .. }
-            | Keep::RecentMessages { .. }
-            | Keep::RecentTurns { .. }
+        KeepRule::LastTurns { .. }
+            | KeepRule::RecentTokens { .. }
+            | KeepRule::RecentMessages { .. }
+            | KeepRule::RecentTurns { .. }
     )
 }
 
@@ -188,7 +188,7 @@ fn is_recent(rule: &Keep) -> bool {
 /// rounds of it go: a turn that is larger is compacted inside, between two rounds.
 fn cut_inside(
     slots: &[Slot],
-    kept: &mut Kept,
+    kept: &mut KeptMessages,
     must: &BTreeSet<usize>,
     (room, goes): (Option<u64>, Option<u64>),
     weigh: impl Fn(&Message) -> u64,
@@ -266,12 +266,12 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
         }
         from = *at;
     }
-    Cuts::of(slots).at_or_behind(from)
+    SafeCuts::of(slots).at_or_behind(from)
 }
 
 /// Everything that is neither kept nor of the system part. A summary that stands in the
 /// system part is replaced as well.
-fn replaced(slots: &[Slot], kept: &Kept) -> Vec<usize> {
+fn replaced(slots: &[Slot], kept: &KeptMessages) -> Vec<usize> {
     let behind: BTreeSet<usize> = kept.behind.iter().copied().collect();
     let stays = |at: &usize, slot: &Slot| {
         let system = slot.message.role == Role::System && !is_ours(&slot.message);

@@ -12,13 +12,13 @@ use crate::view::trim::OutputBudget;
 #[serde(default, deny_unknown_fields)]
 pub struct Ageing {
     /// The oldest become placeholders until all outputs fit a budget (design `refs`).
-    pub placeholder: Placeholders,
+    pub placeholder: PlaceholderAgeing,
     /// All but the newest batch keep their first chars (design `retention`).
-    pub prefix: Prefixes,
+    pub prefix: PrefixAgeing,
     /// The oldest are archived and a summary stands for them (design `archive`).
-    pub archive: Archiving,
+    pub archive: ArchiveAgeing,
     /// At switch points they become excerpts, and the oldest rounds a block of text (ours).
-    pub cards: Rewriting,
+    pub cards: RewriteAgeing,
 }
 
 impl Ageing {
@@ -36,7 +36,7 @@ impl Ageing {
 /// The oldest outputs become placeholders until all outputs fit a budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Placeholders {
+pub struct PlaceholderAgeing {
     /// True to do it.
     pub enabled: bool,
     /// How many tokens of output a window may hold.
@@ -46,7 +46,7 @@ pub struct Placeholders {
 /// All outputs but the newest batch are cut to their first chars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Prefixes {
+pub struct PrefixAgeing {
     /// True to do it.
     pub enabled: bool,
     /// Above this many input tokens of the last call; 0 for never.
@@ -55,7 +55,7 @@ pub struct Prefixes {
     pub chars: usize,
 }
 
-impl Default for Prefixes {
+impl Default for PrefixAgeing {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -68,7 +68,7 @@ impl Default for Prefixes {
 /// The oldest visible outputs are archived, and a summary stands for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Archiving {
+pub struct ArchiveAgeing {
     /// True to do it.
     pub enabled: bool,
     /// How many outputs stay visible.
@@ -77,7 +77,7 @@ pub struct Archiving {
     pub summaries: ToolSummaries,
 }
 
-impl Default for Archiving {
+impl Default for ArchiveAgeing {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -94,7 +94,7 @@ impl Default for Archiving {
 /// window is not used only because it is there), and are never more than a share of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Rewriting {
+pub struct RewriteAgeing {
     /// True to do it.
     pub enabled: bool,
     /// From thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old
@@ -132,7 +132,7 @@ pub struct Rewriting {
     pub user_tokens: u64,
 }
 
-impl Default for Rewriting {
+impl Default for RewriteAgeing {
     fn default() -> Self {
         Self {
             enabled: false,
@@ -178,7 +178,7 @@ const RUN_BYTES: usize = 400;
 /// Something is kept of every output that has so many bytes.
 const LEAST_EXCERPT: usize = 120;
 
-impl Rewriting {
+impl RewriteAgeing {
     /// The high-water mark of a room for messages, in tokens.
     pub fn high(&self, room: u64) -> u64 {
         percent(room, self.high_percent)

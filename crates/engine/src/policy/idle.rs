@@ -16,12 +16,12 @@ const ALWAYS: [&str; 6] = [
 ];
 
 /// Settings that begin like this do nothing, because of this, where this holds.
-type Idle = (&'static str, &'static str, fn(&Policy) -> bool);
+type IdleSettingRule = (&'static str, &'static str, fn(&Policy) -> bool);
 
 /// Everything that can switch settings off: how their names begin, the condition in words, and the
 /// condition.
 #[rustfmt::skip]
-const IDLE: &[Idle] = &[
+const IDLE: &[IdleSettingRule] = &[
     ("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
     ("ageing.placeholder.budget.window_percent", "ageing.placeholder.budget.tokens is set", has_budget),
     ("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),

@@ -1,20 +1,20 @@
 //! When it is time to compact: the conditions of `compaction.when`.
 
-use super::Compaction;
-use crate::trigger::{Metric, Rule, Situation, Threshold, Trigger, WindowUnknown};
+use super::CompactionPolicy;
+use crate::trigger::{Metric, Threshold, Trigger, TriggerInputs, TriggerRule, WindowUnknown};
 
-impl Compaction {
+impl CompactionPolicy {
     /// The condition that says it is time, if one does.
     ///
     /// ```
     /// # use trimtab_engine::policy::Policy;
-    /// # use trimtab_engine::trigger::Situation;
+    /// # use trimtab_engine::trigger::TriggerInputs;
     /// let compaction = Policy::preset("turns")?.compaction;
-    /// let situation = Situation { window: Some(32_768), log_tokens: 24_577, ..Situation::default() };
+    /// let situation = TriggerInputs { window: Some(32_768), log_tokens: 24_577, ..TriggerInputs::default() };
     /// assert_eq!(compaction.fired(&situation).unwrap().to_string(), "log > 75 % of window");
     /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
     /// ```
-    pub fn fired(&self, situation: &Situation) -> Option<Trigger> {
+    pub fn fired(&self, situation: &TriggerInputs) -> Option<Trigger> {
         if !self.enabled || !self.auto {
             return None;
         }
@@ -24,15 +24,15 @@ impl Compaction {
         };
         let mut known = self.when.iter().filter_map(judged);
         match self.rule {
-            Rule::Any => known.flatten().next(),
-            Rule::FirstKnown => known.next().flatten(),
+            TriggerRule::Any => known.flatten().next(),
+            TriggerRule::FirstKnown => known.next().flatten(),
         }
     }
 
     /// An error if it cannot be told whether it is time, because nobody knows the window.
     ///
     /// A caller that is not so strict leaves this out: what is not known does not fire.
-    pub fn check_window(&self, situation: &Situation) -> Result<(), WindowUnknown> {
+    pub fn check_window(&self, situation: &TriggerInputs) -> Result<(), WindowUnknown> {
         let judged = |trigger: &Trigger| trigger.judge(situation).is_some();
         if !self.enabled || !self.auto || self.when.iter().any(judged) {
             return Ok(());
@@ -79,11 +79,11 @@ mod tests {
         Trigger { metric, is, value }
     }
 
-    fn compaction(rule: Rule, when: Vec<Trigger>) -> Compaction {
-        Compaction {
+    fn compaction(rule: TriggerRule, when: Vec<Trigger>) -> CompactionPolicy {
+        CompactionPolicy {
             when,
             rule,
-            ..Compaction::default()
+            ..CompactionPolicy::default()
         }
     }
 
@@ -99,12 +99,12 @@ mod tests {
                 input: total,
                 ..Usage::default()
             };
-            let situation = Situation {
+            let situation = TriggerInputs {
                 window: Some(1_001),
                 usage: Some(usage),
-                ..Situation::default()
+                ..TriggerInputs::default()
             };
-            compaction(Rule::Any, vec![ratio])
+            compaction(TriggerRule::Any, vec![ratio])
                 .fired(&situation)
                 .is_some()
         };
@@ -119,7 +119,7 @@ mod tests {
             Comparison::AtLeast,
             Threshold::WindowRatio(0.8),
         );
-        let none = compaction(Rule::Any, vec![ratio]).fired(&Situation::default());
+        let none = compaction(TriggerRule::Any, vec![ratio]).fired(&TriggerInputs::default());
         assert_eq!(none, None);
     }
 
@@ -131,23 +131,23 @@ mod tests {
             Threshold::WindowRatio(0.8),
         );
         let count = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50));
-        let used = Situation {
+        let used = TriggerInputs {
             usage: Some(Usage::default()),
-            ..Situation::default()
+            ..TriggerInputs::default()
         };
-        let strict = compaction(Rule::Any, vec![ratio]);
+        let strict = compaction(TriggerRule::Any, vec![ratio]);
         assert_eq!(strict.check_window(&used), Err(WindowUnknown(ratio)));
-        assert_eq!(strict.check_window(&Situation::default()), Ok(()));
-        let known = Situation {
+        assert_eq!(strict.check_window(&TriggerInputs::default()), Ok(()));
+        let known = TriggerInputs {
             window: Some(1_000),
             ..used
         };
         assert_eq!(strict.check_window(&known), Ok(()));
         assert_eq!(
-            compaction(Rule::Any, vec![ratio, count]).check_window(&used),
+            compaction(TriggerRule::Any, vec![ratio, count]).check_window(&used),
             Ok(())
         );
-        let off = Compaction {
+        let off = CompactionPolicy {
             auto: false,
             ..strict
         };
@@ -165,17 +165,17 @@ mod tests {
             trigger(Metric::Log, Comparison::AtLeast, Threshold::Fixed(8_000)),
             trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50)),
         ];
-        let situation = Situation {
+        let situation = TriggerInputs {
             log_tokens: 10,
             messages: 60,
-            ..Situation::default()
+            ..TriggerInputs::default()
         };
         assert_eq!(
-            compaction(Rule::FirstKnown, list.clone()).fired(&situation),
+            compaction(TriggerRule::FirstKnown, list.clone()).fired(&situation),
             None
         );
         assert_eq!(
-            compaction(Rule::Any, list.clone()).fired(&situation),
+            compaction(TriggerRule::Any, list.clone()).fired(&situation),
             Some(list[2])
         );
     }
@@ -183,11 +183,11 @@ mod tests {
     #[test]
     fn switched_off_means_never() {
         let always = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(1));
-        let situation = Situation {
+        let situation = TriggerInputs {
             messages: 9,
-            ..Situation::default()
+            ..TriggerInputs::default()
         };
-        let mut compaction = compaction(Rule::Any, vec![always]);
+        let mut compaction = compaction(TriggerRule::Any, vec![always]);
         compaction.auto = false;
         assert_eq!(compaction.fired(&situation), None);
     }

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::{Comparison, Metric, Threshold, Trigger};
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 
 /// What can be measured, by the name that the text uses.
 const METRICS: [(&str, Metric); 5] = [
@@ -127,7 +127,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A figure, a word, or a sign by itself.
-static WORD: Pattern = Pattern::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
+static WORD: LazyRegex = LazyRegex::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
 
 /// The words of a text, in lower case and without fillers.
 fn words(text: &str) -> Vec<String> {

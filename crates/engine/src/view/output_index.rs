@@ -4,10 +4,10 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_model::rounds::{CallPlace, Pairing, Place, pair};
+use trimtab_model::rounds::{Pairing, PartPosition, RoundCall, pair};
 use trimtab_model::{Message, Output, work};
 
-use super::prefix::Prefix;
+use super::prefix::PrefixCut;
 use super::retention::written_as_string;
 use super::trim::{LARGE_SAVING, estimate, saving};
 use crate::observation::observed;
@@ -15,7 +15,7 @@ use crate::observation::observed;
 /// An output that the model sees, and what is known of it.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedOutput {
-    pub(crate) place: Place,
+    pub(crate) place: PartPosition,
     /// The tool's name, from the output or from the call that it answers; may be empty.
     pub(crate) tool: Arc<str>,
     pub(crate) tokens: u64,
@@ -31,8 +31,8 @@ pub(crate) struct IndexedOutput {
 #[derive(Debug, Default)]
 pub(super) struct ToolOutputs {
     /// Those that save much, and those that save little.
-    large: BTreeMap<Place, u64>,
-    small: BTreeMap<Place, u64>,
+    large: BTreeMap<PartPosition, u64>,
+    small: BTreeMap<PartPosition, u64>,
     /// What all the small ones save together.
     pub(super) small_saves: u64,
 }
@@ -48,7 +48,7 @@ pub struct OutputIndex {
     pub(super) said_by_tools: usize,
     pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
     /// Those whose end may be cut off, by their characters.
-    pub(super) by_chars: BTreeSet<(usize, Place)>,
+    pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
     pub(super) newest: NewestOutputs,
 }
 
@@ -56,21 +56,21 @@ pub struct OutputIndex {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewestOutputs {
     /// The outputs of the newest round that has any.
-    round: Arc<[Place]>,
+    round: Arc<[PartPosition]>,
     /// The last output, whatever it answers.
-    last: Option<Place>,
+    last: Option<PartPosition>,
     /// The last observation.
-    observation: Option<Place>,
+    observation: Option<PartPosition>,
 }
 
 impl NewestOutputs {
     /// Those of messages that were paired, the first of which is number `from`.
     pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
-        let behind = |place: Place| Place {
+        let behind = |place: PartPosition| PartPosition {
             message: place.message + from,
             ..place
         };
-        let outputs = |calls: &[CallPlace]| -> Arc<[Place]> {
+        let outputs = |calls: &[RoundCall]| -> Arc<[PartPosition]> {
             let outputs = calls.iter().filter_map(|call| call.output);
             outputs.map(behind).collect()
         };
@@ -78,7 +78,7 @@ impl NewestOutputs {
         let mut rounds = rounds.map(|round| outputs(&round.calls));
         let observation = messages.iter().enumerate().rev().find_map(|(at, message)| {
             let (part, _) = observed(message.borrow())?;
-            Some(behind(Place { message: at, part }))
+            Some(behind(PartPosition { message: at, part }))
         });
         let last = pairing.outputs.iter().map(|(place, _)| *place).max();
         Self {
@@ -102,7 +102,7 @@ impl NewestOutputs {
         }
     }
 
-    pub(super) fn places(&self) -> HashSet<Place> {
+    pub(super) fn places(&self) -> HashSet<PartPosition> {
         match self.last {
             Some(last) => self.round.iter().copied().chain([last]).collect(),
             // Who has outputs tells no observations.
@@ -182,7 +182,7 @@ impl OutputIndex {
             .partition_point(|output| output.place.message < from)
     }
 
-    pub(super) fn find(&self, place: Place) -> Option<&IndexedOutput> {
+    pub(super) fn find(&self, place: PartPosition) -> Option<&IndexedOutput> {
         let found = self
             .outputs
             .binary_search_by_key(&place, |output| output.place);
@@ -220,9 +220,9 @@ impl OutputIndex {
 }
 
 impl IndexedOutput {
-    fn new(message: &Message, place: Place, output: &Output, tool: Arc<str>) -> Self {
+    fn new(message: &Message, place: PartPosition, output: &Output, tool: Arc<str>) -> Self {
         let text = output.text();
-        let cuttable = written_as_string(message, output).filter(|text| !Prefix::was_cut(text));
+        let cuttable = written_as_string(message, output).filter(|text| !PrefixCut::was_cut(text));
         Self {
             place,
             tool,
@@ -240,11 +240,11 @@ pub(super) fn indexed<M: Borrow<Message>>(
     pairing: &Pairing,
     from: usize,
 ) -> Vec<IndexedOutput> {
-    let found = |place: Place, tool: Option<&str>| {
+    let found = |place: PartPosition, tool: Option<&str>| {
         let message: &Message = messages.get(place.message)?.borrow();
         let output = output_at(message, place.part).filter(|_| message.agent_visible())?;
         let tool = output.tool.as_deref().or(tool).unwrap_or_default();
-        let place_of_all = Place {
+        let place_of_all = PartPosition {
             message: place.message + from,
             ..place
         };
@@ -262,7 +262,7 @@ pub(super) fn indexed<M: Borrow<Message>>(
     });
     let observations = messages.iter().enumerate().filter_map(|(at, message)| {
         let (part, _) = observed(message.borrow())?;
-        found(Place { message: at, part }, None)
+        found(PartPosition { message: at, part }, None)
     });
     let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
     outputs.sort_by_key(|output| output.place);
@@ -280,7 +280,7 @@ pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output
 }
 
 impl ToolOutputs {
-    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<Place, u64> {
+    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<PartPosition, u64> {
         if is_large { &self.large } else { &self.small }
     }
 }

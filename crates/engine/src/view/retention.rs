@@ -5,7 +5,7 @@ use std::borrow::{Borrow, Cow};
 use trimtab_model::{Message, Output, Role};
 
 use super::figures::grouped;
-use super::{Change, Prefix, WindowOutputs, placeholder};
+use super::{PrefixCut, ViewChange, WindowOutputs, placeholder};
 use crate::observation::{plain_text, shown_as};
 
 /// The outputs to cut to `keep` after a call that used `input_tokens`: all but the newest batch,
@@ -17,10 +17,10 @@ use crate::observation::{plain_text, shown_as};
 /// With `way_back` each view names the call that gets the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
-    keep: Prefix,
+    keep: PrefixCut,
     (input_tokens, budget): (u64, u64),
     way_back: bool,
-) -> Vec<Change> {
+) -> Vec<ViewChange> {
     if budget == 0 || input_tokens <= budget {
         return Vec::new();
     }
@@ -33,7 +33,7 @@ pub fn retain_in<M: Borrow<Message>>(
         let Cow::Owned(text) = keep.view(text, line.as_deref()) else {
             return None;
         };
-        Some(Change {
+        Some(ViewChange {
             message: place.message,
             part: place.part,
             output: shown_as(&output, text),

@@ -59,14 +59,14 @@ impl Default for AnswerLimits {
 
 /// One line of an output, or as much of it as was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct AnswerLine<'a> {
     /// The text, without its line end.
     pub text: &'a str,
     /// Bytes of the line behind `text` that were not read.
     pub unread: u64,
 }
 
-impl<'a> From<&'a str> for Line<'a> {
+impl<'a> From<&'a str> for AnswerLine<'a> {
     fn from(text: &'a str) -> Self {
         Self { text, unread: 0 }
     }
@@ -138,7 +138,7 @@ impl<'a> ReadAnswer<'a> {
     }
 
     /// Takes the next line; breaks once the answer is full, and then did not take it.
-    pub fn push<'l>(&mut self, line: impl Into<Line<'l>>) -> ControlFlow<()> {
+    pub fn push<'l>(&mut self, line: impl Into<AnswerLine<'l>>) -> ControlFlow<()> {
         let line = line.into();
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let full = self.text.len() + shown.len() + 8 > self.limits.max_bytes;
@@ -260,7 +260,7 @@ impl GrepAnswer {
     ///
     /// A line that is too long is shown from its start; give the part of it around the match
     /// where that lies further in.
-    pub fn push<'l, L: Into<Line<'l>>>(
+    pub fn push<'l, L: Into<AnswerLine<'l>>>(
         &mut self,
         ref_id: &str,
         first: usize,
@@ -292,7 +292,7 @@ impl GrepAnswer {
     }
 
     /// A line with its number, counted from 0.
-    fn written(&self, at: usize, line: Line<'_>) -> String {
+    fn written(&self, at: usize, line: AnswerLine<'_>) -> String {
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let mut written = String::new();
         number(&mut written, at + 1, shown);
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn a_long_line_is_paged() {
         let mut answer = ReadAnswer::new("r", 3, 100, SMALL);
-        let line = Line {
+        let line = AnswerLine {
             text: "ééééééé",
             unread: 1_000,
         };

@@ -70,15 +70,15 @@ impl ToolNames {
     }
 
     /// The definitions of both, in the order in which they are offered.
-    pub fn definitions(&self) -> [Definition; 2] {
+    pub fn definitions(&self) -> [ToolDefinition; 2] {
         let [read, grep] = all();
         [
-            Definition {
+            ToolDefinition {
                 name: self.read.to_owned(),
                 description: self.in_words(&read.description),
                 ..read
             },
-            Definition {
+            ToolDefinition {
                 name: self.grep.to_owned(),
                 description: self.in_words(&grep.description),
                 ..grep
@@ -146,7 +146,7 @@ pub fn is_retrieval(tool: &str) -> bool {
 
 /// What a tool is, in no dialect yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// Its name.
     pub name: String,
     /// What it does and when to use it, for the model.
@@ -174,8 +174,8 @@ number - 1). Outputs that are not text are left out. \
 Use it before you run a command or read a file a second time: the answer may already be there.";
 
 /// The definition of [`READ`].
-pub fn read() -> Definition {
-    Definition::new(
+pub fn read() -> ToolDefinition {
+    ToolDefinition::new(
         READ,
         READ_DESCRIPTION,
         json!({
@@ -193,8 +193,8 @@ pub fn read() -> Definition {
 }
 
 /// The definition of [`GREP`].
-pub fn grep() -> Definition {
-    Definition::new(
+pub fn grep() -> ToolDefinition {
+    ToolDefinition::new(
         GREP,
         GREP_DESCRIPTION,
         json!({
@@ -218,7 +218,7 @@ pub fn grep() -> Definition {
 }
 
 /// Both definitions, in the order in which they are offered.
-pub fn all() -> [Definition; 2] {
+pub fn all() -> [ToolDefinition; 2] {
     [read(), grep()]
 }
 
@@ -230,7 +230,7 @@ fn count(minimum: u64, description: &str) -> Value {
     json!({ "type": "integer", "minimum": minimum, "description": description })
 }
 
-impl Definition {
+impl ToolDefinition {
     /// A tool called `name`.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
         Self {

@@ -3,10 +3,10 @@
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::Place;
+use trimtab_model::rounds::PartPosition;
 use trimtab_model::{Message, Output};
 
-use super::{Change, WindowOutputs, placeholder};
+use super::{ViewChange, WindowOutputs, placeholder};
 use crate::budget::percent;
 use crate::observation::shown_as;
 
@@ -74,7 +74,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
     /// that makes the rest fit. The newest batch is never touched, nor are outputs of tools that
     /// `protect` names, or those that a placeholder would not make smaller. An output that was
     /// shortened when it came in goes like any other, if it is stored.
-    pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+    pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<ViewChange> {
         let mut excess = self.tokens().saturating_sub(budget);
         if excess == 0 {
             return Vec::new();
@@ -84,10 +84,10 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
         }
         chosen.sort_unstable();
-        let change = |place: Place| {
+        let change = |place: PartPosition| {
             let (_, output) = self.get(place)?;
             let placeholder = placeholder::plain(output.stored.as_ref());
-            Some(Change {
+            Some(ViewChange {
                 message: place.message,
                 part: place.part,
                 output: shown_as(&output, placeholder),
@@ -98,7 +98,10 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
 }
 
 /// As many outputs as it takes to save `excess` tokens, which becomes what is left of it.
-fn as_many(outputs: impl Iterator<Item = (Place, u64)>, excess: &mut u64) -> Vec<Place> {
+fn as_many(
+    outputs: impl Iterator<Item = (PartPosition, u64)>,
+    excess: &mut u64,
+) -> Vec<PartPosition> {
     let mut chosen = Vec::new();
     for (place, saves) in outputs {
         if *excess == 0 {
@@ -127,7 +130,11 @@ mod tests {
     use crate::view::output_index::OutputIndex;
     use trimtab_model::{Call, Part};
 
-    fn trim_outputs(log: &[Message], budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+    fn trim_outputs(
+        log: &[Message],
+        budget: u64,
+        protect: impl Fn(&str) -> bool,
+    ) -> Vec<ViewChange> {
         let index = OutputIndex::of(log);
         WindowOutputs::indexed(log, &index).over_budget(budget, protect)
     }

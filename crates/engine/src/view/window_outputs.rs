@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::collections::HashSet;
 
-use trimtab_model::rounds::{Pairing, Place};
+use trimtab_model::rounds::{Pairing, PartPosition};
 use trimtab_model::{Message, Output, work};
 
 use super::output_index::{IndexedOutput, NewestOutputs, OutputIndex, indexed, output_at};
@@ -14,7 +14,7 @@ pub struct WindowOutputs<'a, M> {
     messages: &'a [M],
     index: &'a OutputIndex,
     behind: Vec<IndexedOutput>,
-    newest: HashSet<Place>,
+    newest: HashSet<PartPosition>,
 }
 
 impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
@@ -48,7 +48,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     }
 
     /// The output at a place, with the message that it is in.
-    pub(crate) fn get(&self, place: Place) -> Option<(&'a Message, Cow<'a, Output>)> {
+    pub(crate) fn get(&self, place: PartPosition) -> Option<(&'a Message, Cow<'a, Output>)> {
         let message: &Message = self.messages.get(place.message)?.borrow();
         Some((message, output_at(message, place.part)?))
     }
@@ -83,7 +83,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     }
 
     /// The places of those from message number `from` on, observations aside, oldest first.
-    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = Place> {
+    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = PartPosition> {
         let first = self.index.first_from(from);
         let indexed = self.index.outputs.iter().skip(first);
         let behind = self.behind.iter();
@@ -96,8 +96,8 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
 
     /// Those of more than so many characters whose end may be cut off, but the newest, oldest
     /// first.
-    pub(crate) fn longer_than(&self, chars: usize) -> Vec<Place> {
-        let from = Place {
+    pub(crate) fn longer_than(&self, chars: usize) -> Vec<PartPosition> {
+        let from = PartPosition {
             message: 0,
             part: 0,
         };
@@ -105,7 +105,8 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         let indexed = indexed.map(|(_, place)| *place);
         let behind = self.behind.iter().filter(|output| output.chars > chars);
         let all = indexed.chain(behind.map(|output| output.place));
-        let mut places: Vec<Place> = all.filter(|place| !self.newest.contains(place)).collect();
+        let mut places: Vec<PartPosition> =
+            all.filter(|place| !self.newest.contains(place)).collect();
         work::step(places.len());
         places.sort_unstable();
         places
@@ -118,7 +119,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         &self,
         is_large: bool,
         protect: &dyn Fn(&str) -> bool,
-    ) -> impl Iterator<Item = (Place, u64)> {
+    ) -> impl Iterator<Item = (PartPosition, u64)> {
         let tools = self.index.by_tool.iter();
         let tools = tools.filter(|(tool, _)| !protect(tool));
         let mut tools: Vec<_> = tools

@@ -6,7 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, work};
 
 use crate::journal::has_reasoning;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 
 /// The log with the journal's edits, not yet normalised.
 ///
@@ -15,7 +15,7 @@ use crate::normalise::{Slot, Source};
 pub(super) struct SlotList {
     pub(super) slots: Vec<Slot>,
     /// Of each slot its measure, and whether it shows a message of the log as it came.
-    known: Vec<Known>,
+    known: Vec<SlotInfo>,
     /// All measures together.
     pub(super) total: Measure,
     /// How many slots at the end hold outputs, and what they measure.
@@ -30,7 +30,7 @@ pub(super) struct SlotList {
 
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct SlotInfo {
     /// Its measure; a message is measured once.
     pub(super) measure: Measure,
     /// True if it shows a message of the log as it came.
@@ -39,9 +39,9 @@ pub(super) struct Known {
 
 /// The end of a list that was cut off.
 #[derive(Debug)]
-pub(super) struct CutOff {
+pub(super) struct RemovedTail {
     pub(super) slots: Vec<Slot>,
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<SlotInfo>,
 }
 
 impl SlotList {
@@ -60,7 +60,7 @@ impl SlotList {
     }
 
     /// Adds a slot at the end.
-    pub(super) fn push(&mut self, slot: Slot, known: Known) {
+    pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         work::step(1);
         let at = self.slots.len();
         if has_outputs(&slot.message) {
@@ -69,7 +69,7 @@ impl SlotList {
         } else {
             self.open_outputs = Default::default();
         }
-        if matches!(slot.source, Source::Inserted(_)) {
+        if matches!(slot.source, MessageSource::Inserted(_)) {
             self.inserted.push(at);
         }
         if has_reasoning(&slot.message) {
@@ -82,7 +82,7 @@ impl SlotList {
     }
 
     /// Cuts off the slots from `at` on.
-    pub(super) fn cut_off(&mut self, at: usize) -> CutOff {
+    pub(super) fn cut_off(&mut self, at: usize) -> RemovedTail {
         let at = at.min(self.slots.len());
         let are_open = at + self.open_outputs.0 >= self.slots.len();
         let slots = self.slots.split_off(at);
@@ -98,11 +98,11 @@ impl SlotList {
         } else {
             self.open_outputs = self.outputs_at_end();
         }
-        CutOff { slots, known }
+        RemovedTail { slots, known }
     }
 
     /// Puts slots behind the others.
-    pub(super) fn extend(&mut self, end: CutOff) {
+    pub(super) fn extend(&mut self, end: RemovedTail) {
         for (slot, known) in end.slots.into_iter().zip(end.known) {
             self.push(slot, known);
         }
@@ -122,7 +122,7 @@ impl SlotList {
             self.open_outputs.1 += measure;
         }
         self.edited += usize::from(known.as_it_came);
-        *known = Known {
+        *known = SlotInfo {
             measure,
             as_it_came: false,
         };

@@ -6,15 +6,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab_engine::admission::{Arriving, OutputRoom, shown};
-use trimtab_engine::normalise::Options;
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, shown};
+use trimtab_engine::normalise::NormaliseOptions;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::{
-    AgeingWay, Conditions, Conversation, Draft, Ladder, Next, Rates, Step, age, conservative_tokens,
+    AgeingMethod, CallConditions, CompactionDraft, ConversationState, Ladder, NextStep, PlanStep,
+    TokenRates, age, conservative_tokens,
 };
 use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;
-use trimtab_engine::view::policy::Views;
+use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Dialect, Message, Part, Ref};
@@ -79,8 +80,8 @@ fn weigh(measure: &Measure) -> u64 {
 }
 
 /// A model with so much room for messages.
-fn conditions(room: u64) -> Conditions<'static> {
-    Conditions {
+fn conditions(room: u64) -> CallConditions<'static> {
+    CallConditions {
         window: Some(room + 1),
         max_output: Some(1),
         bytes: None,
@@ -90,7 +91,7 @@ fn conditions(room: u64) -> Conditions<'static> {
         usage: None,
         tokens: &Measure::tokens,
         cold: false,
-        rates: Rates::default(),
+        rates: TokenRates::default(),
         cliffs: &[],
     }
 }
@@ -99,7 +100,7 @@ fn conditions(room: u64) -> Conditions<'static> {
 /// what is still too large fit.
 struct Run {
     policy: Policy,
-    views: Views,
+    views: CompiledViews,
     room: u64,
     projection: Projection,
     round: u64,
@@ -112,10 +113,10 @@ impl Run {
     fn new(room: u64, dialect: Dialect) -> Self {
         let policy = Policy::preset("steady").unwrap();
         Self {
-            views: Views::new(&policy.views).unwrap(),
+            views: CompiledViews::new(&policy.views).unwrap(),
             policy,
             room,
-            projection: Projection::new(Options::for_dialect(dialect)),
+            projection: Projection::new(NormaliseOptions::for_dialect(dialect)),
             round: 0,
             archives: Vec::new(),
             rewritten: false,
@@ -145,7 +146,7 @@ impl Run {
             let slots = self.projection.slots().iter();
             let mut outputs = slots.flat_map(|slot| slot.message.outputs());
             let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
-            let arriving = Arriving {
+            let arriving = IncomingOutput {
                 tool: "read",
                 output,
                 observed: false,
@@ -166,13 +167,16 @@ impl Run {
         }
         self.projection.admit(message);
         self.projection
-            .carry_out(Plan::new(Reason::Admission, edits));
+            .carry_out(Plan::new(PlanReason::Admission, edits));
     }
 
     /// What is decided about the conversation as it stands.
-    fn decide<T>(&mut self, decision: impl FnOnce(&Conversation<'_>, &Conditions<'_>) -> T) -> T {
+    fn decide<T>(
+        &mut self,
+        decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
+    ) -> T {
         self.projection.window().unwrap();
-        let conversation = Conversation {
+        let conversation = ConversationState {
             log: self.projection.log(),
             slots: self.projection.slots(),
             window: self.projection.built(),
@@ -188,14 +192,15 @@ impl Run {
     }
 
     /// The rewrite that is due, if one is.
-    fn draft(&mut self) -> Option<Draft> {
+    fn draft(&mut self) -> Option<CompactionDraft> {
         if self.projection.log().len() < 2 {
             return None;
         }
-        let step = self
-            .decide(|conversation, conditions| age(conversation, conditions, AgeingWay::Rewrite));
+        let step = self.decide(|conversation, conditions| {
+            age(conversation, conditions, AgeingMethod::Rewrite)
+        });
         match step? {
-            Step::Draft(draft) => Some(*draft),
+            PlanStep::Draft(draft) => Some(*draft),
             _ => None,
         }
     }
@@ -207,7 +212,7 @@ impl Run {
         };
         let again = self.draft().unwrap();
         let archived = self.archive(draft.replaced());
-        let finished = |mut draft: Draft| {
+        let finished = |mut draft: CompactionDraft| {
             if let Some(archived) = archived.clone() {
                 draft.stored_at(archived);
             }
@@ -227,19 +232,22 @@ impl Run {
             let next = self
                 .decide(|conversation, conditions| ladder.next(helped, conversation, conditions));
             let plan = match next {
-                Next::Step(Step::Plan(plan, _)) => plan,
-                Next::Step(Step::Draft(mut draft)) => {
+                NextStep::Step(PlanStep::Plan(plan, _)) => plan,
+                NextStep::Step(PlanStep::Draft(mut draft)) => {
                     if let Some(archived) = self.archive(draft.replaced()) {
                         draft.stored_at(archived);
                     }
                     draft.finish(None).plan
                 }
-                Next::Step(Step::Drop(dropping)) => {
+                NextStep::Step(PlanStep::Drop(dropping)) => {
                     let archived = self.archive(dropping.messages());
                     dropping.plan(archived.as_ref())
                 }
                 // There are no media and no model.
-                Next::Step(_) | Next::Summarise(_) | Next::Done | Next::Stuck(_) => return,
+                NextStep::Step(_)
+                | NextStep::Summarise(_)
+                | NextStep::Done
+                | NextStep::Stuck(_) => return,
             };
             let plan = self.projection.would_shrink(plan, Measure::tokens).unwrap();
             helped = Some(plan.is_some());

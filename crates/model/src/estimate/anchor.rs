@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use crate::{Kind, Message, Role, Usage};
+use crate::{Message, MessageKind, Role, Usage};
 
 /// The newest answer whose usage still describes the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,10 @@ fn failed(message: &Message) -> bool {
 }
 
 fn is_rewrite(message: &Message) -> bool {
-    matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain))
+    matches!(
+        message.meta.kind,
+        Some(MessageKind::Summary | MessageKind::Retain)
+    )
 }
 
 #[cfg(test)]
@@ -98,7 +101,7 @@ mod tests {
 
     #[test]
     fn usage_before_a_summary_is_stale() {
-        let summary = Message::user("sum").with_kind(Kind::Summary);
+        let summary = Message::user("sum").with_kind(MessageKind::Summary);
         let window = [answer(190_000, ""), summary, Message::user("q")];
         assert_eq!(reported_for(&window), None);
     }

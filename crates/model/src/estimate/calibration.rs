@@ -32,7 +32,7 @@ const OUTLIERS_IN_A_ROW: u32 = 4;
 
 /// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observed {
+pub enum CalibrationOutcome {
     /// It was used.
     Learned,
     /// It was too small.
@@ -96,30 +96,30 @@ impl Calibration {
 
     /// Learns from one call: `added` was sent or answered since the previous call, and the prompt
     /// grew by `tokens`. Do not observe across an edit, because the prompt then shrinks.
-    pub fn observe(&mut self, added: &Measure, tokens: u64) -> Observed {
+    pub fn observe(&mut self, added: &Measure, tokens: u64) -> CalibrationOutcome {
         let classes = added.by_class();
         let total: f64 = classes.iter().sum();
         // Rounding and framing dominate small increments.
         if total < LEAST_TOKENS {
-            return Observed::TooSmall;
+            return CalibrationOutcome::TooSmall;
         }
         // Work with shares, so that large and small increments have equal weight.
         let shares = classes.map(|tokens| tokens / total);
         let ratio = tokens as f64 / total;
         // No real tokeniser differs this much. Probably the prompt was edited between the calls.
         if !(1.0 / FACTOR_LIMIT..=FACTOR_LIMIT).contains(&ratio) {
-            return Observed::Outlier;
+            return CalibrationOutcome::Outlier;
         }
         let noise = self.noise * (1.0 + SMALL / total);
         let error = ratio - self.estimate(&shares);
         // The expected variance: uncertainty of the factors plus noise.
         let expected = dot(&shares, &self.spread(&shares)) + noise;
         if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
-            return Observed::Outlier;
+            return CalibrationOutcome::Outlier;
         }
         self.outliers = 0;
         self.learn(&shares, error, noise);
-        Observed::Learned
+        CalibrationOutcome::Learned
     }
 
     /// True to accept an outlier: after several in a row, learning starts over.

@@ -95,7 +95,7 @@ pub(super) struct Features([u32; FEATURES]);
 
 /// The previous character class.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PrecedingText {
     Line,
     Blank,
     Word,
@@ -113,7 +113,7 @@ impl Features {
     /// Reads a text.
     pub(super) fn of(text: &str) -> Self {
         let mut features = Self([0; FEATURES]);
-        let mut before = Before::Line;
+        let mut before = PrecedingText::Line;
         let bytes = text.as_bytes();
         let mut at = 0;
         while let Some((rest, &byte)) = bytes
@@ -126,9 +126,9 @@ impl Features {
                 b'0'..=b'9' => features.digits(rest),
                 b' ' => features.blanks(rest),
                 b'\n' | b'\r' => features.newlines(rest, before),
-                b'\t' => (features.count(Feature::Tab, 1), Before::Blank),
+                b'\t' => (features.count(Feature::Tab, 1), PrecedingText::Blank),
                 0x80.. => features.beyond_ascii(text.get(at..).unwrap_or_default(), before),
-                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), Before::Blank),
+                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), PrecedingText::Blank),
                 _ => features.punctuation(rest),
             };
             at += taken;
@@ -150,7 +150,7 @@ impl Features {
     }
 
     /// A word: upper case, then lower case. A capital after lower case starts the next word.
-    fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+    fn word(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
         // The loop has only one branch, because a misprediction costs more than a letter.
         let (mut length, mut upper, mut lower_seen) = (0, 0, false);
         for byte in rest {
@@ -166,24 +166,30 @@ impl Features {
         self.count_at(word_feature(length, before), 1);
         self.count(Feature::LetterFar, length.saturating_sub(13));
         self.count(Feature::UpperInside, upper.saturating_sub(1));
-        let at_digit = before == Before::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
+        let at_digit =
+            before == PrecedingText::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::WordAtDigit, usize::from(at_digit));
-        self.count(Feature::WordAtLine, usize::from(before == Before::Line));
+        self.count(
+            Feature::WordAtLine,
+            usize::from(before == PrecedingText::Line),
+        );
         match rest.get(length..) {
             // The most common case: one blank and the next word.
-            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => (length + 1, Before::Blank),
-            _ => (length, Before::Word),
+            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => {
+                (length + 1, PrecedingText::Blank)
+            }
+            _ => (length, PrecedingText::Word),
         }
     }
 
-    fn digits(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn digits(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, u8::is_ascii_digit);
         // Vocabularies group digits by three.
         self.count(Feature::Digits3, length.div_ceil(3));
-        (length, Before::Digit)
+        (length, PrecedingText::Digit)
     }
 
-    fn blanks(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn blanks(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, |&byte| byte == b' ');
         if length > 1 {
             self.count(Feature::Indent, 1);
@@ -192,22 +198,22 @@ impl Features {
         // A blank before a digit is a token of its own.
         let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::BlankAtDigit, usize::from(digit));
-        (length, Before::Blank)
+        (length, PrecedingText::Blank)
     }
 
-    fn newlines(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+    fn newlines(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
         let length = run(rest, |&byte| byte == b'\n' || byte == b'\r');
-        let feature = if before == Before::Punctuation {
+        let feature = if before == PrecedingText::Punctuation {
             Feature::NewlineAtPunctuation
         } else {
             Feature::Newline
         };
         self.count(feature, 1);
         self.count(Feature::NewlineMore, length - 1);
-        (length, Before::Line)
+        (length, PrecedingText::Line)
     }
 
-    fn punctuation(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn punctuation(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, u8::is_ascii_punctuation);
         let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
         // A single mark before a word, as in `.name`, merges with it.
@@ -224,10 +230,10 @@ impl Features {
         let same = pairs.filter(|(a, b)| a == b).count();
         self.count(Feature::PunctuationSame, same);
         self.count(Feature::PunctuationMore, length - 1 - same);
-        (length, Before::Punctuation)
+        (length, PrecedingText::Punctuation)
     }
 
-    fn beyond_ascii(&mut self, rest: &str, before: Before) -> (usize, Before) {
+    fn beyond_ascii(&mut self, rest: &str, before: PrecedingText) -> (usize, PrecedingText) {
         let Some(first) = rest.chars().next() else {
             return (rest.len(), before);
         };
@@ -240,20 +246,20 @@ impl Features {
             let signs = same.take_while(|&c| c == first).count();
             self.count(Feature::Sign, 1);
             self.count(Feature::SignSame, signs - 1);
-            return (signs * first.len_utf8(), Before::Punctuation);
+            return (signs * first.len_utf8(), PrecedingText::Punctuation);
         }
         let (letters, bytes) = same.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
         self.count(feature, letters);
         self.start_beyond(first.len_utf8() > 2, before);
-        (bytes, Before::WordBeyond)
+        (bytes, PrecedingText::WordBeyond)
     }
 
-    fn start_beyond(&mut self, wide: bool, before: Before) {
+    fn start_beyond(&mut self, wide: bool, before: PrecedingText) {
         let feature = match (before, wide) {
             // Letters that continue a word do not start a new one.
-            (Before::Word | Before::WordBeyond, _) => return,
-            (Before::Line, false) => Feature::WordTwoAtLine,
-            (Before::Line, true) => Feature::WordWideAtLine,
+            (PrecedingText::Word | PrecedingText::WordBeyond, _) => return,
+            (PrecedingText::Line, false) => Feature::WordTwoAtLine,
+            (PrecedingText::Line, true) => Feature::WordWideAtLine,
             (_, false) => Feature::WordTwo,
             (_, true) => Feature::WordWide,
         };
@@ -262,13 +268,13 @@ impl Features {
 }
 
 /// The feature of a word by its length and position.
-fn word_feature(length: usize, before: Before) -> usize {
+fn word_feature(length: usize, before: PrecedingText) -> usize {
     const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
     let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);
     let first = match before {
-        Before::Line | Before::Blank => Feature::Word,
-        Before::WordBeyond => return Feature::Joined as usize,
-        Before::Word | Before::Digit | Before::Punctuation => Feature::Glued,
+        PrecedingText::Line | PrecedingText::Blank => Feature::Word,
+        PrecedingText::WordBeyond => return Feature::Joined as usize,
+        PrecedingText::Word | PrecedingText::Digit | PrecedingText::Punctuation => Feature::Glued,
     };
     first as usize + usize::from(bucket)
 }

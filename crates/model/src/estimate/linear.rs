@@ -15,7 +15,7 @@ use super::features::Features;
 /// per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum TokenClass {
     /// ASCII words.
     Letters,
     /// ASCII digits.
@@ -35,9 +35,9 @@ pub enum Class {
 }
 
 /// The number of classes.
-pub(super) const CLASSES: usize = Class::Media as usize + 1;
+pub(super) const CLASSES: usize = TokenClass::Media as usize + 1;
 /// The number of classes that come from text.
-pub(super) const TEXT_CLASSES: usize = Class::Wide as usize + 1;
+pub(super) const TEXT_CLASSES: usize = TokenClass::Wide as usize + 1;
 /// Estimates are kept in sixteenths of a token: integers, so that sums can be undone exactly.
 pub(super) const PARTS: u32 = 16;
 
@@ -46,29 +46,29 @@ const UNIT: u64 = 4096;
 
 /// The coefficients by class, in the order of the features.
 #[rustfmt::skip]
-const COEFFICIENTS: [(Class, &[u32]); TEXT_CLASSES] = [
+const COEFFICIENTS: [(TokenClass, &[u32]); TEXT_CLASSES] = [
     (
-        Class::Letters,
+        TokenClass::Letters,
         &[4096, 4096, 4096, 4096, 5211, 11426, 16382, 5839, 6161, 3281, 3279, 5938, 9217, 9202, 2747, 472, 0, 2591],
     ),
     (
-        Class::Digits,
+        TokenClass::Digits,
         &[4096],
     ),
     (
-        Class::Punctuation,
+        TokenClass::Punctuation,
         &[4036, 616, 924, 269],
     ),
     (
-        Class::Blanks,
+        TokenClass::Blanks,
         &[0, 4506, 0, 3686, 4158, 20, 1561, 3855],
     ),
     (
-        Class::TwoByte,
+        TokenClass::TwoByte,
         &[819, 7035, 1620, 2197, 1348, 981, 1151, 1431, 1011, 2048],
     ),
     (
-        Class::Wide,
+        TokenClass::Wide,
         &[6642, 104, 1451, 1500, 2417, 1675, 1712, 1848, 1448, 2312, 1545, 2128, 1344, 1912, 2314, 2711, 2606, 1229, 3987, 1351, 5913, 7810, 12288],
     ),
 ];
@@ -139,11 +139,11 @@ mod tests {
                 .map(|(class, _)| class)
                 .collect()
         };
-        assert_eq!(only("word"), [Class::Letters as usize]);
-        assert_eq!(only("12"), [Class::Digits as usize]);
-        assert_eq!(only("..."), [Class::Punctuation as usize]);
-        assert_eq!(only("\n"), [Class::Blanks as usize]);
-        assert_eq!(only("жук"), [Class::TwoByte as usize]);
-        assert_eq!(only("漢字"), [Class::Wide as usize]);
+        assert_eq!(only("word"), [TokenClass::Letters as usize]);
+        assert_eq!(only("12"), [TokenClass::Digits as usize]);
+        assert_eq!(only("..."), [TokenClass::Punctuation as usize]);
+        assert_eq!(only("\n"), [TokenClass::Blanks as usize]);
+        assert_eq!(only("жук"), [TokenClass::TwoByte as usize]);
+        assert_eq!(only("漢字"), [TokenClass::Wide as usize]);
     }
 }

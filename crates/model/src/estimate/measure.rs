@@ -5,8 +5,8 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use super::linear::{self, CLASSES, Class, PARTS};
-use super::size::{Item, Length, Sizes, walk};
+use super::linear::{self, CLASSES, PARTS, TokenClass};
+use super::size::{Length, MeasuredItem, MessageSizes, walk};
 use crate::{Message, Part, work};
 
 /// Tokens that providers add around a message, a call and an output: a guess that calibration
@@ -38,7 +38,7 @@ const PER_MEDIA: u32 = 1200;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    sizes: Sizes,
+    sizes: MessageSizes,
     /// Estimated tokens by class, in sixteenths.
     classes: [u32; CLASSES],
 }
@@ -47,10 +47,10 @@ impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
         let mut measure = Self {
-            sizes: Sizes::of(message),
+            sizes: MessageSizes::of(message),
             ..Self::default()
         };
-        measure.add_class(Class::Framing, PER_MESSAGE);
+        measure.add_class(TokenClass::Framing, PER_MESSAGE);
         walk(&message.parts, &mut |item| measure.add_item(&item));
         measure
     }
@@ -78,22 +78,22 @@ impl Measure {
         measure
     }
 
-    fn add_item(&mut self, item: &Item<'_>) {
+    fn add_item(&mut self, item: &MeasuredItem<'_>) {
         match item {
-            Item::Text(text) | Item::Reasoning(text) => self.add_text(text),
-            Item::Call(call) => {
-                self.add_class(Class::Framing, PER_CALL);
+            MeasuredItem::Text(text) | MeasuredItem::Reasoning(text) => self.add_text(text),
+            MeasuredItem::Call(call) => {
+                self.add_class(TokenClass::Framing, PER_CALL);
                 self.add_text(&call.name);
                 self.add_text(&call.arguments);
             }
             // The content of the output follows as separate items.
-            Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
-            Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
-            Item::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
+            MeasuredItem::Output(_) => self.add_class(TokenClass::Framing, PER_OUTPUT),
+            MeasuredItem::Media(_) => self.add_class(TokenClass::Media, PER_MEDIA),
+            MeasuredItem::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
         }
     }
 
-    fn add_class(&mut self, class: Class, tokens: u32) {
+    fn add_class(&mut self, class: TokenClass, tokens: u32) {
         if let Some(parts) = self.classes.get_mut(class as usize) {
             *parts = parts.saturating_add(tokens.saturating_mul(PARTS));
         }
@@ -108,7 +108,7 @@ impl Measure {
     }
 
     /// The plain sizes.
-    pub fn sizes(&self) -> &Sizes {
+    pub fn sizes(&self) -> &MessageSizes {
         &self.sizes
     }
 
@@ -119,12 +119,12 @@ impl Measure {
     }
 
     /// The estimated tokens of one class.
-    pub fn class(&self, class: Class) -> f64 {
+    pub fn class(&self, class: TokenClass) -> f64 {
         let parts = self.classes.get(class as usize).copied().unwrap_or(0);
         f64::from(parts) / f64::from(PARTS)
     }
 
-    /// The estimated tokens of all classes, in the order of [`Class`].
+    /// The estimated tokens of all classes, in the order of [`TokenClass`].
     pub(super) fn by_class(&self) -> [f64; CLASSES] {
         self.classes
             .map(|parts| f64::from(parts) / f64::from(PARTS))

@@ -27,8 +27,8 @@ mod script;
 mod size;
 
 pub use anchor::Anchor;
-pub use calibration::{Calibration, Observed};
-pub use heuristic::{Counted, Heuristic, PerMedia, Rounding, Unit};
-pub use linear::Class;
+pub use calibration::{Calibration, CalibrationOutcome};
+pub use heuristic::{CountedField, Heuristic, LengthUnit, MediaCost, Rounding};
+pub use linear::TokenClass;
 pub use measure::Measure;
-pub use size::{Length, Sizes};
+pub use size::{Length, MessageSizes};

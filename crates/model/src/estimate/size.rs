@@ -17,7 +17,7 @@ pub struct Length {
 
 /// The sizes of a message, or the sum over several. Sums stop at `u32::MAX`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sizes {
+pub struct MessageSizes {
     /// Text, and the text of outputs.
     pub text: Length,
     /// Readable reasoning.
@@ -45,7 +45,7 @@ pub struct Sizes {
 }
 
 /// A countable item of a message.
-pub(super) enum Item<'a> {
+pub(super) enum MeasuredItem<'a> {
     Text(&'a str),
     Reasoning(&'a str),
     Call(&'a Call),
@@ -56,17 +56,17 @@ pub(super) enum Item<'a> {
 }
 
 /// Visits the parts of a message and the parts of its outputs.
-pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
+pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(MeasuredItem<'a>)) {
     work::step(parts.len());
     for part in parts {
         match part {
-            Part::Text(text) => see(Item::Text(&text.text)),
-            Part::Reasoning(reasoning) => see(Item::Reasoning(&reasoning.text)),
-            Part::Media(media) => see(Item::Media(media)),
-            Part::Call(call) => see(Item::Call(call)),
-            Part::Opaque(opaque) => see(Item::Opaque(opaque)),
+            Part::Text(text) => see(MeasuredItem::Text(&text.text)),
+            Part::Reasoning(reasoning) => see(MeasuredItem::Reasoning(&reasoning.text)),
+            Part::Media(media) => see(MeasuredItem::Media(media)),
+            Part::Call(call) => see(MeasuredItem::Call(call)),
+            Part::Opaque(opaque) => see(MeasuredItem::Opaque(opaque)),
             Part::Output(output) => {
-                see(Item::Output(&output.call_id));
+                see(MeasuredItem::Output(&output.call_id));
                 walk(&output.content, see);
             }
         }
@@ -84,7 +84,7 @@ impl Length {
     }
 }
 
-impl Sizes {
+impl MessageSizes {
     /// All bytes that a request must carry for it, without JSON syntax.
     pub fn bytes(&self) -> u64 {
         let texts = [self.text, self.reasoning, self.names, self.arguments];
@@ -106,24 +106,24 @@ impl Sizes {
         sizes
     }
 
-    fn add_item(&mut self, item: &Item<'_>) {
+    fn add_item(&mut self, item: &MeasuredItem<'_>) {
         match item {
-            Item::Text(text) => self.text += Length::of(text),
-            Item::Reasoning(text) => self.reasoning += Length::of(text),
-            Item::Media(media) => {
+            MeasuredItem::Text(text) => self.text += Length::of(text),
+            MeasuredItem::Reasoning(text) => self.reasoning += Length::of(text),
+            MeasuredItem::Media(media) => {
                 self.media = self.media.saturating_add(1);
                 self.raw = self.raw.saturating_add(clamped(media.raw.as_str().len()));
             }
-            Item::Opaque(opaque) => {
+            MeasuredItem::Opaque(opaque) => {
                 self.raw = self.raw.saturating_add(clamped(opaque.raw.as_str().len()));
             }
-            Item::Call(call) => {
+            MeasuredItem::Call(call) => {
                 self.calls = self.calls.saturating_add(1);
                 self.call_ids = self.call_ids.saturating_add(clamped(call.id.len()));
                 self.names += Length::of(&call.name);
                 self.arguments += Length::of(&call.arguments);
             }
-            Item::Output(id) => {
+            MeasuredItem::Output(id) => {
                 self.outputs = self.outputs.saturating_add(1);
                 self.output_ids = self.output_ids.saturating_add(clamped(id.len()));
             }
@@ -164,7 +164,7 @@ impl SubAssign for Length {
     }
 }
 
-impl Sizes {
+impl MessageSizes {
     fn combine(
         &mut self,
         other: &Self,
@@ -186,13 +186,13 @@ impl Sizes {
     }
 }
 
-impl AddAssign for Sizes {
+impl AddAssign for MessageSizes {
     fn add_assign(&mut self, other: Self) {
         self.combine(&other, Length::add_assign, u32::saturating_add);
     }
 }
 
-impl SubAssign for Sizes {
+impl SubAssign for MessageSizes {
     fn sub_assign(&mut self, other: Self) {
         self.combine(&other, Length::sub_assign, u32::saturating_sub);
     }
@@ -219,7 +219,7 @@ mod tests {
                 Part::Output(output),
             ],
         );
-        let sizes = Sizes::of(&message);
+        let sizes = MessageSizes::of(&message);
         assert_eq!(sizes.text, Length { bytes: 7, chars: 5 });
         assert_eq!(sizes.reasoning, Length { bytes: 2, chars: 2 });
         assert_eq!(sizes.names, Length { bytes: 4, chars: 3 });
@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn added_sizes_can_be_subtracted() {
         let (one, two) = (
-            Sizes::of(&Message::user("one")),
-            Sizes::of(&Message::user("two, too")),
+            MessageSizes::of(&Message::user("one")),
+            MessageSizes::of(&Message::user("two, too")),
         );
         let mut sum = one;
         sum += two;

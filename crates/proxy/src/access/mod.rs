@@ -26,7 +26,7 @@ pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
 pub(crate) use store_quota::{SESSIONS, StoreUse};
-pub(crate) use tenant::{Keys, Tenant};
+pub(crate) use tenant::{Tenant, TenantKeys};
 pub(crate) use tls::{InboundTls, follow_files, kept, secure};
 pub(crate) use token::TokenTable;
 
@@ -90,7 +90,7 @@ pub(crate) struct AccessCheck<'a> {
     pub(crate) config: &'a ProxyConfig,
     pub(crate) tokens: &'a TokenTable,
     /// What tells tenants apart; none while there is no store.
-    pub(crate) keys: Option<&'a Keys>,
+    pub(crate) keys: Option<&'a TenantKeys>,
     pub(crate) connection: &'a InboundConnection,
 }
 

@@ -10,13 +10,13 @@ const NAME: usize = 24;
 
 /// The keys of this installation, one for each purpose.
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub(crate) struct TenantKeys {
     tenants: [u8; 32],
     sessions: [u8; 32],
     prints: [u8; 192],
 }
 
-impl Keys {
+impl TenantKeys {
     /// The keys that belong to the secret of a store.
     pub(crate) fn derive(secret: &[u8]) -> Self {
         let mut prints = [0; 192];
@@ -147,21 +147,21 @@ mod tests {
 
     #[test]
     fn tenant_depends_on_credential_and_secret() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let one = keys.tenant(&presenting("x-api-key", "sk-1"));
-        let again = Keys::derive(b"secret");
+        let again = TenantKeys::derive(b"secret");
         assert_eq!(one, again.tenant(&presenting("x-api-key", "sk-1")));
         assert_ne!(one, keys.tenant(&presenting("x-api-key", "sk-2")));
         assert_ne!(one, keys.tenant(&presenting("authorization", "sk-1")));
         assert_ne!(one, keys.tenant(&PresentedIdentity::default()));
         assert!(!one.as_str().contains("sk-1"));
-        let other = Keys::derive(b"another");
+        let other = TenantKeys::derive(b"another");
         assert_ne!(one, other.tenant(&presenting("x-api-key", "sk-1")));
     }
 
     #[test]
     fn token_and_user_narrow_the_tenant() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let of = |token, user: Option<&'static str>, key| {
             keys.tenant(&PresentedIdentity {
                 token,
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn names_of_other_parts_are_other_names() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let tenant = keys.tenant(&PresentedIdentity::default());
         let name = |parts: &[&[u8]]| keys.name(&tenant, parts);
         assert_ne!(name(&[b"ab", b"c"]), name(&[b"a", b"bc"]));

@@ -6,9 +6,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
-use crate::records::observed_body::Watch;
+use crate::records::observed_body::AnswerWatch;
 use crate::records::record::Record;
 use trimtab_wire::answer;
 use trimtab_wire::answer::LONGEST_ANSWER;
@@ -16,36 +16,36 @@ use trimtab_wire::answer::LONGEST_ANSWER;
 /// Reads usage and calls from an answer.
 pub(crate) struct UsageWatch {
     dialect: Dialect,
-    form: Form,
+    form: WatchedForm,
     /// True once the model called a tool.
     called: bool,
     /// What becomes of it.
-    then: Option<Box<dyn FnOnce(Seen) + Send + Sync>>,
+    then: Option<Box<dyn FnOnce(ObservedAnswer) + Send + Sync>>,
 }
 
 /// What was seen of an answer.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedAnswer {
     /// What the provider reported.
     pub(crate) usage: Option<Usage>,
-    calls: Calls,
+    calls: ObservedCalls,
     /// True if the answer ended by itself.
     pub(crate) whole: bool,
 }
 
 #[derive(Debug)]
-enum Calls {
+enum ObservedCalls {
     Known(bool),
     /// To be read from an answer in one piece: nobody has to wait for that.
     In(Dialect, Vec<u8>),
 }
 
-impl Seen {
+impl ObservedAnswer {
     /// What was seen of an answer that ended by itself.
     pub(crate) fn whole(usage: Option<Usage>, called: bool) -> Self {
         Self {
             usage,
-            calls: Calls::Known(called),
+            calls: ObservedCalls::Known(called),
             whole: true,
         }
     }
@@ -53,16 +53,16 @@ impl Seen {
     /// True if the model called a tool.
     pub(crate) fn called(&self) -> bool {
         match &self.calls {
-            Calls::Known(called) => *called,
-            Calls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
+            ObservedCalls::Known(called) => *called,
+            ObservedCalls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
         }
     }
 }
 
-enum Form {
+enum WatchedForm {
     /// Not known yet, or not readable.
     None,
-    Stream(Box<Watcher>),
+    Stream(Box<StreamWatcher>),
     Whole(Vec<u8>),
 }
 
@@ -71,14 +71,17 @@ impl UsageWatch {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            form: Form::None,
+            form: WatchedForm::None,
             called: false,
             then: None,
         }
     }
 
     /// The same, calling `then` at the end.
-    pub(crate) fn then(mut self, then: impl FnOnce(Seen) + Send + Sync + 'static) -> Self {
+    pub(crate) fn then(
+        mut self,
+        then: impl FnOnce(ObservedAnswer) + Send + Sync + 'static,
+    ) -> Self {
         self.then = Some(Box::new(then));
         self
     }
@@ -88,50 +91,52 @@ impl UsageWatch {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         self.form = if headers.contains_key(CONTENT_ENCODING) {
-            Form::None
+            WatchedForm::None
         } else if answer::is_event_stream(kind) {
-            Form::Stream(Box::new(Watcher::new(self.dialect)))
+            WatchedForm::Stream(Box::new(StreamWatcher::new(self.dialect)))
         } else if kind.starts_with("application/json") {
-            Form::Whole(Vec::new())
+            WatchedForm::Whole(Vec::new())
         } else {
-            Form::None
+            WatchedForm::None
         };
         self
     }
 
     /// True once a stream said that the answer is complete.
     fn is_ended(&self) -> bool {
-        matches!(&self.form, Form::Stream(watcher) if watcher.is_ended())
+        matches!(&self.form, WatchedForm::Stream(watcher) if watcher.is_ended())
     }
 
-    fn seen(&mut self) -> (Option<Usage>, Calls) {
+    fn seen(&mut self) -> (Option<Usage>, ObservedCalls) {
         match &mut self.form {
-            Form::None => (None, Calls::Known(false)),
-            Form::Stream(watcher) => {
+            WatchedForm::None => (None, ObservedCalls::Known(false)),
+            WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
-                watcher.finish(|event| *called |= matches!(event, Event::Call(_)));
-                (some(watcher.usage()), Calls::Known(self.called))
+                watcher.finish(|event| *called |= matches!(event, StreamEvent::Call(_)));
+                (some(watcher.usage()), ObservedCalls::Known(self.called))
             }
-            Form::Whole(body) => {
+            WatchedForm::Whole(body) => {
                 let usage = usage_in(self.dialect, body);
-                (usage, Calls::In(self.dialect, std::mem::take(body)))
+                (usage, ObservedCalls::In(self.dialect, std::mem::take(body)))
             }
         }
     }
 }
 
-impl Watch for UsageWatch {
+impl AnswerWatch for UsageWatch {
     fn data(&mut self, bytes: &Bytes) {
         match &mut self.form {
-            Form::None => {}
-            Form::Stream(watcher) => {
+            WatchedForm::None => {}
+            WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
-                watcher.push(bytes, |event| *called |= matches!(event, Event::Call(_)));
+                watcher.push(bytes, |event| {
+                    *called |= matches!(event, StreamEvent::Call(_))
+                });
             }
-            Form::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
+            WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(bytes);
             }
-            Form::Whole(_) => self.form = Form::None,
+            WatchedForm::Whole(_) => self.form = WatchedForm::None,
         }
     }
 
@@ -143,7 +148,7 @@ impl Watch for UsageWatch {
         record.usage = usage;
         record.silent_overflow = usage.is_some_and(|usage| was_cut(&usage, record));
         if let Some(then) = self.then.take() {
-            then(Seen {
+            then(ObservedAnswer {
                 usage,
                 calls,
                 whole,
@@ -159,10 +164,10 @@ fn some(usage: Usage) -> Option<Usage> {
 /// The usage in a whole answer.
 pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     #[derive(Deserialize)]
-    struct Outline {
+    struct UsageOutline {
         usage: Option<Value>,
     }
-    let usage = serde_json::from_slice::<Outline>(body).ok();
+    let usage = serde_json::from_slice::<UsageOutline>(body).ok();
     let usage = usage.and_then(|outline| outline.usage);
     usage
         .map(|usage| Usage::read(dialect, &usage))

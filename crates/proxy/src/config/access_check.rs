@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::HeaderName;
 
-use super::check::Bad;
+use super::check::SettingProblems;
 use super::token_strength::{LEAST_BITS, is_strong};
 use super::{NamedToken, ProxyConfig, Secret};
 
@@ -12,7 +12,7 @@ use super::{NamedToken, ProxyConfig, Secret};
 const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
 
 /// Adds everything that is wrong.
-pub(super) fn check(bad: &mut Bad, config: &ProxyConfig) {
+pub(super) fn check(bad: &mut SettingProblems, config: &ProxyConfig) {
     exposure(bad, config);
     if let Some(token) = &config.token {
         strength(bad, "token", token);
@@ -37,7 +37,7 @@ pub(super) fn check(bad: &mut Bad, config: &ProxyConfig) {
 }
 
 /// Others may reach us only with a token.
-fn exposure(bad: &mut Bad, config: &ProxyConfig) {
+fn exposure(bad: &mut SettingProblems, config: &ProxyConfig) {
     let has_token = config.token.is_some() || !config.tokens.is_empty();
     if !config.listen.ip().is_loopback() && !has_token {
         let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
@@ -47,7 +47,7 @@ fn exposure(bad: &mut Bad, config: &ProxyConfig) {
     }
 }
 
-fn named_token(bad: &mut Bad, setting: &str, token: &NamedToken) {
+fn named_token(bad: &mut SettingProblems, setting: &str, token: &NamedToken) {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     let name = &token.name;
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
@@ -69,7 +69,7 @@ fn named_token(bad: &mut Bad, setting: &str, token: &NamedToken) {
     }
 }
 
-fn strength(bad: &mut Bad, setting: &str, token: &Secret) {
+fn strength(bad: &mut SettingProblems, setting: &str, token: &Secret) {
     if !is_strong(token.reveal()) {
         let allowed = format!("a random text of at least {LEAST_BITS} bits\n{MAKE_ONE}");
         bad.add(setting, &"***", &allowed);
@@ -88,7 +88,7 @@ fn is_origin(origin: &str) -> bool {
     })
 }
 
-fn tenancy(bad: &mut Bad, config: &ProxyConfig) {
+fn tenancy(bad: &mut SettingProblems, config: &ProxyConfig) {
     let tenancy = &config.tenancy;
     for (at, name) in tenancy.credential_headers.iter().enumerate() {
         if name.parse::<HeaderName>().is_err() {

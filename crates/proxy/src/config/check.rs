@@ -7,12 +7,12 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, Upstream, access_check};
+use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
 use crate::config::policies::{self, Policies};
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
-    let mut bad = Bad::default();
+    let mut bad = SettingProblems::default();
     access_check::check(&mut bad, config);
     if !(0.0..=1.0).contains(&config.holdout) {
         bad.add("holdout", &config.holdout, "0 to 1");
@@ -46,12 +46,12 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Bad {
+pub(super) struct SettingProblems {
     found: Vec<BadSetting>,
     presets: Policies,
 }
 
-impl Bad {
+impl SettingProblems {
     pub(super) fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
         self.found.push(BadSetting {
             setting: setting.to_owned(),
@@ -67,7 +67,7 @@ impl Bad {
         }
     }
 
-    fn upstream(&mut self, setting: &str, upstream: &Upstream) {
+    fn upstream(&mut self, setting: &str, upstream: &UpstreamConfig) {
         self.url(&format!("{setting}.url"), &upstream.url);
         for (at, glob) in upstream.models.iter().enumerate() {
             self.glob(&format!("{setting}.models[{at}]"), glob);

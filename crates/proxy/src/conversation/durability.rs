@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
-use trimtab_store::{Error as StoreError, Staged};
+use trimtab_store::{Error as StoreError, StagedStore};
 
 use crate::transport::body::BoxError;
 
@@ -23,16 +23,16 @@ pub(crate) fn is_conflict(error: &StoreError) -> bool {
 }
 
 /// What is to be made durable.
-pub(crate) enum Unwritten {
+pub(crate) enum UnflushedWrites {
     /// Before a model reads the request.
-    Before(Arc<Staged>),
+    Before(Arc<StagedStore>),
     /// Later; none if a write is scheduled already.
-    Behind(Option<Behind>),
+    Behind(Option<LazyFlush>),
 }
 
-impl Unwritten {
+impl UnflushedWrites {
     /// What must be durable before a model reads the request. Schedules the rest.
-    pub(crate) fn before(self) -> Option<Arc<Staged>> {
+    pub(crate) fn before(self) -> Option<Arc<StagedStore>> {
         match self {
             Self::Before(staged) => Some(staged),
             Self::Behind(behind) => {
@@ -47,13 +47,13 @@ impl Unwritten {
 
 /// Whether a later write of a conversation is scheduled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Due(Arc<AtomicBool>);
+pub(crate) struct FlushScheduled(Arc<AtomicBool>);
 
-impl Due {
+impl FlushScheduled {
     /// The later write of what waits in `staged`; none if one is scheduled already.
-    pub(crate) fn later(&self, staged: &Arc<Staged>) -> Option<Behind> {
+    pub(crate) fn later(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
         let is_due = self.0.swap(true, Ordering::AcqRel);
-        (!is_due).then(|| Behind {
+        (!is_due).then(|| LazyFlush {
             staged: Arc::clone(staged),
             due: self.clone(),
         })
@@ -61,12 +61,12 @@ impl Due {
 }
 
 /// A write that no request depends on.
-pub(crate) struct Behind {
-    staged: Arc<Staged>,
-    due: Due,
+pub(crate) struct LazyFlush {
+    staged: Arc<StagedStore>,
+    due: FlushScheduled,
 }
 
-impl Behind {
+impl LazyFlush {
     async fn flush(self) {
         tokio::time::sleep(BEHIND).await;
         let staged = Arc::clone(&self.staged);
@@ -77,7 +77,7 @@ impl Behind {
     }
 }
 
-impl Drop for Behind {
+impl Drop for LazyFlush {
     /// Another write may be scheduled, also if this one was never carried out.
     fn drop(&mut self) {
         self.due.0.store(false, Ordering::Release);
@@ -86,7 +86,7 @@ impl Drop for Behind {
 
 /// Why a request that waited is not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
+pub(crate) enum FlushFailure {
     /// It failed.
     Failed,
     /// It was refused: another process has written to the conversation.
@@ -95,20 +95,20 @@ pub(crate) enum Flushed {
 
 /// Makes durable what a request depends on, within `limit`. A failure is noted in `outcome`.
 pub(crate) fn flush_before(
-    staged: Arc<Staged>,
+    staged: Arc<StagedStore>,
     limit: Duration,
-    outcome: Arc<OnceLock<Flushed>>,
+    outcome: Arc<OnceLock<FlushFailure>>,
 ) -> impl Future<Output = Result<(), BoxError>> + Send {
     let flushing = spawn_blocking(move || staged.flush());
     async move {
-        let (why, flushed): (BoxError, Flushed) = match tokio::time::timeout(limit, flushing).await
-        {
-            Ok(Ok(Ok(()))) => return Ok(()),
-            Ok(Ok(Err(error))) if is_conflict(&error) => (error.into(), Flushed::Conflict),
-            Ok(Ok(Err(error))) => (error.into(), Flushed::Failed),
-            Ok(Err(panicked)) => (panicked.into(), Flushed::Failed),
-            Err(late) => (late.into(), Flushed::Failed),
-        };
+        let (why, flushed): (BoxError, FlushFailure) =
+            match tokio::time::timeout(limit, flushing).await {
+                Ok(Ok(Ok(()))) => return Ok(()),
+                Ok(Ok(Err(error))) if is_conflict(&error) => (error.into(), FlushFailure::Conflict),
+                Ok(Ok(Err(error))) => (error.into(), FlushFailure::Failed),
+                Ok(Err(panicked)) => (panicked.into(), FlushFailure::Failed),
+                Err(late) => (late.into(), FlushFailure::Failed),
+            };
         outcome.get_or_init(|| flushed);
         Err(why)
     }

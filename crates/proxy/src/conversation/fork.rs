@@ -9,7 +9,7 @@ const BATCH: usize = 256;
 
 /// The part of a conversation that another one begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct SharedBeginning {
     /// How many messages of the log.
     pub(crate) messages: usize,
     /// True if the other one goes on with messages of its own. Then plans hold for it that were
@@ -17,7 +17,7 @@ pub(crate) struct Beginning {
     pub(crate) goes_on: bool,
 }
 
-impl Beginning {
+impl SharedBeginning {
     /// True if an entry of the journal was there when a conversation of this length was sent.
     fn has(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
@@ -36,7 +36,7 @@ impl Beginning {
 pub(crate) fn copy(
     store: &dyn Store,
     from: &SessionId,
-    beginning: Beginning,
+    beginning: SharedBeginning,
     to: &SessionId,
     has: (u64, u64),
 ) -> Result<()> {
@@ -86,7 +86,7 @@ pub(crate) fn branch_name(family: &str, number: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab::engine::plan::{Plan, Reason};
+    use trimtab::engine::plan::{Plan, PlanReason};
     use trimtab_model::RawJson;
     use trimtab_store::MemoryStore;
 
@@ -101,7 +101,7 @@ mod tests {
             let plan = Plan {
                 at,
                 since,
-                ..Plan::new(Reason::ByHand, Vec::new())
+                ..Plan::new(PlanReason::ByHand, Vec::new())
             };
             let entry = RawJson::of(&JournalEntry::Plan(plan));
             let position = store.position(&from, Stream::Journal).unwrap();
@@ -114,7 +114,7 @@ mod tests {
             let of = |stream| store.position(&to, stream).unwrap();
             (of(Stream::Log), of(Stream::Journal))
         };
-        let beginning = |messages, goes_on| Beginning { messages, goes_on };
+        let beginning = |messages, goes_on| SharedBeginning { messages, goes_on };
         copy(&store, &from, beginning(399, false), &to, (0, 0)).unwrap();
         assert_eq!(positions(), (399, 2));
         // The plan at 400 was made after 400 messages had been sent.

@@ -12,7 +12,7 @@ use crate::conversation::message_map;
 /// Calls of ours in an answer that also has calls of the client's: they are put back when the
 /// client comes with its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Mixed {
+pub(crate) struct PendingOwnCalls {
     /// How long the log was when the model answered.
     pub(crate) at: usize,
     /// Each call with its index among the parts of the answer.
@@ -23,7 +23,7 @@ pub(crate) struct Mixed {
     pub(crate) theirs: Vec<String>,
 }
 
-impl Mixed {
+impl PendingOwnCalls {
     /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
     /// client that asked again may come with another one.
     fn belongs_to(&self, message: &Message, at: usize) -> bool {
@@ -33,7 +33,11 @@ impl Mixed {
 }
 
 /// The calls of ours, if they were in `message`, which comes when the log is `at` long.
-pub(crate) fn of_message(mixed: Option<Mixed>, message: &Message, at: usize) -> Option<Mixed> {
+pub(crate) fn of_message(
+    mixed: Option<PendingOwnCalls>,
+    message: &Message,
+    at: usize,
+) -> Option<PendingOwnCalls> {
     mixed.filter(|mixed| mixed.belongs_to(message, at))
 }
 
@@ -45,7 +49,11 @@ pub(crate) fn visible(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<P
 
 /// The client's message as the provider gave it: without what it said in hidden rounds before,
 /// and with the calls of ours.
-pub(crate) fn as_sent(mut message: Message, before: &[Part], mixed: Option<&Mixed>) -> Message {
+pub(crate) fn as_sent(
+    mut message: Message,
+    before: &[Part],
+    mixed: Option<&PendingOwnCalls>,
+) -> Message {
     let came = message.parts.clone();
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
@@ -123,7 +131,7 @@ fn place(session: &SessionId) -> Result<SessionId> {
 }
 
 /// Keeps the calls of ours that `session` was answered with.
-pub(crate) fn keep(store: &dyn Store, session: &SessionId, mixed: &Mixed) -> Result<()> {
+pub(crate) fn keep(store: &dyn Store, session: &SessionId, mixed: &PendingOwnCalls) -> Result<()> {
     let place = place(session)?;
     let entry = serde_json::to_vec(mixed).unwrap_or_default();
     let position = store.position(&place, Stream::Log)?;
@@ -132,7 +140,11 @@ pub(crate) fn keep(store: &dyn Store, session: &SessionId, mixed: &Mixed) -> Res
 }
 
 /// The calls of ours that `session` was answered with when its log was `at` long.
-pub(crate) fn find(store: &dyn Store, session: &SessionId, at: usize) -> Result<Option<Mixed>> {
+pub(crate) fn find(
+    store: &dyn Store,
+    session: &SessionId,
+    at: usize,
+) -> Result<Option<PendingOwnCalls>> {
     let place = place(session)?;
     let position = store.position(&place, Stream::Log)?;
     let Some(last) = position.checked_sub(1) else {
@@ -140,7 +152,7 @@ pub(crate) fn find(store: &dyn Store, session: &SessionId, at: usize) -> Result<
     };
     let entries = store.read(&place, Stream::Log, last, 1)?;
     let mixed = entries.first().and_then(|entry| {
-        let mixed: Mixed = serde_json::from_slice(entry).ok()?;
+        let mixed: PendingOwnCalls = serde_json::from_slice(entry).ok()?;
         (mixed.at == at).then_some(mixed)
     });
     Ok(mixed)
@@ -175,7 +187,7 @@ mod tests {
     #[test]
     fn calls_of_ours_are_put_back_where_they_were() {
         let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
-        let mixed = Mixed {
+        let mixed = PendingOwnCalls {
             at: 3,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],
@@ -211,7 +223,7 @@ mod tests {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         assert_eq!(find(&store, &session, 0).unwrap(), None);
-        let mixed = |at: usize| Mixed {
+        let mixed = |at: usize| PendingOwnCalls {
             at,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_model::{Message, Output, Part, RawJson};
 
-use crate::prefix_cache::fingerprint::{Print, Trail};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
 /// On a message of the client: its print in the chain.
 const PRINT: &str = "trimtab:print";
@@ -22,16 +22,16 @@ const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 /// Which message of the log is which message of the client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct MessageMap {
     /// The prints of the client's messages.
-    pub(crate) trail: Trail,
+    pub(crate) trail: FingerprintChain,
     /// For each message of the client its position in the log.
     places: Vec<usize>,
     /// The client's positions whose messages are not sent as they came.
     altered: BTreeSet<usize>,
 }
 
-impl Ledger {
+impl MessageMap {
     /// Reads the marks of a log. None if it is not one of ours.
     pub(crate) fn read(log: &Log) -> Option<Self> {
         let mut ledger = Self::default();
@@ -45,7 +45,7 @@ impl Ledger {
     }
 
     /// Notes down that the client's next message is at `place` of the log.
-    pub(crate) fn admitted(&mut self, print: Print, message: &Message, place: usize) {
+    pub(crate) fn admitted(&mut self, print: Fingerprint, message: &Message, place: usize) {
         self.trail.restore(print, message.role);
         self.add(place, has(message, ALTERED));
     }
@@ -89,9 +89,9 @@ impl Ledger {
     pub(crate) fn as_client(
         &self,
         log: &Log,
-        entries: &[Entry],
+        entries: &[WindowEntry],
         came: impl Fn(usize) -> Option<Message>,
-    ) -> Option<(Log, Vec<Entry>)> {
+    ) -> Option<(Log, Vec<WindowEntry>)> {
         if self.is_plain(log.len()) {
             return None;
         }
@@ -111,15 +111,15 @@ impl Ledger {
                 None => std::sync::Arc::clone(log.get(*place)?),
             });
         }
-        let source = |source: Source| {
+        let source = |source: MessageSource| {
             let at = source.position();
             let exact = position.get(at).copied().flatten();
             match (source, exact) {
-                (Source::Log(_), Some(client)) => Source::Log(client),
-                _ => Source::Inserted(self.places.partition_point(|place| *place < at)),
+                (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
+                _ => MessageSource::Inserted(self.places.partition_point(|place| *place < at)),
             }
         };
-        let entry = |entry: &Entry| Entry {
+        let entry = |entry: &WindowEntry| WindowEntry {
             source: source(entry.source),
             ..entry.clone()
         };
@@ -131,7 +131,7 @@ impl Ledger {
 }
 
 /// Marks a message of the client's on its way into the log.
-pub(crate) fn mark(message: &mut Message, print: Print) {
+pub(crate) fn mark(message: &mut Message, print: Fingerprint) {
     strip_markers(message);
     set(message, PRINT, RawJson::of(&format!("{print:032x}")));
 }
@@ -150,10 +150,10 @@ fn has(message: &Message, name: &str) -> bool {
 }
 
 /// The print on a message of the client's.
-fn print_on(message: &Message) -> Option<Print> {
+fn print_on(message: &Message) -> Option<Fingerprint> {
     let extra = message.meta.extra.iter();
     let (_, print) = extra.into_iter().find(|(key, _)| key == PRINT)?;
-    Print::from_str_radix(print.as_str().trim_matches('"'), 16).ok()
+    Fingerprint::from_str_radix(print.as_str().trim_matches('"'), 16).ok()
 }
 
 /// Takes the cache markers out: where they stand is the business of each request.
@@ -201,18 +201,18 @@ fn strip_output(output: &mut Output) {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use trimtab_engine::normalise::Touch;
+    use trimtab_engine::normalise::EntryChange;
 
-    fn marked(mut message: Message, print: Print) -> Message {
+    fn marked(mut message: Message, print: Fingerprint) -> Message {
         mark(&mut message, print);
         message
     }
 
-    fn entry(log: &Log, at: usize) -> Entry {
-        Entry {
+    fn entry(log: &Log, at: usize) -> WindowEntry {
+        WindowEntry {
             message: Arc::clone(log.get(at).unwrap()),
-            source: Source::Log(at),
-            touch: Touch::Untouched,
+            source: MessageSource::Log(at),
+            touch: EntryChange::Untouched,
         }
     }
 
@@ -229,26 +229,26 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let ledger = Ledger::read(&log).unwrap();
+        let ledger = MessageMap::read(&log).unwrap();
         assert_eq!((ledger.trail.len(), ledger.trail.get(2)), (3, Some(3)));
         assert_eq!(ledger.last_place(), Some(4));
 
-        let entries: Vec<Entry> = (0..5).map(|at| entry(&log, at)).collect();
+        let entries: Vec<WindowEntry> = (0..5).map(|at| entry(&log, at)).collect();
         let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
         let (client, seen) = ledger.as_client(&log, &entries, came).unwrap();
         assert_eq!(
             (client.len(), client.get(1).unwrap().text().as_ref()),
             (3, "onetwo")
         );
-        let sources: Vec<Source> = seen.iter().map(|entry| entry.source).collect();
+        let sources: Vec<MessageSource> = seen.iter().map(|entry| entry.source).collect();
         assert_eq!(
             sources,
             [
-                Source::Log(0),
-                Source::Inserted(1),
-                Source::Inserted(1),
-                Source::Log(1),
-                Source::Log(2)
+                MessageSource::Log(0),
+                MessageSource::Inserted(1),
+                MessageSource::Inserted(1),
+                MessageSource::Log(1),
+                MessageSource::Log(2)
             ]
         );
     }
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn a_plain_log_needs_no_translation() {
         let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
-        let ledger = Ledger::read(&log).unwrap();
+        let ledger = MessageMap::read(&log).unwrap();
         assert!(ledger.as_client(&log, &[], |_| None).is_none());
-        assert!(Ledger::read(&[Message::user("q")].into_iter().collect()).is_none());
+        assert!(MessageMap::read(&[Message::user("q")].into_iter().collect()).is_none());
     }
 
     #[test]
@@ -268,7 +268,8 @@ mod tests {
             "cache_control": {"type": "ephemeral"}}, {"type": "image", "source": {},
             "cache_control": {"type": "ephemeral"}}]}, {"type": "later", "a": 1,
             "cache_control": {"type": "ephemeral"}}]}]}"#;
-        let scan = trimtab_wire::scan::Scan::new(body, trimtab_model::Dialect::Messages).unwrap();
+        let scan =
+            trimtab_wire::scan::BodyScan::new(body, trimtab_model::Dialect::Messages).unwrap();
         for at in 0..scan.len() {
             let kept = marked(scan.message(at).unwrap(), 1);
             let kept = serde_json::to_string(&kept).unwrap();

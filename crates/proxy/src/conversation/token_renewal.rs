@@ -15,11 +15,11 @@ use http::header::AUTHORIZATION;
 use trimtab::session::{SessionError, Setup};
 use trimtab_model::{Message, Output};
 use trimtab_store::{SessionId, Store, Stream};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::branch::Branch;
 use crate::conversation::fork::branch_name;
-use crate::prefix_cache::fingerprint::Trail;
+use crate::prefix_cache::fingerprint::FingerprintChain;
 
 /// The most families that are looked through, the newest first.
 const FAMILIES: usize = 4;
@@ -41,14 +41,14 @@ pub(crate) fn will_be(headers: &HeaderMap) -> bool {
 }
 
 /// A conversation that comes under a name, as it came.
-pub(crate) struct Came<'a> {
+pub(crate) struct IncomingConversation<'a> {
     /// Where all families of that name are listed, whoever presents which credential.
     pub(crate) place: &'a str,
-    pub(crate) scan: &'a Scan<'a>,
-    pub(crate) trail: &'a Trail,
+    pub(crate) scan: &'a BodyScan<'a>,
+    pub(crate) trail: &'a FingerprintChain,
 }
 
-impl Came<'_> {
+impl IncomingConversation<'_> {
     /// Lists a family that begins under the name.
     pub(crate) fn list(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
         let place = SessionId::new(self.place)?;

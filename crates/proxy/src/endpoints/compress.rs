@@ -8,19 +8,19 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
-use trimtab_wire::scan::{Scan, detect};
+use trimtab_wire::scan::{BodyScan, detect};
 
 use super::{NO_MEMORY, NO_STORE};
-use crate::request::context::Asked;
-use crate::request::plan::{Managed, Work, plan, planning_bytes};
-use crate::resources::deadline::{self, Unfinished};
-use crate::transport::body::Body;
+use crate::request::context::RequestContext;
+use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
+use crate::resources::deadline::{self, WorkFailure};
+use crate::transport::body::ProxyBody;
 
 /// What is said about a body that is no conversation.
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
-pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
+pub(super) async fn answer(asked: RequestContext, body: Bytes) -> Response<ProxyBody> {
     let Some(dialect) = detect(&body, "") else {
         return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
@@ -35,7 +35,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
             None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
         };
     };
-    let work = Work::new(&asked, opened, dialect, tenant.clone(), body.clone());
+    let work = PlanningJob::new(&asked, opened, dialect, tenant.clone(), body.clone());
     let budget = &asked.shared.memory;
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
@@ -47,8 +47,8 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
     });
     let compressed = match decided.await {
         Ok(compressed) => compressed,
-        Err(Unfinished::Slow) => None,
-        Err(Unfinished::Panicked) => {
+        Err(WorkFailure::Slow) => None,
+        Err(WorkFailure::Panicked) => {
             return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
         }
     };
@@ -59,7 +59,7 @@ pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
 }
 
 /// The window, and what it saves.
-fn compressed(managed: &Managed) -> Option<Value> {
+fn compressed(managed: &ManagedRequest) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
     let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
@@ -91,7 +91,7 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
 
 /// The estimate of a body's messages and tools, for a model that nothing is known of.
 fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
-    let scan = Scan::new(body, dialect).ok()?;
+    let scan = BodyScan::new(body, dialect).ok()?;
     let messages = (0..scan.len()).filter_map(|at| scan.message(at));
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())

@@ -6,9 +6,9 @@ mod retrieve;
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
-use crate::request::context::Asked;
+use crate::request::context::RequestContext;
 use crate::routing::own_endpoint::{COMPRESS, RETRIEVE, STATUS};
-use crate::transport::body::{Body, Received, receive};
+use crate::transport::body::{ProxyBody, ReceivedBody, receive};
 
 /// What is said where there is no memory for a body.
 const NO_MEMORY: &str = "there is no memory for the body now\n\
@@ -17,7 +17,7 @@ const NO_MEMORY: &str = "there is no memory for the body now\n\
 const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
 /// Answers a request to one of our endpoints.
-pub(crate) async fn answer(asked: Asked, body: Body) -> Response<Body> {
+pub(crate) async fn answer(asked: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
     let path = asked.path.split('?').next().unwrap_or_default().to_owned();
     let limit = asked.settings.config.limits.body_bytes;
     if path == COMPRESS {
@@ -46,18 +46,18 @@ pub(crate) async fn answer(asked: Asked, body: Body) -> Response<Body> {
 
 /// The body of a request with the right method.
 async fn body_of(
-    asked: &Asked,
+    asked: &RequestContext,
     method: Method,
-    body: Body,
+    body: ProxyBody,
     limit: usize,
 ) -> Result<bytes::Bytes, (StatusCode, &'static str)> {
     if asked.method != method {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
     match receive(body, limit, (Some(asked.reservation()), 1), |_| ()).await {
-        Received::Whole(body, _) => Ok(body),
-        Received::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
-        Received::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
-        Received::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
+        ReceivedBody::Whole(body, _) => Ok(body),
+        ReceivedBody::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
+        ReceivedBody::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
+        ReceivedBody::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
     }
 }

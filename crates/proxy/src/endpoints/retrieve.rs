@@ -10,14 +10,14 @@ use tokio::task::spawn_blocking;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
 use trimtab_model::Dialect;
-use trimtab_store::{Form, SessionId, Store};
+use trimtab_store::{OutputForm, SessionId, Store};
 
 use super::NO_STORE;
-use crate::access::{Keys, SESSIONS, Tenant};
+use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
 use crate::conversation::family;
-use crate::request::context::Asked;
-use crate::transport::body::Body;
+use crate::request::context::RequestContext;
+use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
 /// How many sessions of a tenant are looked through.
@@ -28,13 +28,17 @@ const NOT_FOUND: &str = "ref not found";
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Default, Deserialize)]
-struct Wanted {
+struct RetrieveQuery {
     #[serde(default)]
     query: Option<String>,
 }
 
-pub(super) async fn answer(mut asked: Asked, id: String, body: Bytes) -> Response<Body> {
-    let wanted: Wanted = serde_json::from_slice(&body).unwrap_or_default();
+pub(super) async fn answer(
+    mut asked: RequestContext,
+    id: String,
+    body: Bytes,
+) -> Response<ProxyBody> {
+    let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
     let query = wanted.query.or_else(|| in_path(&asked.path));
     let Some(opened) = asked.shared.store_state.readable() else {
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
@@ -42,7 +46,7 @@ pub(super) async fn answer(mut asked: Asked, id: String, body: Bytes) -> Respons
     let Ok(tenant) = asked.tenant.clone() else {
         return asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
     };
-    let wanted = WantedSession::new(&asked, &opened.keys, &tenant);
+    let wanted = RetrieveScope::new(&asked, &opened.keys, &tenant);
     let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
@@ -85,7 +89,7 @@ fn decoded(value: &str) -> String {
 }
 
 /// The sessions of a tenant in which a ref is looked for.
-struct WantedSession {
+struct RetrieveScope {
     /// What all sessions of the tenant begin with.
     prefix: String,
     /// The session that our own header names: it may be a whole name, as our answers give it.
@@ -94,8 +98,8 @@ struct WantedSession {
     families: Vec<String>,
 }
 
-impl WantedSession {
-    fn new(asked: &Asked, keys: &Keys, tenant: &Tenant) -> Self {
+impl RetrieveScope {
+    fn new(asked: &RequestContext, keys: &TenantKeys, tenant: &Tenant) -> Self {
         let hint = client_session_id::in_headers(&asked.headers);
         let name = hint.map(|hint| hint.session_name(keys, tenant));
         let families = name.iter().flat_map(|name| {
@@ -139,7 +143,7 @@ fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>)
     if metadata.byte_size > LONGEST {
         return None;
     }
-    let stored = store.open(&session, id, Form::Text).ok()?;
+    let stored = store.open(&session, id, OutputForm::Text).ok()?;
     let bytes = stored.bytes().ok()?;
     Some(json!({
         "hash": id,

@@ -7,19 +7,19 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Answered, Pending, SummaryRequest};
-use trimtab_engine::compaction::answer::Ending;
+use trimtab::session::{PendingSummary, SummariserAnswer, SummaryRequest};
+use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_model::{Dialect, Message, RawJson};
-use trimtab_wire::scan::{LimitName, Scan};
+use trimtab_wire::scan::{BodyScan, LimitName};
 use trimtab_wire::{chat, messages, responses};
 
-use crate::config::{Compaction, Mode, Secret, Summariser, address};
-use crate::conversation::branch::Trouble;
+use crate::config::{ProxyMode, Secret, SummariserConfig, SummaryMode, address};
+use crate::conversation::branch::BranchError;
 use crate::conversation::message_map;
-use crate::records::record::{Action, Note, Record};
-use crate::request::plan::Managed;
+use crate::records::record::{PendingRecord, Record, RecordAction};
+use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
-use crate::transport::body::{self, Body, Collected, collect};
+use crate::transport::body::{self, CollectedBody, ProxyBody, collect};
 use crate::transport::headers;
 use trimtab_wire::answer::{WholeAnswer, is_cut_off};
 use trimtab_wire::auth::key_headers;
@@ -28,7 +28,7 @@ use trimtab_wire::auth::key_headers;
 const LONGEST: usize = 4 << 20;
 
 /// Asks for a summary while the client goes on; it is carried out when it has come.
-pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
+pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSummary) {
     let managed = Arc::clone(managed);
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
@@ -50,7 +50,7 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
             managed.on_branch(|branch| {
                 branch.summarising = false;
                 branch.session().finish(pending)?;
-                Ok::<_, Trouble>(())
+                Ok::<_, BranchError>(())
             })
         });
         // What failed here shows in the next request, which then passes as it came.
@@ -58,19 +58,19 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
     });
 }
 
-fn asks_a_model(managed: &Managed) -> bool {
-    managed.work.settings.config.compaction != Compaction::Off && managed.mode == Mode::On
+fn asks_a_model(managed: &ManagedRequest) -> bool {
+    managed.work.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
 }
 
 /// Asks for everything that `pending` wants.
-pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
+pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
         let time = managed.work.settings.config.limits.summary_time();
         let asked = tokio::time::timeout(time, ask(managed, &request)).await;
         let answered = match asked {
             Ok(Ok(answered)) => answered,
-            Ok(Err(why)) => Answered::Failed(why),
-            Err(_) => Answered::Failed(format!("no summary within {time:?}")),
+            Ok(Err(why)) => SummariserAnswer::Failed(why),
+            Err(_) => SummariserAnswer::Failed(format!("no summary within {time:?}")),
         };
         let failed = answered.is_failed();
         pending.answer(answered);
@@ -81,21 +81,21 @@ pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
 }
 
 /// Whom to ask, and how.
-struct Writer {
+struct SummaryWriter {
     dialect: Dialect,
     /// The name of the upstream in reports.
     upstream: String,
     model: String,
-    request: Request<Body>,
+    request: Request<ProxyBody>,
 }
 
-impl Writer {
+impl SummaryWriter {
     /// What will be written about asking it.
-    fn note(&self, managed: &Managed) -> Note {
+    fn note(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
         let mut note = managed.work.shared.note(self.request.method(), path);
         let record = &mut note.record;
-        record.action = Action::Asked;
+        record.action = RecordAction::Asked;
         record.dialect = Some(self.dialect);
         record.upstream.clone_from(&self.upstream);
         record.model.clone_from(&self.model);
@@ -105,7 +105,10 @@ impl Writer {
     }
 }
 
-async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, String> {
+async fn ask(
+    managed: &ManagedRequest,
+    wanted: &SummaryRequest,
+) -> Result<SummariserAnswer, String> {
     let writer = match &managed.work.settings.config.summariser {
         Some(summariser) => by_settings(summariser, wanted),
         None => by_client(managed, wanted),
@@ -114,13 +117,17 @@ async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, Str
     let mut note = writer.note(managed);
     let answered = send(managed, writer, &mut note.record).await;
     match &answered {
-        Ok(Answered::Text { usage, .. }) => note.record.usage = *usage,
-        Ok(Answered::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
+        Ok(SummariserAnswer::Text { usage, .. }) => note.record.usage = *usage,
+        Ok(SummariserAnswer::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
     }
     answered
 }
 
-async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<Answered, String> {
+async fn send(
+    managed: &ManagedRequest,
+    writer: SummaryWriter,
+    record: &mut Record,
+) -> Result<SummariserAnswer, String> {
     let client = managed.work.shared.client.clone();
     let idle = managed.work.settings.config.limits.idle_time();
     let answer = client.send(writer.request, idle).await;
@@ -128,7 +135,7 @@ async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<
     let status = answer.status();
     record.status = status.as_u16();
     let collected = collect(answer.into_body(), LONGEST).await;
-    let Collected::Whole(body) = collected else {
+    let CollectedBody::Whole(body) = collected else {
         return Err("the summary did not arrive whole".to_owned());
     };
     if !status.is_success() {
@@ -139,9 +146,9 @@ async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<
 
 /// The same upstream with the client's own credentials; the same model, unless the policy names
 /// another one for summaries.
-fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
+fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let work = &managed.work;
-    let scan = Scan::new(&work.body, work.dialect).ok()?;
+    let scan = BodyScan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
@@ -153,7 +160,7 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
     let mut sent = headers::of_managed(work.headers.clone());
     headers::unpacked(&mut sent);
     *request.headers_mut() = sent;
-    Some(Writer {
+    Some(SummaryWriter {
         dialect: work.dialect,
         upstream: managed.route.upstream.name.clone(),
         model: model.to_owned(),
@@ -162,7 +169,7 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
 }
 
 /// The model that the settings name.
-fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Writer> {
+fn by_settings(summariser: &SummariserConfig, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let dialect = summariser.dialect;
     let body = write(dialect, &summariser.model, wanted, None, None)?;
     let path = match dialect {
@@ -174,7 +181,7 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
     *request.method_mut() = Method::POST;
     *request.uri_mut() = address(&summariser.url, path)?;
     *request.headers_mut() = credentials(summariser)?;
-    Some(Writer {
+    Some(SummaryWriter {
         dialect,
         upstream: "summariser".to_owned(),
         model: summariser.model.clone(),
@@ -182,7 +189,7 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
     })
 }
 
-fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
+fn credentials(summariser: &SummariserConfig) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let key = summariser.key.as_ref().map(Secret::reveal);
@@ -279,14 +286,14 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
 }
 
 /// What the summariser said.
-fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
+fn read(dialect: Dialect, body: &[u8]) -> Option<SummariserAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
     let ending = match answer.stop.as_deref() {
-        _ if answer.message.has_calls() => Ending::ToolCall,
-        Some(stop) if is_cut_off(stop) => Ending::CutOff,
-        _ => Ending::Whole,
+        _ if answer.message.has_calls() => SummaryEnding::ToolCall,
+        Some(stop) if is_cut_off(stop) => SummaryEnding::CutOff,
+        _ => SummaryEnding::Whole,
     };
-    Some(Answered::Text {
+    Some(SummariserAnswer::Text {
         text: answer.message.text().into_owned(),
         ending,
         usage: answer.usage,
@@ -317,7 +324,7 @@ mod tests {
         let tools = r#"[{"name":"f","input_schema":{}}]"#;
         for dialect in Dialect::ALL {
             let body = write(dialect, "m", &wanted(), None, Some(tools)).unwrap();
-            let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+            let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
             assert_eq!(scan.answer_limit(), Some(900));
             assert_eq!(scan.request().tool_list.len(), 1);
             assert!(trimtab_wire::validate::validate(&scan).is_empty(), "{body}");
@@ -345,9 +352,12 @@ mod tests {
     #[test]
     fn an_answer_that_was_cut_off_is_known() {
         let cut = br#"{"choices":[{"finish_reason":"length","message":{"content":"so","role":"assistant"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}}"#;
-        let Some(Answered::Text { ending, usage, .. }) = read(Dialect::Chat, cut) else {
+        let Some(SummariserAnswer::Text { ending, usage, .. }) = read(Dialect::Chat, cut) else {
             panic!("it is an answer");
         };
-        assert_eq!((ending, usage.unwrap().prompt()), (Ending::CutOff, 7));
+        assert_eq!(
+            (ending, usage.unwrap().prompt()),
+            (SummaryEnding::CutOff, 7)
+        );
     }
 }

@@ -7,20 +7,20 @@ use trimtab::session::Moment;
 use trimtab_model::Usage;
 
 use super::background_summary;
-use crate::answer::usage_watch::Seen;
+use crate::answer::usage_watch::ObservedAnswer;
 use crate::conversation::branch::Branch;
-use crate::request::plan::Managed;
+use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 
 /// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
-pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
+pub(crate) async fn learn_later(managed: Arc<ManagedRequest>, window: u64, seen: ObservedAnswer) {
     let limit = managed.work.settings.config.limits.plan_time();
     let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
     learning.await.unwrap_or(());
 }
 
 /// Learns from what was seen of the answer to a window of the session.
-fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
+fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer) {
     let Some(usage) = seen.usage else { return };
     let mut learned = false;
     let pending = managed.on_branch(|branch| {
@@ -51,14 +51,19 @@ fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
 }
 
 /// Writes what was learned of the model to the store.
-pub(super) fn write_down(managed: &Managed) {
+pub(super) fn write_down(managed: &ManagedRequest) {
     let shared = &managed.work.shared;
     let store = managed.work.opened.store.as_ref();
     shared.models.write(store, managed.whom());
 }
 
 /// Learns the window of a server that truncated a prompt silently. False if it did not.
-fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage, learned: &mut bool) -> bool {
+fn learn_window(
+    managed: &ManagedRequest,
+    branch: &mut Branch,
+    usage: &Usage,
+    learned: &mut bool,
+) -> bool {
     let (models, whom) = (&managed.work.shared.models, managed.whom());
     *learned |= models.read(whom, usage.prompt());
     let Some(window) = branch.was_read(whom, usage.prompt()) else {

@@ -12,23 +12,25 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Pending, Recovered};
-use trimtab_store::Staged;
-use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
+use trimtab::session::{PendingSummary, RecoveryOutcome};
+use trimtab_store::StagedStore;
+use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
 use self::learning::{learn_later, write_down};
-use crate::answer::peek::{Looked, Sent, look};
+use crate::answer::peek::{PeekedAnswer, SentRequest, look};
 use crate::answer::usage_watch::UsageWatch;
-use crate::config::{Compaction, Mode};
-use crate::conversation::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
-use crate::conversation::durability::{Flushed, flush_before};
-use crate::records::record::Action;
-use crate::request::context::Asked;
-use crate::request::plan::{CONFLICTS, Managed, plan};
+use crate::config::{ProxyMode, SummaryMode};
+use crate::conversation::branch::{
+    Branch, BranchError, ComposeOptions, LEAST_ANSWER, OutgoingBody,
+};
+use crate::conversation::durability::{FlushFailure, flush_before};
+use crate::records::record::RecordAction;
+use crate::request::context::RequestContext;
+use crate::request::plan::{CONFLICTS, ManagedRequest, plan};
 use crate::resources::deadline;
-use crate::transport::body::{Body, full, held};
+use crate::transport::body::{ProxyBody, full, held};
 use crate::transport::headers;
-use crate::transport::upstream_client::Failed;
+use crate::transport::upstream_client::UpstreamFailure;
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
@@ -40,24 +42,24 @@ const UNDER_WAY: u32 = 5;
 
 /// A request under way.
 pub(crate) struct Exchange {
-    pub(crate) managed: Arc<Managed>,
+    pub(crate) managed: Arc<ManagedRequest>,
     /// The body as it came, compressed if it was.
     came: Bytes,
-    pub(crate) outgoing: Outgoing,
+    pub(crate) outgoing: OutgoingBody,
     /// Why it is sent as it came, if it is.
     untouched: Option<&'static str>,
-    ways: Ways,
+    ways: ComposeOptions,
     recoveries: u32,
     /// True if the last answer says that the request was too large, and nothing more helped.
     overflowed: bool,
     /// What must be durable before a model reads the request.
-    unwritten: Option<Arc<Staged>>,
+    unwritten: Option<Arc<StagedStore>>,
     /// What a summary is wanted for.
-    pending: Option<Pending>,
+    pending: Option<PendingSummary>,
 }
 
 impl Exchange {
-    pub(crate) fn new(mut managed: Managed, came: Bytes) -> Self {
+    pub(crate) fn new(mut managed: ManagedRequest, came: Bytes) -> Self {
         Self {
             came,
             outgoing: managed.outgoing.clone(),
@@ -73,7 +75,10 @@ impl Exchange {
 
     /// Sends the request and waits for an answer that is not an overflow, with a summary first
     /// where one is wanted.
-    pub(crate) async fn run(&mut self, asked: &mut Asked) -> Result<Response<Body>, Failed> {
+    pub(crate) async fn run(
+        &mut self,
+        asked: &mut RequestContext,
+    ) -> Result<Response<ProxyBody>, UpstreamFailure> {
         self.summarise().await;
         self.note(asked);
         let answer = self.answer().await;
@@ -87,8 +92,8 @@ impl Exchange {
         let Some(mut pending) = self.pending.take() else {
             return;
         };
-        let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
-        if !waits || self.managed.mode != Mode::On {
+        let waits = self.managed.work.settings.config.compaction == SummaryMode::Wait;
+        if !waits || self.managed.mode != ProxyMode::On {
             return background_summary::in_background(&self.managed, pending);
         }
         background_summary::answer(&self.managed, &mut pending).await;
@@ -98,11 +103,11 @@ impl Exchange {
 
     /// True if our window is sent, and not the body as it came.
     fn is_ours(&self) -> bool {
-        self.managed.mode == Mode::On && self.untouched.is_none()
+        self.managed.mode == ProxyMode::On && self.untouched.is_none()
     }
 
     /// Notes in the record what is done.
-    fn note(&self, asked: &mut Asked) {
+    fn note(&self, asked: &mut RequestContext) {
         let record = &mut asked.note.record;
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
@@ -110,7 +115,7 @@ impl Exchange {
         record.session.clone_from(&managed.session);
         record.window = managed.known.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
-        if !self.is_ours() && managed.mode != Mode::Observe {
+        if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
         }
         record.recoveries = self.recoveries;
@@ -124,37 +129,37 @@ impl Exchange {
         }
         record.reason = self.untouched.unwrap_or_default();
         record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
-            (Mode::Observe, ..) => Action::Observed,
-            (_, Some(_), _) => Action::Passed,
-            (_, None, Some(_)) => Action::Edited,
-            (_, None, None) => Action::Unchanged,
+            (ProxyMode::Observe, ..) => RecordAction::Observed,
+            (_, Some(_), _) => RecordAction::Passed,
+            (_, None, Some(_)) => RecordAction::Edited,
+            (_, None, None) => RecordAction::Unchanged,
         };
     }
 
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
-    pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
+    pub(crate) async fn answer(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let mut original = None;
         let before = self.recoveries;
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
-            if self.managed.mode != Mode::On {
+            if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
             }
             let limits = self.managed.work.settings.config.limits;
             let (verdict, refused) = match look(answer, self.sent(), &limits).await {
                 // A provider may keep entries that it refuses when they are sent to it.
-                Looked::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
+                PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
                     self.untouched = Some("refused");
                     continue;
                 }
                 // The smaller request was refused for another reason, so it did not help.
-                Looked::Answer(answer) if is_refusal(answer.status()) => {
+                PeekedAnswer::Answer(answer) if is_refusal(answer.status()) => {
                     self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
                 }
-                Looked::Answer(answer) => return Ok(answer),
-                Looked::Overflow(verdict, refused) => (verdict, refused),
+                PeekedAnswer::Answer(answer) => return Ok(answer),
+                PeekedAnswer::Overflow(verdict, refused) => (verdict, refused),
             };
             let first = original.take().unwrap_or(refused);
             if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
@@ -172,15 +177,15 @@ impl Exchange {
         self.managed.work.is_pieced && was_edited && is_refusal(status)
     }
 
-    fn sent(&self) -> Sent {
-        Sent {
+    fn sent(&self) -> SentRequest {
+        SentRequest {
             window: self.managed.known.window,
             estimate: self.outgoing.tokens,
         }
     }
 
     /// Sends the request as it stands.
-    async fn send(&mut self) -> Result<Response<Body>, Failed> {
+    async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let client = self.managed.work.shared.client.clone();
         let limits = self.managed.work.settings.config.limits;
         let mut conflicts = 0;
@@ -196,7 +201,7 @@ impl Exchange {
             // Nobody has read the request: it was never whole.
             self.managed.forget();
             conflicts += 1;
-            let may_plan = *failure == Flushed::Conflict && conflicts <= CONFLICTS;
+            let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
             if !may_plan || !self.plan_again().await {
                 self.untouched = Some("failed");
             }
@@ -221,7 +226,10 @@ impl Exchange {
         self.outgoing.body.as_ref().filter(|_| self.is_ours())
     }
 
-    fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
+    fn request(
+        &self,
+        body: impl FnOnce(Bytes) -> ProxyBody,
+    ) -> Result<Request<ProxyBody>, UpstreamFailure> {
         let managed = &self.managed;
         let edited = self.edited();
         let bytes = edited.unwrap_or(&self.came).clone();
@@ -231,17 +239,21 @@ impl Exchange {
         }
         let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
-            timed_out: false,
-            why: "the path cannot be sent on".to_owned(),
-        })?;
+        *request.uri_mut() =
+            managed
+                .route
+                .address(&managed.rest)
+                .ok_or_else(|| UpstreamFailure {
+                    timed_out: false,
+                    why: "the path cannot be sent on".to_owned(),
+                })?;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = sent;
         Ok(request)
     }
 
     /// Makes the request smaller. False if nothing helps.
-    async fn recover(&mut self, verdict: Verdict) -> bool {
+    async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
         let window = self.learn(&verdict);
         let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
@@ -254,9 +266,9 @@ impl Exchange {
                     return branch.compose(scan, &ways, None).map(Some);
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
-                    Recovered::GiveUp => return Ok(None),
-                    Recovered::Retry => {}
-                    Recovered::Summarise(pending) => {
+                    RecoveryOutcome::GiveUp => return Ok(None),
+                    RecoveryOutcome::Retry => {}
+                    RecoveryOutcome::Summarise(pending) => {
                         branch.session().finish(pending)?;
                     }
                 }
@@ -296,10 +308,13 @@ impl Exchange {
 
     /// Remembers what an error says or shows about the model's window, and gives the window that
     /// is known then.
-    fn learn(&self, verdict: &Verdict) -> Option<u64> {
+    fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.known.window;
-        if !matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer) {
+        if !matches!(
+            verdict.kind,
+            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
+        ) {
             return known;
         }
         let models = &managed.work.shared.models;
@@ -322,9 +337,9 @@ impl Exchange {
     }
 
     /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
-    fn refused_tokens(&self, verdict: &Verdict) -> u64 {
+    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
         let answer = self.outgoing.answer.unwrap_or_default();
-        let answer = if verdict.kind == Kind::PromptAndAnswer {
+        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
             answer
         } else {
             0
@@ -336,13 +351,13 @@ impl Exchange {
     /// Works on the conversation again, off this thread, and takes the new body.
     pub(crate) async fn again<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
     ) -> Option<T> {
         let (managed, ways) = (Arc::clone(&self.managed), self.ways);
         let working = deadline::within(self.patience(), move || {
             managed.with(|branch, scan| {
                 let done = work(branch)?;
-                Ok::<_, Trouble>((done, branch.compose(scan, &ways, None)?))
+                Ok::<_, BranchError>((done, branch.compose(scan, &ways, None)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
@@ -351,18 +366,22 @@ impl Exchange {
     }
 
     /// True if this answer, which was given last, says that the request itself is wrong.
-    pub(crate) fn is_refused(&self, answer: &Response<Body>) -> bool {
+    pub(crate) fn is_refused(&self, answer: &Response<ProxyBody>) -> bool {
         self.overflowed || is_refusal(answer.status())
     }
 
     /// From now on this is what is sent, and the tools of ours are not offered.
-    pub(crate) fn withdraw(&mut self, outgoing: Outgoing) {
+    pub(crate) fn withdraw(&mut self, outgoing: OutgoingBody) {
         self.ways.offer = false;
         self.outgoing = outgoing;
     }
 
     /// Gives the answer to the client.
-    pub(crate) async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    pub(crate) async fn give(
+        self,
+        asked: RequestContext,
+        answer: Response<ProxyBody>,
+    ) -> Response<ProxyBody> {
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
@@ -393,7 +412,7 @@ fn is_refusal(status: StatusCode) -> bool {
 }
 
 /// How long an answer there is room for, where that is all that is wrong.
-fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
+fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
     if verdict.action != Cure::LowerReserve {
         return None;
     }
@@ -408,9 +427,9 @@ fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Opti
 
 /// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
 /// only be made smaller.
-fn shrinkable(mut verdict: Verdict) -> Verdict {
+fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
     if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
-        verdict.kind = Kind::Prompt;
+        verdict.kind = OverflowKind::Prompt;
         verdict.action = Cure::Compact;
     }
     verdict

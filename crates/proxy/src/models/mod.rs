@@ -8,43 +8,43 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
-use trimtab_wire::catalogue::{Catalogue, Model};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{Learned, MODELS};
+use learned::{LearnedModel, MODELS};
 
 /// The catalogue, what was learned, and what was looked up before.
-pub(crate) struct Models(Mutex<State>);
+pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
-struct State {
+struct ModelTableState {
     catalogue: Catalogue,
     /// What was learned, by upstream and model.
-    learned: HashMap<(String, String), Learned>,
-    found: HashMap<String, Option<Model>>,
+    learned: HashMap<(String, String), LearnedModel>,
+    found: HashMap<String, Option<ModelInfo>>,
 }
 
 /// The limits of a model at an upstream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownModel {
     /// Tokens of prompt and answer together.
     pub(crate) window: Option<u64>,
     /// All that the catalogue has.
-    pub(crate) model: Option<Model>,
+    pub(crate) model: Option<ModelInfo>,
 }
 
 /// An upstream and a model there.
-pub(crate) type Whom<'a> = (&'a str, &'a str);
+pub(crate) type ModelKey<'a> = (&'a str, &'a str);
 
 /// How many observations of a model's counts are made between two that are written down.
 const WRITTEN_EVERY: u32 = 64;
 
-impl Models {
+impl ModelTable {
     /// What the catalogue says, and what was learned before.
-    pub(crate) fn new(catalogue: Catalogue, before: Vec<Learned>) -> Self {
+    pub(crate) fn new(catalogue: Catalogue, before: Vec<LearnedModel>) -> Self {
         let before = before
             .into_iter()
             .map(|learned| ((learned.upstream.clone(), learned.model.clone()), learned));
-        Self(Mutex::new(State {
+        Self(Mutex::new(ModelTableState {
             catalogue,
             learned: before.collect(),
             found: HashMap::new(),
@@ -52,7 +52,12 @@ impl Models {
     }
 
     /// What is known of a model: the settings' word, lowered by what an error proved.
-    pub(crate) fn known(&self, upstream: &str, model: &str, rule: Option<&ModelRule>) -> Known {
+    pub(crate) fn known(
+        &self,
+        upstream: &str,
+        model: &str,
+        rule: Option<&ModelRule>,
+    ) -> KnownModel {
         let mut state = self.state();
         let found = state.find(model);
         let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
@@ -60,22 +65,22 @@ impl Models {
             [learned.window, learned.cut, learned.refused]
         });
         let set = rule.and_then(|rule| rule.window);
-        let window = set.or(found.as_ref().map(Model::call_limit));
-        Known {
+        let window = set.or(found.as_ref().map(ModelInfo::call_limit));
+        KnownModel {
             window: learned.into_iter().chain([window]).flatten().min(),
             model: found,
         }
     }
 
     /// Remembers the window that an error named. True if that is new.
-    pub(crate) fn learn(&self, whom: Whom<'_>, window: u64) -> bool {
+    pub(crate) fn learn(&self, whom: ModelKey<'_>, window: u64) -> bool {
         self.change(whom, |learned| {
             learned.window.replace(window) != Some(window)
         })
     }
 
     /// Remembers that so many tokens were refused as too many. True if that is new.
-    pub(crate) fn learn_refused(&self, whom: Whom<'_>, tokens: u64) -> bool {
+    pub(crate) fn learn_refused(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
         self.change(whom, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
             is_less && learned.refused.replace(tokens) != Some(tokens)
@@ -83,13 +88,13 @@ impl Models {
     }
 
     /// Remembers the window of a server that cut a prompt silently. True if that is new.
-    pub(crate) fn learn_cut(&self, whom: Whom<'_>, window: u64) -> bool {
+    pub(crate) fn learn_cut(&self, whom: ModelKey<'_>, window: u64) -> bool {
         self.change(whom, |learned| learned.cut.replace(window) != Some(window))
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
     /// silence, or by a refusal without figures, disproves that. True if it did.
-    pub(crate) fn read(&self, whom: Whom<'_>, tokens: u64) -> bool {
+    pub(crate) fn read(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
         self.change(whom, |learned| {
             // What it kept is a little more than what was taken as its window.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
@@ -99,7 +104,7 @@ impl Models {
     }
 
     /// What was learned of a model's counts.
-    pub(crate) fn calibration(&self, whom: Whom<'_>) -> Calibration {
+    pub(crate) fn calibration(&self, whom: ModelKey<'_>) -> Calibration {
         let state = self.state();
         let learned = state.learned.get(&key(whom));
         let learned = learned.and_then(|learned| learned.calibration.clone());
@@ -108,7 +113,7 @@ impl Models {
 
     /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
     /// every observation counts, later many of them do.
-    pub(crate) fn keep_calibration(&self, whom: Whom<'_>, learned: &Calibration) -> bool {
+    pub(crate) fn keep_calibration(&self, whom: ModelKey<'_>, learned: &Calibration) -> bool {
         self.change(whom, |known| {
             let before = known.calibration.as_ref().map_or(0, Calibration::learned);
             let now = learned.learned();
@@ -118,7 +123,7 @@ impl Models {
     }
 
     /// Writes down what was learned of a model. A store that fails costs nothing but that.
-    pub(crate) fn write(&self, store: &dyn Store, whom: Whom<'_>) {
+    pub(crate) fn write(&self, store: &dyn Store, whom: ModelKey<'_>) {
         let learned = self.state().learned.get(&key(whom)).cloned();
         if let Some(learned) = learned {
             // Another proxy may have written at the same time: what it learned is as good.
@@ -126,31 +131,31 @@ impl Models {
         }
     }
 
-    fn change(&self, whom: Whom<'_>, change: impl FnOnce(&mut Learned) -> bool) -> bool {
+    fn change(&self, whom: ModelKey<'_>, change: impl FnOnce(&mut LearnedModel) -> bool) -> bool {
         let mut state = self.state();
         let key = key(whom);
         if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
             return false;
         }
-        let learned = state.learned.entry(key).or_insert_with(|| Learned {
+        let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
             upstream: whom.0.to_owned(),
             model: whom.1.to_owned(),
-            ..Learned::default()
+            ..LearnedModel::default()
         });
         change(learned)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ModelTableState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(whom: Whom<'_>) -> (String, String) {
+fn key(whom: ModelKey<'_>) -> (String, String) {
     (whom.0.to_owned(), whom.1.to_owned())
 }
 
-impl State {
-    fn find(&mut self, model: &str) -> Option<Model> {
+impl ModelTableState {
+    fn find(&mut self, model: &str) -> Option<ModelInfo> {
         if let Some(found) = self.found.get(model) {
             return found.clone();
         }
@@ -169,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_settings_win_and_errors_lower() {
-        let models = Models::new(Catalogue::embedded(), Vec::new());
+        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
             models.known(upstream, name, rule).window
         };

@@ -18,7 +18,7 @@ const SURE_PERCENT: u64 = 90;
 
 /// What was sent in a call, and what the server says it read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct PromptReading {
     /// The upstream and the model.
     pub(crate) whom: (String, String),
     /// How often what was sent before was changed so far.
@@ -29,7 +29,7 @@ pub(crate) struct Reading {
     pub(crate) read: u64,
 }
 
-impl Reading {
+impl PromptReading {
     fn follows(&self, before: &Self) -> bool {
         self.whom == before.whom && self.decided == before.decided
     }
@@ -37,7 +37,7 @@ impl Reading {
 
 /// Takes the next reading of a conversation; gives the window that the server must have, if it
 /// cut what it was sent.
-pub(crate) fn take(kept: &mut Option<Reading>, now: Reading) -> Option<u64> {
+pub(crate) fn take(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
     let Some(before) = kept.as_ref().filter(|before| now.follows(before)) else {
         *kept = Some(now);
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn take(kept: &mut Option<Reading>, now: Reading) -> Option<u64> {
     cut
 }
 
-fn was_cut(before: &Reading, now: &Reading, grown: u64) -> Option<u64> {
+fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u64> {
     let most = now.read.max(before.read);
     let stands_still = now.read <= before.read.saturating_add(grown / READ);
     // What was read is less than what was sent, by any estimate.
@@ -70,7 +70,7 @@ mod tests {
     /// The windows that follow from calls, each what was sent and what was read.
     fn found(calls: &[(u64, u64)]) -> Vec<Option<u64>> {
         let mut kept = None;
-        let reading = |(sent, read): &(u64, u64)| Reading {
+        let reading = |(sent, read): &(u64, u64)| PromptReading {
             whom: ("u".to_owned(), "m".to_owned()),
             decided: 0,
             sent: *sent,
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn nothing_follows_across_a_change() {
         let mut kept = None;
-        let reading = |decided: usize, sent: u64| Reading {
+        let reading = |decided: usize, sent: u64| PromptReading {
             whom: ("u".to_owned(), "m".to_owned()),
             decided,
             sent,
@@ -135,7 +135,7 @@ mod tests {
         };
         assert_eq!(take(&mut kept, reading(0, 30_000)), None);
         assert_eq!(take(&mut kept, reading(1, 33_000)), None);
-        let other = Reading {
+        let other = PromptReading {
             whom: ("u".to_owned(), "other".to_owned()),
             ..reading(1, 36_000)
         };

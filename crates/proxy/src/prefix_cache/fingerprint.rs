@@ -8,30 +8,30 @@
 use std::ops::Range;
 
 use trimtab_model::{Role, work};
-use trimtab_wire::scan::{PartKind, PartSpan, Scan, Span};
+use trimtab_wire::scan::{BodyScan, PartKind, PartSpan, Span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
 
 use serde_json::value::RawValue;
 
 /// The print of a message, or of a chain of them.
-pub(crate) type Print = u128;
+pub(crate) type Fingerprint = u128;
 
 /// The prints of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trail {
+pub(crate) struct FingerprintChain {
     /// How many messages at its beginning are the system's.
     head: usize,
     /// For each message of the head its print; for each later one the print of all from the
     /// first that is not the system's.
-    prints: Vec<Print>,
+    prints: Vec<Fingerprint>,
     /// Where the model first speaks.
     answer: Option<usize>,
 }
 
-impl Trail {
+impl FingerprintChain {
     /// The prints of a body.
-    pub(crate) fn of(scan: &Scan<'_>, key: &[u8; 192]) -> Self {
-        let printer = Printer::new(scan, key);
+    pub(crate) fn of(scan: &BodyScan<'_>, key: &[u8; 192]) -> Self {
+        let printer = Fingerprinter::new(scan, key);
         let mut trail = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
@@ -43,12 +43,12 @@ impl Trail {
     /// The prints of a body whose first messages are known: those of its list begin with the
     /// messages `list` of `known`.
     pub(crate) fn after(
-        scan: &Scan<'_>,
+        scan: &BodyScan<'_>,
         key: &[u8; 192],
         known: &Self,
         list: Range<usize>,
     ) -> Self {
-        let printer = Printer::new(scan, key);
+        let printer = Fingerprinter::new(scan, key);
         let first = scan.first_in_list();
         let mut trail = Self::default();
         for message in 0..scan.len() {
@@ -64,7 +64,7 @@ impl Trail {
     }
 
     /// Adds the own print of one more message.
-    pub(crate) fn push(&mut self, own: Print, role: Role) {
+    pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
         let at = self.prints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
@@ -87,17 +87,17 @@ impl Trail {
     }
 
     /// The print at a position.
-    pub(crate) fn get(&self, at: usize) -> Option<Print> {
+    pub(crate) fn get(&self, at: usize) -> Option<Fingerprint> {
         self.prints.get(at).copied()
     }
 
     /// The print of the first message that is not the system's: where a conversation begins.
-    pub(crate) fn beginning(&self) -> Option<Print> {
+    pub(crate) fn beginning(&self) -> Option<Fingerprint> {
         self.get(self.head)
     }
 
     /// Puts back a message whose print was kept.
-    pub(crate) fn restore(&mut self, print: Print, role: Role) {
+    pub(crate) fn restore(&mut self, print: Fingerprint, role: Role) {
         let at = self.prints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
@@ -145,7 +145,7 @@ impl Trail {
     }
 }
 
-fn chained(before: Print, own: Print) -> Print {
+fn chained(before: Fingerprint, own: Fingerprint) -> Fingerprint {
     let mut bytes = [0; 32];
     let (first, second) = bytes.split_at_mut(16);
     first.copy_from_slice(&before.to_le_bytes());
@@ -155,22 +155,22 @@ fn chained(before: Print, own: Print) -> Print {
 }
 
 /// Takes prints from a body.
-struct Printer<'s, 'a> {
-    scan: &'s Scan<'a>,
+struct Fingerprinter<'s, 'a> {
+    scan: &'s BodyScan<'a>,
     key: &'s [u8; 192],
     /// The fields of cache markers, in the order in which they stand.
     markers: Vec<Span>,
 }
 
-impl<'s, 'a> Printer<'s, 'a> {
-    fn new(scan: &'s Scan<'a>, key: &'s [u8; 192]) -> Self {
+impl<'s, 'a> Fingerprinter<'s, 'a> {
+    fn new(scan: &'s BodyScan<'a>, key: &'s [u8; 192]) -> Self {
         let markers = scan.request().markers.iter();
         let mut markers: Vec<Span> = markers.map(|marker| marker.field).collect();
         markers.sort_unstable();
         Self { scan, key, markers }
     }
 
-    fn message(&self, at: usize, role: Role) -> Print {
+    fn message(&self, at: usize, role: Role) -> Fingerprint {
         work::step(1 + self.scan.parts(at).len());
         let mut hasher = Xxh3::with_secret(*self.key);
         hasher.update(&[role as u8]);
@@ -293,7 +293,7 @@ struct TextPart<'a> {
 }
 
 /// The print of a text by itself.
-pub(crate) fn print_of(text: &[u8], key: &[u8; 192]) -> Print {
+pub(crate) fn print_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
     xxh3_128_with_secret(text, key)
 }
 
@@ -304,11 +304,11 @@ mod tests {
 
     const KEY: [u8; 192] = [7; 192];
 
-    fn trail(dialect: Dialect, body: &str) -> Trail {
-        Trail::of(&Scan::new(body.as_bytes(), dialect).unwrap(), &KEY)
+    fn trail(dialect: Dialect, body: &str) -> FingerprintChain {
+        FingerprintChain::of(&BodyScan::new(body.as_bytes(), dialect).unwrap(), &KEY)
     }
 
-    fn messages(list: &str) -> Trail {
+    fn messages(list: &str) -> FingerprintChain {
         trail(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
     }
 
@@ -390,7 +390,7 @@ mod tests {
         let whole = messages(
             r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}"#,
         );
-        let mut kept = Trail::default();
+        let mut kept = FingerprintChain::default();
         for (at, role) in [Role::User, Role::Assistant, Role::User]
             .into_iter()
             .enumerate()

@@ -5,20 +5,20 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::prefix_cache::fingerprint::Print;
+use crate::prefix_cache::fingerprint::Fingerprint;
 
 /// Bytes between two places at which the hash is kept.
 const APART: usize = 64 << 10;
 
 /// The hash of a body so far, as it stood at every multiple of [`APART`].
-pub(crate) struct Hashed {
+pub(crate) struct PrefixHash {
     /// In a box, because it is large and is moved often.
     now: Box<Xxh3>,
     bytes: usize,
     kept: Vec<Xxh3>,
 }
 
-impl Hashed {
+impl PrefixHash {
     /// The hash of nothing yet.
     pub(crate) fn new(key: &[u8; 192]) -> Self {
         Self {
@@ -50,8 +50,8 @@ impl Hashed {
     }
 
     /// Prints of the beginnings of `body`, which is what was hashed.
-    pub(crate) fn prints<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> Prints<'h> {
-        Prints {
+    pub(crate) fn prints<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> PrefixHashes<'h> {
+        PrefixHashes {
             hashed: self,
             body,
             hasher: Xxh3::with_secret(*key),
@@ -61,17 +61,17 @@ impl Hashed {
 }
 
 /// Prints of one beginning of a body after the other.
-pub(crate) struct Prints<'h> {
-    hashed: &'h Hashed,
+pub(crate) struct PrefixHashes<'h> {
+    hashed: &'h PrefixHash,
     body: &'h [u8],
     hasher: Xxh3,
     at: usize,
 }
 
-impl Prints<'_> {
+impl PrefixHashes<'_> {
     /// The print of the first `length` bytes, which is quick if it is not less than what was
     /// asked for before.
-    pub(crate) fn of(&mut self, length: usize) -> Print {
+    pub(crate) fn of(&mut self, length: usize) -> Fingerprint {
         let kept = (length / APART).checked_sub(1);
         let nearest = kept.and_then(|at| Some((self.hashed.kept.get(at)?, (at + 1) * APART)));
         if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
@@ -96,7 +96,7 @@ mod tests {
     fn every_beginning_has_the_print_of_its_bytes() {
         let key = [7; 192];
         let body: Vec<u8> = (0..251).cycle().take(5 * APART + 77).collect();
-        let mut hashed = Hashed::new(&key);
+        let mut hashed = PrefixHash::new(&key);
         for piece in body.chunks(10_007) {
             hashed.add(piece);
         }

@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use crate::records::record::{Note, Record};
+use crate::records::record::{PendingRecord, Record};
 use crate::resources::memory_budget::Reservation;
-use crate::transport::body::{Body, BoxError};
+use crate::transport::body::{BoxError, ProxyBody};
 use crate::transport::connections::OpenRequest;
 
 /// Watches the bytes of an answer. It cannot hold one back.
-pub(crate) trait Watch: Send {
+pub(crate) trait AnswerWatch: Send {
     /// The next bytes.
     fn data(&mut self, bytes: &Bytes);
 
@@ -25,13 +25,13 @@ pub(crate) trait Watch: Send {
 const UNWATCHED: usize = 64;
 const UNWATCHED_BYTES: usize = 64 << 10;
 
-type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+type PolledAnswer = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
 /// A body that is watched while it passes.
-pub(crate) struct Noted {
-    inner: Body,
-    note: Note,
-    watch: Option<Box<dyn Watch>>,
+pub(crate) struct ObservedBody {
+    inner: ProxyBody,
+    note: PendingRecord,
+    watch: Option<Box<dyn AnswerWatch>>,
     ended: bool,
     /// Frames that were given out and not observed yet. They are observed when the client has
     /// them, so that observing delays nothing.
@@ -44,11 +44,11 @@ pub(crate) struct Noted {
     _open: Option<(OpenRequest, Reservation)>,
 }
 
-impl Noted {
+impl ObservedBody {
     pub(crate) fn new(
-        inner: Body,
-        note: Note,
-        watch: Option<Box<dyn Watch>>,
+        inner: ProxyBody,
+        note: PendingRecord,
+        watch: Option<Box<dyn AnswerWatch>>,
         open: Option<(OpenRequest, Reservation)>,
     ) -> Self {
         let ended = inner.is_end_stream();
@@ -70,7 +70,7 @@ impl Noted {
 
     /// Gives an error at the next poll. hyper drops frames that it has not flushed when it gets an
     /// error, so it must be polled once more before.
-    fn fail(&mut self, polled: Polled, context: &Context<'_>) -> Polled {
+    fn fail(&mut self, polled: PolledAnswer, context: &Context<'_>) -> PolledAnswer {
         let Poll::Ready(Some(Err(error))) = polled else {
             return polled;
         };
@@ -115,11 +115,11 @@ impl Noted {
     }
 }
 
-impl HttpBody for Noted {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledAnswer {
         let this = &mut *self;
         if let Some(error) = this.error.take() {
             return Poll::Ready(Some(Err(error)));
@@ -158,7 +158,7 @@ impl HttpBody for Noted {
     }
 }
 
-impl Drop for Noted {
+impl Drop for ObservedBody {
     fn drop(&mut self) {
         self.end(false);
     }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use trimtab_model::estimate::{Class, Measure};
+use trimtab_model::estimate::{Measure, TokenClass};
 
 /// So many sessions are remembered, and at most as many that were used before these.
 const SESSIONS: usize = 256;
@@ -25,15 +25,15 @@ const LEAST_WEIGHT: f64 = 1e-3;
 /// A prompt that lost more than this share of what it gained is no increment.
 const MOST_LOST: u64 = 20;
 
-const CLASSES: [Class; 8] = [
-    Class::Letters,
-    Class::Digits,
-    Class::Punctuation,
-    Class::Blanks,
-    Class::TwoByte,
-    Class::Wide,
-    Class::Framing,
-    Class::Media,
+const CLASSES: [TokenClass; 8] = [
+    TokenClass::Letters,
+    TokenClass::Digits,
+    TokenClass::Punctuation,
+    TokenClass::Blanks,
+    TokenClass::TwoByte,
+    TokenClass::Wide,
+    TokenClass::Framing,
+    TokenClass::Media,
 ];
 
 /// What providers counted, by session. Sessions that are not used any more are forgotten.

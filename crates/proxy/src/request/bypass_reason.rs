@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use trimtab_model::Role;
-use trimtab_wire::scan::{PartKind, Scan, Unscannable};
+use trimtab_wire::scan::{BodyScan, PartKind, Unscannable};
 
 /// What clients write when they ask for a summary of their own history: how the text begins,
 /// and what else is in it. Whoever only quotes such a text begins otherwise.
@@ -66,7 +66,7 @@ impl Unmanaged {
 }
 
 /// Why a request passes untouched, if it is not a turn of its conversation.
-pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &Scan<'_>) -> Option<&'static str> {
+pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<&'static str> {
     if is_count(path) {
         return Some("count");
     }
@@ -81,7 +81,7 @@ pub(crate) fn is_count(path: &str) -> bool {
     path.trim_end_matches('/').ends_with("/count_tokens")
 }
 
-fn asks_for_summary(scan: &Scan<'_>) -> bool {
+fn asks_for_summary(scan: &BodyScan<'_>) -> bool {
     let Some(last) = scan.len().checked_sub(1) else {
         return false;
     };
@@ -126,7 +126,7 @@ mod tests {
     use trimtab_model::Dialect;
 
     fn asked(dialect: Dialect, body: &str) -> Option<&'static str> {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         reason("/v1/x", &HeaderMap::new(), &scan)
     }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn headers_and_paths_tell_too() {
         let body = br#"{"input": "q"}"#;
-        let scan = Scan::new(body, Dialect::Responses).unwrap();
+        let scan = BodyScan::new(body, Dialect::Responses).unwrap();
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_static(r#"{"request_kind":"compaction"}"#);
         headers.insert("x-codex-turn-metadata", value);

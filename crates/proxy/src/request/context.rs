@@ -9,27 +9,27 @@ use trimtab_model::Dialect;
 
 use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::answer::usage_watch::UsageWatch;
-use crate::records::observed_body::{Noted, Watch};
-use crate::records::record::{Action, Note};
+use crate::records::observed_body::{AnswerWatch, ObservedBody};
+use crate::records::record::{PendingRecord, RecordAction};
 use crate::request::bypass_reason::Unmanaged;
 use crate::request::front_page;
-use crate::request::shared::{Settings, Shared};
+use crate::request::shared::{LiveSettings, SharedState};
 use crate::resources::memory_budget::Reservation;
 use crate::response_chains::AnswerTap;
 use crate::routing::own_endpoint::OwnEndpoint;
-use crate::routing::route::Route;
-use crate::routing::spoken_dialects::{NoRoute, Spoken};
-use crate::transport::body::{self, Body};
+use crate::routing::route::UpstreamRoute;
+use crate::routing::spoken_dialects::{NoRoute, SpokenDialects};
+use crate::transport::body::{self, ProxyBody};
 use crate::transport::client_body::BodyFault;
 use crate::transport::connections::OpenRequest;
 use crate::transport::headers;
-use crate::transport::upstream_client::Failed;
+use crate::transport::upstream_client::UpstreamFailure;
 
 /// A request on its way.
-pub(crate) struct Asked {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct RequestContext {
+    pub(crate) shared: Arc<SharedState>,
     /// The settings that held when it came.
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<LiveSettings>,
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
     /// Whose it is, or why nobody knows.
     pub(crate) tenant: Result<Tenant, UnknownTenant>,
     /// What will be written about it.
-    pub(crate) note: Note,
+    pub(crate) note: PendingRecord,
     /// What went wrong with its body, if anything did.
     pub(crate) body_fault: BodyFault,
     /// Its place on its connection, and what its buffers take, until it is answered.
@@ -49,10 +49,15 @@ pub(crate) struct Asked {
     pub(crate) tap: Option<AnswerTap>,
 }
 
-impl Asked {
+impl RequestContext {
     /// The same request for an upstream, which takes its headers along. None if its path
     /// cannot be sent.
-    pub(crate) fn to(&mut self, route: &Route, rest: &str, body: Body) -> Option<Request<Body>> {
+    pub(crate) fn to(
+        &mut self,
+        route: &UpstreamRoute,
+        rest: &str,
+        body: ProxyBody,
+    ) -> Option<Request<ProxyBody>> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = route.address(rest)?;
@@ -78,9 +83,9 @@ impl Asked {
     pub(crate) async fn pass_because(
         mut self,
         reason: &'static str,
-        spoken: Spoken,
-        body: Body,
-    ) -> Response<Body> {
+        spoken: SpokenDialects,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
         self.note.because(reason);
         self.pass(spoken, None, body).await
     }
@@ -90,8 +95,8 @@ impl Asked {
         mut self,
         dialect: Dialect,
         why: Unmanaged,
-        body: Body,
-    ) -> Response<Body> {
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
         self.note.because(why.reason);
         self.note.record.detail = why.detail;
         let model = why.model.as_deref();
@@ -103,7 +108,12 @@ impl Asked {
     }
 
     /// Sends it on as it came, to the upstream that its path, dialect and model choose.
-    async fn pass(self, spoken: Spoken, model: Option<&str>, body: Body) -> Response<Body> {
+    async fn pass(
+        self,
+        spoken: SpokenDialects,
+        model: Option<&str>,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
         let settings = Arc::clone(&self.settings);
         let path = self.path.clone();
         match settings.routes.choose(&path, spoken, model, &self.headers) {
@@ -113,7 +123,12 @@ impl Asked {
     }
 
     /// Sends it as it came, and passes the answer as it comes.
-    pub(crate) async fn pass_to(mut self, route: &Route, rest: &str, body: Body) -> Response<Body> {
+    pub(crate) async fn pass_to(
+        mut self,
+        route: &UpstreamRoute,
+        rest: &str,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
         let scheme = if self.settings.config.tls.is_some() {
             "https"
         } else {
@@ -128,12 +143,12 @@ impl Asked {
         let client = self.shared.client.clone();
         match (client.send(request, idle).await, front_page) {
             (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
-                self.note.record.action = Action::Answered;
+                self.note.record.action = RecordAction::Answered;
                 self.give(StatusCode::OK, "text/plain; charset=utf-8", page)
             }
             (Ok(answer), _) => {
                 let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
-                let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
+                let watch = watch.map(|watch| Box::new(watch) as Box<dyn AnswerWatch>);
                 self.hand_on(answer, watch)
             }
             (Err(failed), _) => self.unreachable(&failed),
@@ -143,9 +158,9 @@ impl Asked {
     /// Gives an answer to the client, watched by `watch` while it passes.
     pub(crate) fn hand_on(
         mut self,
-        answer: Response<Body>,
-        watch: Option<Box<dyn Watch>>,
-    ) -> Response<Body> {
+        answer: Response<ProxyBody>,
+        watch: Option<Box<dyn AnswerWatch>>,
+    ) -> Response<ProxyBody> {
         let (mut parts, body) = answer.into_parts();
         headers::to_client(&mut parts.headers);
         parts.version = Version::HTTP_11;
@@ -158,12 +173,12 @@ impl Asked {
             Some(tap) if parts.status.is_success() => tap.on(&parts.headers, body),
             _ => body,
         };
-        let body = Noted::new(body, self.note, watch, self.open).boxed_unsync();
+        let body = ObservedBody::new(body, self.note, watch, self.open).boxed_unsync();
         Response::from_parts(parts, body)
     }
 
     /// The answer to a request whose body is broken or stopped coming.
-    pub(crate) fn broken_body(self) -> Response<Body> {
+    pub(crate) fn broken_body(self) -> Response<ProxyBody> {
         let fault = self.body_fault.clone();
         let broken = (StatusCode::BAD_REQUEST, String::from("the body is broken"));
         let (status, why) = fault.found().unwrap_or(&broken);
@@ -171,7 +186,7 @@ impl Asked {
     }
 
     /// The answer to a request whose upstream gave none.
-    pub(crate) fn unreachable(mut self, failed: &Failed) -> Response<Body> {
+    pub(crate) fn unreachable(mut self, failed: &UpstreamFailure) -> Response<ProxyBody> {
         if self.body_fault.found().is_some() {
             return self.broken_body();
         }
@@ -193,14 +208,14 @@ impl Asked {
     }
 
     /// The answer to a request that the model gave none to.
-    pub(crate) fn no_answer(mut self, why: &str) -> Response<Body> {
+    pub(crate) fn no_answer(mut self, why: &str) -> Response<ProxyBody> {
         why.clone_into(&mut self.note.record.detail);
         self.answer(StatusCode::BAD_GATEWAY, &error("no_answer", why))
     }
 
     /// The answer to a request that is not let in.
-    pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<Body> {
-        self.note.record.action = Action::Refused;
+    pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<ProxyBody> {
+        self.note.record.action = RecordAction::Refused;
         self.note.because(refusal.reason);
         let mut answer = self.answer(refusal.status, &refusal.body(dialect));
         if let Some(seconds) = refusal.retry_after_seconds() {
@@ -210,30 +225,38 @@ impl Asked {
     }
 
     /// An answer of ours that says no.
-    pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
-        self.note.record.action = Action::Refused;
+    pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<ProxyBody> {
+        self.note.record.action = RecordAction::Refused;
         self.answer(status, &error("refused_by_proxy", why))
     }
 
     /// The answer to a request that no upstream is for.
-    pub(crate) fn misdirected(mut self, why: NoRoute, spoken: Spoken) -> Response<Body> {
+    pub(crate) fn misdirected(
+        mut self,
+        why: NoRoute,
+        spoken: SpokenDialects,
+    ) -> Response<ProxyBody> {
         self.note.because("no-upstream");
-        self.note.record.action = Action::Refused;
+        self.note.record.action = RecordAction::Refused;
         let error = why.error(spoken, &self.path);
         self.answer(NoRoute::STATUS, &error)
     }
 
     /// An answer of ours.
-    pub(crate) fn reply(mut self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
-        self.note.record.action = Action::Answered;
+    pub(crate) fn reply(
+        mut self,
+        status: StatusCode,
+        json: &serde_json::Value,
+    ) -> Response<ProxyBody> {
+        self.note.record.action = RecordAction::Answered;
         self.answer(status, json)
     }
 
-    fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
+    fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<ProxyBody> {
         self.give(status, "application/json", json.to_string())
     }
 
-    fn give(self, status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
+    fn give(self, status: StatusCode, kind: &'static str, text: String) -> Response<ProxyBody> {
         let mut answer = Response::new(body::full(text));
         *answer.status_mut() = status;
         let kind = HeaderValue::from_static(kind);

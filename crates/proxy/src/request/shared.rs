@@ -11,15 +11,15 @@ use trimtab_wire::catalogue::Catalogue;
 use crate::access::{AccessState, StoreUse, TokenTable};
 use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
-use crate::models::{Models, learned};
-use crate::records::record::{Book, Note, Report};
+use crate::models::{ModelTable, learned};
+use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
-use crate::response_chains::Chains;
-use crate::routing::route::Routes;
+use crate::response_chains::ResponseChains;
+use crate::routing::route::RoutingTable;
 use crate::transport::connections::Connections;
-use crate::transport::upstream_client::Client;
+use crate::transport::upstream_client::UpstreamClient;
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
@@ -27,13 +27,13 @@ const SPARE_ROOM: usize = 4 << 20;
 const UNPACKED_AT_A_TIME: usize = 4;
 
 /// What all requests share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// The settings that hold now.
-    pub(crate) settings: Current,
+    pub(crate) settings: CurrentSettings,
     /// Where everything is kept, if that can be used now.
     pub(crate) store_state: Arc<StoreState>,
     /// Connections to upstreams.
-    pub(crate) client: Client,
+    pub(crate) client: UpstreamClient,
     /// Permits to plan, or to wait for it.
     pub(crate) plans: Arc<Semaphore>,
     /// Turns of those that plan.
@@ -43,25 +43,25 @@ pub(crate) struct Shared {
     /// How much tenants have in the store.
     pub(crate) store_use: StoreUse,
     /// What is known of models.
-    pub(crate) models: Models,
+    pub(crate) models: ModelTable,
     /// The connections of clients.
     pub(crate) connections: Arc<Connections>,
     /// What requests and caches may take of the memory.
     pub(crate) memory: MemoryBudget,
     /// Conversations that providers keep.
-    pub(crate) chains: Arc<Chains>,
+    pub(crate) chains: Arc<ResponseChains>,
     /// Permits to unpack a body.
     pub(crate) unpacking: Semaphore,
-    book: Arc<Book>,
+    book: Arc<Recorder>,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(
-        settings: Current,
+        settings: CurrentSettings,
         store_state: StoreState,
-        client: Client,
+        client: UpstreamClient,
         catalogue: Catalogue,
-        book: Arc<Book>,
+        book: Arc<Recorder>,
         notices: Notices,
     ) -> Self {
         let opened = store_state.readable();
@@ -78,9 +78,9 @@ impl Shared {
             turns: deadline::turns(),
             access: AccessState::default(),
             store_use: StoreUse::default(),
-            models: Models::new(catalogue, learned.unwrap_or_default()),
+            models: ModelTable::new(catalogue, learned.unwrap_or_default()),
             connections: Arc::default(),
-            chains: Arc::new(Chains::new(memory.clone(), notices)),
+            chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
             book,
@@ -88,14 +88,14 @@ impl Shared {
     }
 
     /// A record of a request of our own, written when it is dropped.
-    pub(crate) fn note(&self, method: &Method, path: &str) -> Note {
-        Note::new(&self.book, method.as_str(), path)
+    pub(crate) fn note(&self, method: &Method, path: &str) -> PendingRecord {
+        PendingRecord::new(&self.book, method.as_str(), path)
     }
 
     /// Figures of all requests so far.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> ProxyReport {
         let opened = self.store_state.usable();
-        Report {
+        ProxyReport {
             sessions: opened.map_or(0, |opened| opened.families.len() as u64),
             connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
@@ -122,21 +122,21 @@ fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
 }
 
 /// Settings with what is made from them once.
-pub(crate) struct Settings {
+pub(crate) struct LiveSettings {
     /// As they were given.
     pub(crate) config: ProxyConfig,
     /// Where requests go.
-    pub(crate) routes: Routes,
+    pub(crate) routes: RoutingTable,
     /// The tokens that let requests in.
     pub(crate) tokens: TokenTable,
     /// All policies by name.
     policies: HashMap<String, Arc<Policy>>,
 }
 
-impl Settings {
+impl LiveSettings {
     /// Settings that were checked.
     pub(crate) fn new(config: ProxyConfig) -> Self {
-        let routes = Routes::new(&config);
+        let routes = RoutingTable::new(&config);
         let names = PRESETS.iter().map(|preset| preset.name);
         let names = names.chain(config.policies.keys().map(String::as_str));
         let found = names.filter_map(|name| {
@@ -160,19 +160,19 @@ impl Settings {
 }
 
 /// The settings that hold now. A request keeps those that held when it came.
-pub(crate) struct Current(RwLock<Arc<Settings>>);
+pub(crate) struct CurrentSettings(RwLock<Arc<LiveSettings>>);
 
-impl Current {
-    pub(crate) fn new(settings: Settings) -> Self {
+impl CurrentSettings {
+    pub(crate) fn new(settings: LiveSettings) -> Self {
         Self(RwLock::new(Arc::new(settings)))
     }
 
-    pub(crate) fn get(&self) -> Arc<Settings> {
+    pub(crate) fn get(&self) -> Arc<LiveSettings> {
         // The settings are replaced as a whole, so they are good even if a writer panicked.
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set(&self, settings: Settings) {
+    pub(crate) fn set(&self, settings: LiveSettings) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 }

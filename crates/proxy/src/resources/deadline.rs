@@ -10,14 +10,14 @@ use trimtab_model::work::{CancelFlag, with_cancel};
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfinished {
+pub(crate) enum WorkFailure {
     /// It took too long, and was stopped.
     Slow,
     /// It panicked.
     Panicked,
 }
 
-impl Unfinished {
+impl WorkFailure {
     /// The reason in one word, for the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
@@ -36,14 +36,14 @@ impl Unfinished {
 pub(crate) async fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Unfinished> {
+) -> Result<T, WorkFailure> {
     let flag = CancelFlag::default();
     let _guard = CancelOnDrop(flag.clone());
     let working = spawn_blocking(move || with_cancel(&flag, work));
     match timeout(limit, working).await {
         Ok(Ok(Ok(done))) => Ok(done),
-        Ok(Ok(Err(_))) | Err(_) => Err(Unfinished::Slow),
-        Ok(Err(_)) => Err(Unfinished::Panicked),
+        Ok(Ok(Err(_))) | Err(_) => Err(WorkFailure::Slow),
+        Ok(Err(_)) => Err(WorkFailure::Panicked),
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Unfinished> {
+) -> Result<T, WorkFailure> {
     let began = Instant::now();
     let turn = timeout(limit / 2, Arc::clone(turns).acquire_owned()).await;
     let left = limit.saturating_sub(began.elapsed());
@@ -104,7 +104,7 @@ mod tests {
         let permits = Arc::new(Semaphore::new(1));
         let limit = Duration::from_millis(1);
         let ended = within(limit, endless(&permits)).await;
-        assert_eq!(ended, Err(Unfinished::Slow));
+        assert_eq!(ended, Err(WorkFailure::Slow));
         // The permit comes back when the work has ended.
         drop(permits.acquire().await.unwrap());
     }
@@ -122,7 +122,7 @@ mod tests {
         let limit = Duration::from_mins(1);
         assert_eq!(within(limit, || 7).await, Ok(7));
         let panicked = within(limit, || panic!("a fault of ours")).await;
-        assert_eq!(panicked, Err::<(), _>(Unfinished::Panicked));
+        assert_eq!(panicked, Err::<(), _>(WorkFailure::Panicked));
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::resources::memory_budget::Reservation;
 
 /// The items of a request and its answer, behind those before them.
-pub(crate) struct History {
+pub(crate) struct ChainHistory {
     before: Option<Arc<Self>>,
     /// Items in JSON, joined by commas.
     items: String,
@@ -16,7 +16,7 @@ pub(crate) struct History {
     _memory: Reservation,
 }
 
-impl History {
+impl ChainHistory {
     pub(super) fn new(
         before: Option<Arc<Self>>,
         items: String,
@@ -50,7 +50,7 @@ impl History {
     }
 }
 
-impl Drop for History {
+impl Drop for ChainHistory {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.items.len(), Ordering::Relaxed);
         // One after the other: a conversation is longer than the stack is deep.

@@ -8,13 +8,13 @@ use hyper::body::{Body as _, Incoming};
 use trimtab_wire::scan::detect;
 
 use crate::access::{AccessCheck, InboundConnection, UnknownTenant, request_id};
-use crate::records::record::Note;
-use crate::request::context::Asked;
-use crate::request::shared::{Settings, Shared};
+use crate::records::record::PendingRecord;
+use crate::request::context::RequestContext;
+use crate::request::shared::{LiveSettings, SharedState};
 use crate::resources::memory_budget::Reservation;
-use crate::routing::spoken_dialects::Spoken;
+use crate::routing::spoken_dialects::SpokenDialects;
 use crate::server::websocket;
-use crate::transport::body::Body;
+use crate::transport::body::ProxyBody;
 use crate::transport::client_body::ClientBody;
 use crate::transport::connections::{Connection, OpenRequest};
 use crate::transport::watched_body::counted;
@@ -23,29 +23,29 @@ use crate::transport::watched_body::counted;
 const STREAM_BUFFERS: usize = 64 << 10;
 
 /// A request of which nobody knows yet who sent it.
-pub(crate) struct Arrival {
-    shared: Arc<Shared>,
-    settings: Arc<Settings>,
+pub(crate) struct ArrivedRequest {
+    shared: Arc<SharedState>,
+    settings: Arc<LiveSettings>,
     parts: Parts,
     incoming: Incoming,
     connection: Option<Arc<Connection>>,
     inbound: Arc<InboundConnection>,
-    note: Note,
+    note: PendingRecord,
     open: Option<(OpenRequest, Reservation)>,
 }
 
 /// A request that is let in.
-pub(crate) struct Admitted {
-    pub(crate) asked: Asked,
+pub(crate) struct AdmittedRequest {
+    pub(crate) asked: RequestContext,
     /// Its body, watched as it comes.
-    pub(crate) body: Body,
+    pub(crate) body: ProxyBody,
     /// The connection, if it asks for a WebSocket.
-    pub(crate) websocket: Option<websocket::Client>,
+    pub(crate) websocket: Option<websocket::TunnelClient>,
 }
 
-impl Arrival {
+impl ArrivedRequest {
     /// Takes a request from its connection. Its record is written in any case.
-    pub(crate) fn accept(shared: Arc<Shared>, request: Request<Incoming>) -> Self {
+    pub(crate) fn accept(shared: Arc<SharedState>, request: Request<Incoming>) -> Self {
         let (mut parts, incoming) = request.into_parts();
         let connection = parts.extensions.remove::<Arc<Connection>>();
         let open = connection.as_ref().map(|connection| {
@@ -70,7 +70,9 @@ impl Arrival {
     }
 
     /// Finds out who sent the request, and lets it in; if not, gives the answer that says why.
-    pub(crate) async fn authenticate(mut self) -> Result<Admitted, Box<Response<Body>>> {
+    pub(crate) async fn authenticate(
+        mut self,
+    ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
         let websocket = websocket::asked_for(&mut self.parts);
         let websocket = websocket.map(|client| (client, self.connection.clone()));
         let opened = self.shared.store_state.readable();
@@ -98,7 +100,7 @@ impl Arrival {
         let wait = self.settings.config.limits.body_idle_time();
         let (body, body_fault) = ClientBody::watched(self.incoming, wait, self.connection);
         let body = counted(body, Arc::clone(&self.note.body_bytes));
-        let asked = Asked {
+        let asked = RequestContext {
             path: path_of(&self.parts).to_owned(),
             shared: self.shared,
             settings: self.settings,
@@ -112,13 +114,13 @@ impl Arrival {
             tap: None,
         };
         let Some(refusal) = refusal else {
-            return Ok(Admitted {
+            return Ok(AdmittedRequest {
                 asked,
                 body,
                 websocket,
             });
         };
-        let by_client = || Spoken::by_client(&asked.headers).first();
+        let by_client = || SpokenDialects::by_client(&asked.headers).first();
         let dialect = detect(b"", &asked.path).unwrap_or_else(by_client);
         Err(Box::new(asked.deny(&refusal, dialect)))
     }

@@ -10,22 +10,22 @@ use hyper::body::Incoming;
 
 use crate::endpoints;
 use crate::exchange::Exchange;
-use crate::request::context::Asked;
-use crate::request::shared::Shared;
-use crate::server::arrival::{Admitted, Arrival};
+use crate::request::context::RequestContext;
+use crate::request::shared::SharedState;
+use crate::server::arrival::{AdmittedRequest, ArrivedRequest};
 use crate::server::model_call::{self, ModelCall};
 use crate::server::websocket;
-use crate::transport::body::{Body, full};
+use crate::transport::body::{ProxyBody, full};
 
 /// Answers a request, whose connection is among its extensions.
 pub(crate) async fn handle(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+) -> Result<Response<ProxyBody>, Infallible> {
     // Accept: take the settings that hold now, and open a record.
-    let arrival = Arrival::accept(shared, request);
+    let arrival = ArrivedRequest::accept(shared, request);
     // Authenticate: check host, token, origin and limits, and find out whose it is.
-    let Admitted {
+    let AdmittedRequest {
         asked,
         body,
         websocket,
@@ -44,7 +44,7 @@ pub(crate) async fn handle(
 }
 
 /// Sends a request to its upstream: with a window of ours where that is possible.
-async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
+async fn forward(mut asked: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
     // Recognise: find out whether it calls a model, and in which dialect.
     let call = match ModelCall::recognise(&asked) {
         Ok(call) => call,

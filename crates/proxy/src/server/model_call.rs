@@ -10,17 +10,17 @@ use tokio::task::spawn_blocking;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::detect;
 
-use crate::config::Mode;
+use crate::config::ProxyMode;
 use crate::conversation::store_state::OpenedStore;
-use crate::prefix_cache::prefix_hash::Hashed;
+use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::{self, Unmanaged};
-use crate::request::context::Asked;
-use crate::request::plan::{self, BYTES_PER_BYTE, Managed, Work, planning_bytes};
+use crate::request::context::RequestContext;
+use crate::request::plan::{self, BYTES_PER_BYTE, ManagedRequest, PlanningJob, planning_bytes};
 use crate::resources::deadline;
 use crate::resources::memory_budget::Reservation;
 use crate::response_chains::AnswerTap;
-use crate::routing::spoken_dialects::Spoken;
-use crate::transport::body::{Body, Received, receive, rejoined};
+use crate::routing::spoken_dialects::SpokenDialects;
+use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined};
 use crate::transport::decompress::{NotDecoded, decode};
 use crate::transport::headers;
 
@@ -36,14 +36,16 @@ pub(crate) struct ModelCall {
 impl ModelCall {
     /// Recognises a call by its method, path and headers. If it is none, gives why it passes
     /// and what the client speaks.
-    pub(crate) fn recognise(asked: &Asked) -> Result<Self, (&'static str, Spoken)> {
+    pub(crate) fn recognise(
+        asked: &RequestContext,
+    ) -> Result<Self, (&'static str, SpokenDialects)> {
         let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
         let Some(dialect) = by_path else {
-            return Err(("endpoint", Spoken::by_client(&asked.headers)));
+            return Err(("endpoint", SpokenDialects::by_client(&asked.headers)));
         };
         let reason = if bypass_reason::is_count(&asked.path) {
             "count"
-        } else if headers::mode(&asked.headers) == Some(Mode::Bypass) {
+        } else if headers::mode(&asked.headers) == Some(ProxyMode::Bypass) {
             "bypass"
         } else if let Some(opened) = asked.shared.store_state.usable() {
             return Ok(Self { dialect, opened });
@@ -59,7 +61,7 @@ pub(crate) struct ReadBody {
     /// As it came, compressed if it was.
     pub(crate) came: Bytes,
     /// Its hash, which was taken while it came.
-    hashed: Hashed,
+    hashed: PrefixHash,
     /// What is reserved for planning.
     memory: Option<Reservation>,
 }
@@ -67,16 +69,16 @@ pub(crate) struct ReadBody {
 /// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
 /// broke off.
 pub(crate) async fn read_body(
-    asked: &mut Asked,
+    asked: &mut RequestContext,
     call: &ModelCall,
-    body: Body,
-) -> Result<ReadBody, Option<(&'static str, Body)>> {
+    body: ProxyBody,
+) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
     let limit = asked.settings.config.limits.body_bytes;
-    let mut hashed = Hashed::new(call.opened.keys.prints());
+    let mut hashed = PrefixHash::new(call.opened.keys.prints());
     let seen = |piece: &[u8]| hashed.add(piece);
     let memory = (Some(asked.reservation()), BYTES_PER_BYTE);
     match receive(body, limit, memory, seen).await {
-        Received::Whole(came, memory) => {
+        ReceivedBody::Whole(came, memory) => {
             asked.note.record.dialect = Some(call.dialect);
             Ok(ReadBody {
                 came,
@@ -84,18 +86,18 @@ pub(crate) async fn read_body(
                 memory,
             })
         }
-        Received::Broken(..) => Err(None),
-        Received::TooLong(read, rest) => Err(Some(("body-too-long", rejoined(read, rest)))),
-        Received::NoMemory(read, rest) => Err(Some(("memory", rejoined(read, rest)))),
+        ReceivedBody::Broken(..) => Err(None),
+        ReceivedBody::TooLong(read, rest) => Err(Some(("body-too-long", rejoined(read, rest)))),
+        ReceivedBody::NoMemory(read, rest) => Err(Some(("memory", rejoined(read, rest)))),
     }
 }
 
 /// Plans what is sent for a call, within the limits of time, number and memory.
 pub(crate) async fn plan(
-    asked: &mut Asked,
+    asked: &mut RequestContext,
     call: &ModelCall,
     read: ReadBody,
-) -> Result<Managed, Unmanaged> {
+) -> Result<ManagedRequest, Unmanaged> {
     let planned = match decompressed(asked, &read.came).await {
         Ok(body) => plan_body(asked, call, body, read).await,
         Err(reason) => Err(Unmanaged::because(reason)),
@@ -105,11 +107,11 @@ pub(crate) async fn plan(
 }
 
 async fn plan_body(
-    asked: &mut Asked,
+    asked: &mut RequestContext,
     call: &ModelCall,
     body: Bytes,
     read: ReadBody,
-) -> Result<Managed, Unmanaged> {
+) -> Result<ManagedRequest, Unmanaged> {
     let is_compressed = asked.headers.contains_key(CONTENT_ENCODING);
     let whole = whole_conversation(asked, call.dialect, &body);
     let is_pieced = whole.is_some();
@@ -128,10 +130,10 @@ async fn plan_body(
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
-    let work = Work {
+    let work = PlanningJob {
         is_pieced,
         hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
-        ..Work::new(asked, Arc::clone(&call.opened), dialect, tenant, body)
+        ..PlanningJob::new(asked, Arc::clone(&call.opened), dialect, tenant, body)
     };
     let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
@@ -149,7 +151,7 @@ async fn plan_body(
 
 /// The body of the whole conversation, if the client sent only a part of it and the rest was
 /// seen here.
-fn whole_conversation(asked: &mut Asked, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
+fn whole_conversation(asked: &mut RequestContext, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
     let tenant = asked.tenant.as_ref().ok()?;
     if dialect != Dialect::Responses {
         return None;
@@ -162,7 +164,7 @@ fn whole_conversation(asked: &mut Asked, dialect: Dialect, body: &Bytes) -> Opti
 }
 
 /// The body without its compression; or why it stays as it is.
-async fn decompressed(asked: &Asked, came: &Bytes) -> Result<Bytes, &'static str> {
+async fn decompressed(asked: &RequestContext, came: &Bytes) -> Result<Bytes, &'static str> {
     if !asked.headers.contains_key(CONTENT_ENCODING) {
         return Ok(came.clone());
     }

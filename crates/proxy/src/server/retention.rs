@@ -6,11 +6,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
-use trimtab_store::{Collect, SessionId};
+use trimtab_store::{CollectOptions, SessionId};
 
-use crate::config::Retention;
+use crate::config::StoreRetention;
 use crate::conversation::store_state::OpenedStore;
-use crate::request::shared::Shared;
+use crate::request::shared::SharedState;
 
 /// How often the store is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -24,8 +24,8 @@ const IDLE: Duration = Duration::from_hours(12);
 const RETAIN_EVERY: Duration = Duration::from_hours(1);
 
 /// Looks after the store until the proxy is gone.
-pub(crate) async fn run(shared: Weak<Shared>) {
-    let mut keeper = Keeper::default();
+pub(crate) async fn run(shared: Weak<SharedState>) {
+    let mut keeper = StoreKeeper::default();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(shared) = shared.upgrade() else {
@@ -41,15 +41,15 @@ pub(crate) async fn run(shared: Weak<Shared>) {
 }
 
 #[derive(Default)]
-struct Keeper {
+struct StoreKeeper {
     /// When each session was leased last, in the store that it is for.
     leased: HashMap<SessionId, Instant>,
     opened: Weak<OpenedStore>,
     retained: Option<Instant>,
 }
 
-impl Keeper {
-    fn look(&mut self, shared: &Shared) {
+impl StoreKeeper {
+    fn look(&mut self, shared: &SharedState) {
         shared.store_state.look();
         let Some(opened) = shared.store_state.usable() else {
             return;
@@ -88,11 +88,11 @@ impl Keeper {
 }
 
 /// Removes what the settings do not want kept, and says so.
-fn retain(shared: &Shared, opened: &OpenedStore, retention: Retention) {
-    let request = Collect {
+fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention) {
+    let request = CollectOptions {
         older_than: retention.max_age(),
         max_bytes: retention.max_bytes(),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let state = &shared.store_state;
     match opened.store.collect(&request) {

@@ -15,14 +15,14 @@ use hyper::upgrade::{self, OnUpgrade};
 use hyper_util::rt::TokioIo;
 use trimtab_wire::scan::detect;
 
-use crate::config::Mode;
-use crate::request::context::Asked;
-use crate::routing::route::Route;
-use crate::routing::spoken_dialects::Spoken;
-use crate::transport::body::{self, Body};
+use crate::config::ProxyMode;
+use crate::request::context::RequestContext;
+use crate::routing::route::UpstreamRoute;
+use crate::routing::spoken_dialects::SpokenDialects;
+use crate::transport::body::{self, ProxyBody};
 use crate::transport::connections::Connection;
 use crate::transport::headers;
-use crate::transport::upload_progress::Order;
+use crate::transport::upload_progress::ConnectionOrder;
 
 const WEBSOCKET: &str = "websocket";
 /// What a client is told that wants to converse over a WebSocket.
@@ -30,7 +30,7 @@ const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
 
 /// The client's end of a tunnel: it counts as a connection until it ends.
-pub(crate) type Client = (OnUpgrade, Option<Arc<Connection>>);
+pub(crate) type TunnelClient = (OnUpgrade, Option<Arc<Connection>>);
 
 /// The connection of a request that asks for a WebSocket.
 pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
@@ -48,10 +48,10 @@ fn names(headers: &HeaderMap, protocol: &str) -> bool {
 }
 
 /// Answers a request that asks for a WebSocket.
-pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
+pub(crate) async fn answer(mut asked: RequestContext, client: TunnelClient) -> Response<ProxyBody> {
     let by_path = detect(b"", &asked.path);
-    let by_client = || Spoken::by_client(&asked.headers);
-    let spoken = by_path.map_or_else(by_client, Spoken::from);
+    let by_client = || SpokenDialects::by_client(&asked.headers);
+    let spoken = by_path.map_or_else(by_client, SpokenDialects::from);
     let settings = Arc::clone(&asked.settings);
     let path = asked.path.clone();
     let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
@@ -61,7 +61,7 @@ pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
     };
     let mode = headers::mode(&asked.headers)
         .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));
-    if by_path.is_some() && mode == Mode::On {
+    if by_path.is_some() && mode == ProxyMode::On {
         let mut answer = asked.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
         let http = HeaderValue::from_static("HTTP/1.1");
         answer.headers_mut().insert(UPGRADE, http);
@@ -72,7 +72,12 @@ pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
 }
 
 /// Connects the client to the upstream, if that agrees.
-async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) -> Response<Body> {
+async fn connect(
+    mut asked: RequestContext,
+    route: &UpstreamRoute,
+    rest: &str,
+    client: TunnelClient,
+) -> Response<ProxyBody> {
     let Some(mut request) = asked.to(route, rest, body::full("")) else {
         return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
@@ -94,7 +99,7 @@ async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) ->
         tokio::spawn(async move {
             tokio::select! {
                 () = pass(client, upstream) => {}
-                () = connection.ordered(Order::Cut) => {}
+                () = connection.ordered(ConnectionOrder::Cut) => {}
             }
         });
     }

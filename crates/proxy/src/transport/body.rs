@@ -20,65 +20,69 @@ use crate::resources::reserved_buffer::ReservedBuffer;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Any body that we send.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body of these bytes.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+pub(crate) fn full(bytes: impl Into<Bytes>) -> ProxyBody {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
 /// A body that passes as it comes.
-pub(crate) fn passing(incoming: Incoming) -> Body {
+pub(crate) fn passing(incoming: Incoming) -> ProxyBody {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
 /// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
 /// timer watches an answer.
-pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> Body {
-    Idle::of("upstream", passing(incoming), idle).boxed_unsync()
+pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
+    IdleLimitedBody::of("upstream", passing(incoming), idle).boxed_unsync()
 }
 
 /// As much of a body as was asked for.
-pub(crate) enum Collected {
+pub(crate) enum CollectedBody {
     /// All of it.
     Whole(Bytes),
     /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
     /// it, or the error.
-    Longer(Bytes, Body),
+    Longer(Bytes, ProxyBody),
 }
 
 /// Reads a body up to a number of bytes, which must be few: nobody counts them.
-pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
+pub(crate) async fn collect(body: ProxyBody, limit: usize) -> CollectedBody {
     receive(body, limit, (None, 1), |_| ()).await.into()
 }
 
 /// Reads a body up to a number of bytes, into memory that is reserved as it comes.
-pub(crate) async fn collect_reserved(body: Body, limit: usize, memory: Reservation) -> Collected {
+pub(crate) async fn collect_reserved(
+    body: ProxyBody,
+    limit: usize,
+    memory: Reservation,
+) -> CollectedBody {
     receive(body, limit, (Some(memory), 1), |_| ()).await.into()
 }
 
-impl From<Received> for Collected {
-    fn from(received: Received) -> Self {
+impl From<ReceivedBody> for CollectedBody {
+    fn from(received: ReceivedBody) -> Self {
         match received {
-            Received::Whole(bytes, _) => Self::Whole(bytes),
-            Received::TooLong(read, rest) | Received::NoMemory(read, rest) => {
+            ReceivedBody::Whole(bytes, _) => Self::Whole(bytes),
+            ReceivedBody::TooLong(read, rest) | ReceivedBody::NoMemory(read, rest) => {
                 Self::Longer(read, rest)
             }
-            Received::Broken(read, error) => Self::Longer(read, failing(error)),
+            ReceivedBody::Broken(read, error) => Self::Longer(read, failing(error)),
         }
     }
 }
 
 /// A body that was read as far as it could be.
-pub(crate) enum Received {
+pub(crate) enum ReceivedBody {
     /// All of it, and the memory that is reserved for the work on it.
     Whole(Bytes, Option<Reservation>),
     /// It is longer than the limit: what was read, and the rest of it.
-    TooLong(Bytes, Body),
+    TooLong(Bytes, ProxyBody),
     /// There is no memory for more of it: what was read, and the rest of it.
-    NoMemory(Bytes, Body),
+    NoMemory(Bytes, ProxyBody),
     /// It broke off: what was read, and why.
     Broken(Bytes, BoxError),
 }
@@ -86,44 +90,44 @@ pub(crate) enum Received {
 /// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
 /// for each byte of it. `seen` is shown each piece.
 pub(crate) async fn receive(
-    mut body: Body,
+    mut body: ProxyBody,
     limit: usize,
     (memory, factor): (Option<Reservation>, usize),
     mut seen: impl FnMut(&[u8]),
-) -> Received {
+) -> ReceivedBody {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
-        return Received::TooLong(Bytes::new(), body);
+        return ReceivedBody::TooLong(Bytes::new(), body);
     }
     let mut buffer = ReservedBuffer::new(memory, factor);
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
             Ok(Err(_)) => continue,
-            Err(error) => return Received::Broken(buffer.freeze().0, error),
+            Err(error) => return ReceivedBody::Broken(buffer.freeze().0, error),
         };
         seen(&data);
         let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
-            return Received::TooLong(buffer.freeze().0, body);
+            return ReceivedBody::TooLong(buffer.freeze().0, body);
         }
         if !has_room {
-            return Received::NoMemory(buffer.freeze().0, body);
+            return ReceivedBody::NoMemory(buffer.freeze().0, body);
         }
     }
     let (bytes, memory) = buffer.freeze();
-    Received::Whole(bytes, memory)
+    ReceivedBody::Whole(bytes, memory)
 }
 
 /// A body that is nothing but an error.
-pub(crate) fn failing(error: BoxError) -> Body {
-    StreamBody::new(Failing(Some(error))).boxed_unsync()
+pub(crate) fn failing(error: BoxError) -> ProxyBody {
+    StreamBody::new(FailingBody(Some(error))).boxed_unsync()
 }
 
-struct Failing(Option<BoxError>);
+struct FailingBody(Option<BoxError>);
 
-impl Stream for Failing {
+impl Stream for FailingBody {
     type Item = Result<Frame<Bytes>, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -136,22 +140,22 @@ impl Stream for Failing {
 pub(crate) fn held(
     bytes: Bytes,
     ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
-) -> Body {
-    Held {
+) -> ProxyBody {
+    HeldBody {
         bytes,
         ready: Some(Box::pin(ready)),
     }
     .boxed_unsync()
 }
 
-type Ready = dyn Future<Output = Result<(), BoxError>> + Send;
+type ReadyFuture = dyn Future<Output = Result<(), BoxError>> + Send;
 
-struct Held {
+struct HeldBody {
     bytes: Bytes,
-    ready: Option<Pin<Box<Ready>>>,
+    ready: Option<Pin<Box<ReadyFuture>>>,
 }
 
-impl HttpBody for Held {
+impl HttpBody for HeldBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -185,23 +189,23 @@ impl HttpBody for Held {
 }
 
 /// A body that begins with bytes that were read from it before.
-pub(crate) fn rejoined(read: Bytes, rest: Body) -> Body {
+pub(crate) fn rejoined(read: Bytes, rest: ProxyBody) -> ProxyBody {
     if read.is_empty() {
         return rest;
     }
-    Rejoined {
+    RejoinedBody {
         read: Some(read),
         rest,
     }
     .boxed_unsync()
 }
 
-struct Rejoined {
+struct RejoinedBody {
     read: Option<Bytes>,
-    rest: Body,
+    rest: ProxyBody,
 }
 
-impl HttpBody for Rejoined {
+impl HttpBody for RejoinedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -234,14 +238,14 @@ impl HttpBody for Rejoined {
 /// Nothing came for too long.
 #[derive(Debug, Error)]
 #[error("{who} sent nothing for {limit:?}")]
-pub(crate) struct Silence {
+pub(crate) struct IdleTimeout {
     who: &'static str,
     limit: Duration,
 }
 
 /// A body that fails when nothing has come for too long while somebody waited for it.
-pub(crate) struct Idle {
-    inner: Body,
+pub(crate) struct IdleLimitedBody {
+    inner: ProxyBody,
     who: &'static str,
     limit: Duration,
     /// Since when somebody waits: the time in which nobody wants more does not count.
@@ -252,9 +256,9 @@ pub(crate) struct Idle {
     wakes: Option<Waker>,
 }
 
-impl Idle {
+impl IdleLimitedBody {
     /// Watches a body that `who` sends.
-    pub(crate) fn of(who: &'static str, inner: Body, limit: Duration) -> Self {
+    pub(crate) fn of(who: &'static str, inner: ProxyBody, limit: Duration) -> Self {
         Self {
             inner,
             who,
@@ -266,7 +270,7 @@ impl Idle {
     }
 }
 
-impl HttpBody for Idle {
+impl HttpBody for IdleLimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -291,7 +295,7 @@ impl HttpBody for Idle {
         while this.alarm.as_mut().poll(context).is_ready() {
             if since.elapsed() >= this.limit {
                 let (who, limit) = (this.who, this.limit);
-                return Poll::Ready(Some(Err(Silence { who, limit }.into())));
+                return Poll::Ready(Some(Err(IdleTimeout { who, limit }.into())));
             }
             this.alarm.as_mut().reset(since + this.limit);
         }
@@ -314,7 +318,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_too_long_is_given_back_whole() {
         let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
-        let Collected::Longer(read, rest) = collect(long, 3).await else {
+        let CollectedBody::Longer(read, rest) = collect(long, 3).await else {
             panic!("it is longer");
         };
         let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
@@ -324,7 +328,7 @@ mod tests {
     #[tokio::test]
     async fn a_short_body_is_read_whole() {
         let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
-        let Collected::Whole(bytes) = collect(body, 4).await else {
+        let CollectedBody::Whole(bytes) = collect(body, 4).await else {
             panic!("it is not longer");
         };
         assert_eq!(bytes, "abcd");
@@ -333,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_read_of_a_broken_body_is_given_on() {
         let body = rejoined(Bytes::from_static(b"ab"), failing("gone".into()));
-        let Collected::Longer(read, mut rest) = collect(body, 9).await else {
+        let CollectedBody::Longer(read, mut rest) = collect(body, 9).await else {
             panic!("it is not whole");
         };
         assert_eq!(read, "ab");
@@ -363,7 +367,7 @@ mod tests {
     #[tokio::test]
     async fn silence_is_an_error() {
         let never = StreamBody::new(Never).boxed_unsync();
-        let error = Idle::of("upstream", never, Duration::from_millis(5));
+        let error = IdleLimitedBody::of("upstream", never, Duration::from_millis(5));
         let error = error.boxed_unsync().frame().await;
         assert!(error.unwrap().is_err());
     }

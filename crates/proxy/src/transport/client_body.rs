@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 
-use crate::transport::body::{self, Body, BoxError, Idle, Silence};
+use crate::transport::body::{self, BoxError, IdleLimitedBody, IdleTimeout, ProxyBody};
 use crate::transport::connections::Connection;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
 
@@ -24,7 +24,7 @@ impl BodyFault {
     }
 
     fn note(&self, error: &BoxError) {
-        let fault = if error.is::<Silence>() {
+        let fault = if error.is::<IdleTimeout>() {
             let why = format!(
                 "the request body did not go on: {error}\n\
                  hint: limits.body_idle_ms is how long the proxy waits"
@@ -55,9 +55,9 @@ impl ClientBody {
         incoming: Incoming,
         limit: Duration,
         connection: Option<Arc<Connection>>,
-    ) -> (Body, BodyFault) {
+    ) -> (ProxyBody, BodyFault) {
         let fault = BodyFault::default();
-        let body = Idle::of("the client", body::passing(incoming), limit);
+        let body = IdleLimitedBody::of("the client", body::passing(incoming), limit);
         let watch = Self {
             fault: fault.clone(),
             connection,

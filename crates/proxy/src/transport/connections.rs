@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
-use crate::config::Limits;
-use crate::transport::upload_progress::{Order, Progress, Worth};
+use crate::config::ProxyLimits;
+use crate::transport::upload_progress::{ConnectionOrder, ConnectionPriority, ConnectionProgress};
 
 /// All connections of clients.
 #[derive(Default)]
@@ -35,8 +35,8 @@ impl Connections {
         let connection = Arc::new(Connection {
             number: self.next.fetch_add(1, Ordering::Relaxed),
             all: Arc::clone(self),
-            progress: Mutex::new(Progress::new(Instant::now())),
-            order: watch::Sender::new(Order::Serve),
+            progress: Mutex::new(ConnectionProgress::new(Instant::now())),
+            order: watch::Sender::new(ConnectionOrder::Serve),
         });
         self.staying.fetch_add(1, Ordering::Relaxed);
         self.open()
@@ -58,16 +58,16 @@ impl Connections {
         let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
             return false;
         };
-        least.tell(if matches!(worth, Worth::Idle(_)) {
-            Order::Finish
+        least.tell(if matches!(worth, ConnectionPriority::Idle(_)) {
+            ConnectionOrder::Finish
         } else {
-            Order::Cut
+            ConnectionOrder::Cut
         });
         true
     }
 
     /// Ends all connections whose time is over.
-    pub(crate) fn end_late(&self, limits: &Limits) {
+    pub(crate) fn end_late(&self, limits: &ProxyLimits) {
         let now = Instant::now();
         for connection in self.open().values() {
             let order = connection.progress().order(now, limits);
@@ -76,7 +76,7 @@ impl Connections {
     }
 
     /// Tells all of them the same.
-    pub(crate) fn tell_all(&self, order: Order) {
+    pub(crate) fn tell_all(&self, order: ConnectionOrder) {
         for connection in self.open().values() {
             connection.tell(order);
         }
@@ -98,24 +98,24 @@ impl Connections {
 pub(crate) struct Connection {
     number: u64,
     all: Arc<Connections>,
-    progress: Mutex<Progress>,
-    order: watch::Sender<Order>,
+    progress: Mutex<ConnectionProgress>,
+    order: watch::Sender<ConnectionOrder>,
 }
 
 impl Connection {
     /// What it is doing.
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, ConnectionProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stays(&self) -> bool {
-        *self.order.borrow() == Order::Serve
+        *self.order.borrow() == ConnectionOrder::Serve
     }
 
     /// Gives an order, unless there is a stricter one.
-    fn tell(&self, order: Order) {
+    fn tell(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
-            if *old == Order::Serve && order > Order::Serve {
+            if *old == ConnectionOrder::Serve && order > ConnectionOrder::Serve {
                 self.all.staying.fetch_sub(1, Ordering::Relaxed);
             }
             let is_stricter = order > *old;
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Waits for an order that is at least so strict.
-    pub(crate) async fn ordered(&self, least: Order) {
+    pub(crate) async fn ordered(&self, least: ConnectionOrder) {
         let mut orders = self.order.subscribe();
         // It cannot fail: the sender is here.
         drop(orders.wait_for(|order| *order >= least).await);
@@ -139,7 +139,7 @@ impl Connection {
 
     /// Notes down that it is gone.
     pub(crate) fn leave(&self) {
-        self.tell(Order::Cut);
+        self.tell(ConnectionOrder::Cut);
         self.all.open().remove(&self.number);
         self.all.left.notify_one();
     }
@@ -156,7 +156,7 @@ impl Drop for OpenRequest {
 
 /// How often it is looked for connections whose time is over: a part of the shortest time that
 /// any of them has.
-pub(crate) fn look_interval(limits: &Limits) -> Duration {
+pub(crate) fn look_interval(limits: &ProxyLimits) -> Duration {
     let shortest = [
         limits.header_ms,
         limits.keep_alive_ms,

@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::Mode;
+use crate::config::ProxyMode;
 
 /// What every header of ours begins with.
 const PREFIX: &str = "x-trimtab-";
@@ -100,14 +100,14 @@ pub(crate) fn unpacked(headers: &mut HeaderMap) {
 }
 
 /// What the request's own headers say is to be done with it.
-pub(crate) fn mode(headers: &HeaderMap) -> Option<Mode> {
+pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     if text(headers, &BYPASS).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Some(Mode::Bypass);
+        return Some(ProxyMode::Bypass);
     }
     match text(headers, &MODE)?.to_ascii_lowercase().as_str() {
-        "on" => Some(Mode::On),
-        "observe" => Some(Mode::Observe),
-        "bypass" => Some(Mode::Bypass),
+        "on" => Some(ProxyMode::On),
+        "observe" => Some(ProxyMode::Observe),
+        "bypass" => Some(ProxyMode::Bypass),
         _ => None,
     }
 }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn modes_by_header() {
         let of = |name, value| mode(&of_pairs(&[(name, value)]));
-        assert_eq!(of("x-trimtab-mode", "Observe"), Some(Mode::Observe));
-        assert_eq!(of("x-trimtab-bypass", "true"), Some(Mode::Bypass));
+        assert_eq!(of("x-trimtab-mode", "Observe"), Some(ProxyMode::Observe));
+        assert_eq!(of("x-trimtab-bypass", "true"), Some(ProxyMode::Bypass));
         assert_eq!(of("x-trimtab-mode", "nonsense"), None);
     }
 }

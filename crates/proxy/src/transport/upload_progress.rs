@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 
 /// How long a client must have stopped sending or reading before its connection may go in
 /// favour of another: the one that stopped first goes first.
@@ -14,7 +14,7 @@ const STEP: usize = 256;
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
+pub(crate) enum ConnectionOrder {
     /// Go on.
     Serve,
     /// Take no further request, and end when those under way are answered.
@@ -26,7 +26,7 @@ pub(crate) enum Order {
 /// What a connection is worth: the less, the sooner it goes. Within a kind the one that has
 /// waited longest is worth least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worth {
+pub(crate) enum ConnectionPriority {
     /// It has not sent a whole request head, since then.
     NoRequest(Instant),
     /// It is between two requests, since then.
@@ -39,7 +39,7 @@ pub(crate) enum Worth {
 
 /// What a connection is doing.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ConnectionProgress {
     /// Requests that are under way.
     requests: usize,
     /// Since when a request head is awaited of which a part has come, or the first one of all.
@@ -58,7 +58,7 @@ pub(crate) struct Progress {
     last_byte: Instant,
 }
 
-impl Progress {
+impl ConnectionProgress {
     /// A connection that was accepted.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
@@ -134,41 +134,45 @@ impl Progress {
     }
 
     /// What it is worth; none if it is needed.
-    pub(crate) fn worth(&self, now: Instant) -> Option<Worth> {
+    pub(crate) fn worth(&self, now: Instant) -> Option<ConnectionPriority> {
         let is_long = |since: &Instant, long: Duration| now.duration_since(*since) >= long;
         let stalled = [self.blocked_since, self.body_since].into_iter().flatten();
         let stalled = stalled.filter(|since| is_long(since, STALLED)).min();
         if self.is_tunnel {
             let quiet = Some(self.last_byte).filter(|since| is_long(since, QUIET_TUNNEL));
-            return quiet.map(Worth::QuietTunnel);
+            return quiet.map(ConnectionPriority::QuietTunnel);
         }
         if let Some(since) = stalled {
-            return Some(Worth::Stalled(since));
+            return Some(ConnectionPriority::Stalled(since));
         }
         match self.head_since {
             _ if self.requests > 0 => None,
-            Some(since) => Some(Worth::NoRequest(since)),
-            None => Some(Worth::Idle(self.idle_since)),
+            Some(since) => Some(ConnectionPriority::NoRequest(since)),
+            None => Some(ConnectionPriority::Idle(self.idle_since)),
         }
     }
 
     /// What is to be done with it because its time is over.
-    pub(crate) fn order(&self, now: Instant, limits: &Limits) -> Order {
+    pub(crate) fn order(&self, now: Instant, limits: &ProxyLimits) -> ConnectionOrder {
         let is_over =
             |since: Instant, limit: u64| now.duration_since(since) >= Duration::from_millis(limit);
         let blocked = self.blocked_since;
         if blocked.is_some_and(|since| is_over(since, limits.answer_stall_ms)) {
-            return Order::Cut;
+            return ConnectionOrder::Cut;
         }
         if self.is_tunnel {
             let is_over = is_over(self.last_byte, limits.idle_ms);
-            return if is_over { Order::Cut } else { Order::Serve };
+            return if is_over {
+                ConnectionOrder::Cut
+            } else {
+                ConnectionOrder::Serve
+            };
         }
         match self.head_since {
-            _ if self.requests > 0 => Order::Serve,
-            Some(since) if is_over(since, limits.header_ms) => Order::Cut,
-            None if is_over(self.idle_since, limits.keep_alive_ms) => Order::Finish,
-            Some(_) | None => Order::Serve,
+            _ if self.requests > 0 => ConnectionOrder::Serve,
+            Some(since) if is_over(since, limits.header_ms) => ConnectionOrder::Cut,
+            None if is_over(self.idle_since, limits.keep_alive_ms) => ConnectionOrder::Finish,
+            Some(_) | None => ConnectionOrder::Serve,
         }
     }
 }
@@ -183,41 +187,48 @@ mod tests {
     fn least_worth_is_the_connection_whose_client_did_least() {
         let start = Instant::now();
         let now = start + 600 * SECOND;
-        let silent = Progress::new(start);
-        let mut idle = Progress::new(start);
+        let silent = ConnectionProgress::new(start);
+        let mut idle = ConnectionProgress::new(start);
         idle.begin(false);
         idle.end(start);
-        let mut stalled = Progress::new(start);
+        let mut stalled = ConnectionProgress::new(start);
         stalled.begin(false);
         stalled.awaits_body(start);
-        let mut unread = Progress::new(start);
+        let mut unread = ConnectionProgress::new(start);
         unread.begin(false);
         unread.is_blocked(start + SECOND);
-        let mut tunnel = Progress::new(start);
+        let mut tunnel = ConnectionProgress::new(start);
         tunnel.begin(false);
         tunnel.becomes_tunnel();
         tunnel.end(start);
         let all = [silent, idle, stalled, unread, tunnel];
-        let worths: Vec<Worth> = all.iter().map(|one| one.worth(now).unwrap()).collect();
+        let worths: Vec<ConnectionPriority> =
+            all.iter().map(|one| one.worth(now).unwrap()).collect();
         assert!(worths.is_sorted(), "{worths:?}");
-        let mut needed = Progress::new(start);
+        let mut needed = ConnectionProgress::new(start);
         needed.begin(false);
         assert_eq!(needed.worth(now), None);
         // A thinking model takes its time: that is nobody's stall.
-        assert_eq!(needed.order(now, &Limits::default()), Order::Serve);
+        assert_eq!(
+            needed.order(now, &ProxyLimits::default()),
+            ConnectionOrder::Serve
+        );
     }
 
     #[test]
     fn trickle_keeps_no_place_but_steady_bytes_do() {
         let start = Instant::now();
-        let mut progress = Progress::new(start);
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         for second in 0..100 {
             progress.awaits_body(start + second * SECOND);
             progress.body_came(1);
         }
         let now = start + 100 * SECOND;
-        assert_eq!(progress.worth(now), Some(Worth::Stalled(start)));
+        assert_eq!(
+            progress.worth(now),
+            Some(ConnectionPriority::Stalled(start))
+        );
         progress.body_came(STEP);
         progress.awaits_body(now);
         assert_eq!(progress.worth(now), None);
@@ -225,21 +236,27 @@ mod tests {
 
     #[test]
     fn time_for_a_head_runs_from_its_first_byte() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         progress.end(start);
         let later = start + 200 * SECOND;
         progress.has_read(later);
-        assert_eq!(progress.order(later + 29 * SECOND, &limits), Order::Serve);
+        assert_eq!(
+            progress.order(later + 29 * SECOND, &limits),
+            ConnectionOrder::Serve
+        );
         progress.has_read(later + 29 * SECOND);
-        assert_eq!(progress.order(later + 30 * SECOND, &limits), Order::Cut);
+        assert_eq!(
+            progress.order(later + 30 * SECOND, &limits),
+            ConnectionOrder::Cut
+        );
     }
 
     #[test]
     fn idle_connection_is_closed_gently() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(true);
         progress.end(start);
         // A ping is no request.
@@ -247,23 +264,26 @@ mod tests {
         let kept = Duration::from_millis(limits.keep_alive_ms);
         let over = start + kept;
         let before = start + kept.saturating_sub(SECOND);
-        assert_eq!(progress.order(before, &limits), Order::Serve);
-        assert_eq!(progress.order(over, &limits), Order::Finish);
+        assert_eq!(progress.order(before, &limits), ConnectionOrder::Serve);
+        assert_eq!(progress.order(over, &limits), ConnectionOrder::Finish);
     }
 
     #[test]
     fn reader_that_reads_now_and_then_is_kept() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         for minute in 0..100 {
             progress.is_blocked(start + 60 * minute * SECOND);
             let now = start + 60 * (minute + 1) * SECOND;
-            assert_eq!(progress.order(now, &limits), Order::Serve);
+            assert_eq!(progress.order(now, &limits), ConnectionOrder::Serve);
             progress.has_written(now);
         }
         let dead = start + 10_000 * SECOND;
         progress.is_blocked(dead);
-        assert_eq!(progress.order(dead + 300 * SECOND, &limits), Order::Cut);
+        assert_eq!(
+            progress.order(dead + 300 * SECOND, &limits),
+            ConnectionOrder::Cut
+        );
     }
 }

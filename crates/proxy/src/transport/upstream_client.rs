@@ -7,30 +7,30 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client as Pool, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use trimtab::network::{Connector, Outgoing, Versions};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork};
 
-use crate::config::Limits;
-use crate::transport::body::{Body, BoxError, from_upstream};
+use crate::config::ProxyLimits;
+use crate::transport::body::{BoxError, ProxyBody, from_upstream};
 
 /// How much is read from a connection at a time, at most.
 const READ_BUFFER: usize = 64 << 10;
 
 /// Sends requests to upstreams. Follows no redirect, and never sends a body twice.
 #[derive(Clone)]
-pub(crate) struct Client {
-    pool: Pool<Connector, Body>,
+pub(crate) struct UpstreamClient {
+    pool: Pool<Connector, ProxyBody>,
     /// For connections that become something else: HTTP/2 has no such thing.
-    upgrades: Pool<Connector, Body>,
-    outgoing: Outgoing,
+    upgrades: Pool<Connector, ProxyBody>,
+    outgoing: OutboundNetwork,
     answer_time: Duration,
 }
 
-impl Client {
+impl UpstreamClient {
     /// A client with no connections yet, which `outgoing` will make.
-    pub(crate) fn new(limits: &Limits, outgoing: Outgoing) -> Self {
+    pub(crate) fn new(limits: &ProxyLimits, outgoing: OutboundNetwork) -> Self {
         let wait = Duration::from_millis(limits.connect_ms);
-        let connector = outgoing.connector(wait, Versions::All);
-        let first_version = outgoing.connector(wait, Versions::First);
+        let connector = outgoing.connector(wait, HttpVersions::All);
+        let first_version = outgoing.connector(wait, HttpVersions::First);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -49,9 +49,9 @@ impl Client {
     /// comes for as long as `idle`.
     pub(crate) async fn send(
         &self,
-        request: Request<Body>,
+        request: Request<ProxyBody>,
         idle: Duration,
-    ) -> Result<Response<Body>, Failed> {
+    ) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let answer = self.send_by(&self.pool, request).await?;
         Ok(answer.map(|body| from_upstream(body, idle)))
     }
@@ -59,24 +59,24 @@ impl Client {
     /// The same for a request whose connection is to become something else.
     pub(crate) async fn upgrade(
         &self,
-        request: Request<Body>,
-    ) -> Result<Response<Incoming>, Failed> {
+        request: Request<ProxyBody>,
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         self.send_by(&self.upgrades, request).await
     }
 
     async fn send_by(
         &self,
-        pool: &Pool<Connector, Body>,
-        mut request: Request<Body>,
-    ) -> Result<Response<Incoming>, Failed> {
+        pool: &Pool<Connector, ProxyBody>,
+        mut request: Request<ProxyBody>,
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         if let Some(credentials) = self.outgoing.credentials(request.uri()) {
             let headers = request.headers_mut();
             headers.insert(PROXY_AUTHORIZATION, credentials);
         }
         match tokio::time::timeout(self.answer_time, pool.request(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(Failed::new(&error)),
-            Err(_) => Err(Failed {
+            Ok(Err(error)) => Err(UpstreamFailure::new(&error)),
+            Err(_) => Err(UpstreamFailure {
                 timed_out: true,
                 why: format!("no answer within {:?}", self.answer_time),
             }),
@@ -86,14 +86,14 @@ impl Client {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Failed {
+pub(crate) struct UpstreamFailure {
     /// True if it took too long.
     pub(crate) timed_out: bool,
     /// What went wrong.
     pub(crate) why: String,
 }
 
-impl Failed {
+impl UpstreamFailure {
     fn new(error: &Error) -> Self {
         let mut why = error.to_string();
         let mut source = std::error::Error::source(error);
@@ -108,8 +108,8 @@ impl Failed {
     }
 }
 
-impl From<Failed> for BoxError {
-    fn from(failed: Failed) -> Self {
+impl From<UpstreamFailure> for BoxError {
+    fn from(failed: UpstreamFailure) -> Self {
         failed.why.into()
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use crate::transport::body::{Body, BoxError};
+use crate::transport::body::{BoxError, ProxyBody};
 
 /// What polling a body gives.
 pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
@@ -21,7 +21,7 @@ pub(crate) trait FrameWatch: Send + Unpin + 'static {
 }
 
 /// The same body, with `watch` looking at it.
-pub(crate) fn watched<B>(inner: B, watch: impl FrameWatch) -> Body
+pub(crate) fn watched<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
 {
@@ -58,7 +58,7 @@ where
 }
 
 /// The same body, whose bytes are added to `total`.
-pub(crate) fn counted(inner: Body, total: Arc<AtomicU64>) -> Body {
+pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
     watched(inner, ByteCounter(total))
 }
 

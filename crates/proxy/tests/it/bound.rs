@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::fake::{Got, post};
 use crate::talk::{Talk, lines, path};
@@ -31,17 +31,17 @@ fn settings(upstream: &str, preset: &str) -> ProxyConfig {
 
 /// A provider that signs a thought before every call of a tool; now and then it says something.
 async fn thinker() -> Upstream {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         let reply = if received.serial % 7 == 6 {
-            Reply::text(format!("part {} is done", received.serial))
+            ScriptedReply::text(format!("part {} is done", received.serial))
         } else {
-            Reply::call("read", json!({"part": received.serial}))
+            ScriptedReply::call("read", json!({"part": received.serial}))
         };
         reply.thinking(format!("thought number {}", received.serial))
     });
-    let options = Options {
+    let options = UpstreamOptions {
         sign: true,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     Upstream::start(options).await.unwrap()
 }

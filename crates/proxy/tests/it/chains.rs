@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Running};
+use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, RunningProxy};
 use trimtab_store::MemoryStore;
 
 use crate::fake::{Asked, Reply, Upstream, post};
@@ -135,7 +135,7 @@ async fn overflow_of_a_provider_side_conversation_is_recovered() {
     assert!(again.is_some());
 }
 
-async fn told(config: ProxyConfig) -> (Running, String, Arc<Mutex<Vec<String>>>) {
+async fn told(config: ProxyConfig) -> (RunningProxy, String, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let telling = Arc::clone(&told);
     let running = Proxy::new(config, Arc::new(MemoryStore::new()))

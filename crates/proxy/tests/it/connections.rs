@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use trimtab_model::Dialect;
-use trimtab_proxy::Running;
+use trimtab_proxy::RunningProxy;
 
 use crate::fake::{self, Reply, post, send};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
@@ -194,7 +194,7 @@ async fn many_streams_share_one_connection() {
 
 /// Nothing is left of a request whose client went away, and its session goes on.
 async fn nothing_is_left(
-    running: &Running,
+    running: &RunningProxy,
     base: &str,
     (talk, session): (&Talk, &str),
     (stream, streams): (

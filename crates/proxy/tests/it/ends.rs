@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, Proxy};
 use trimtab_store::MemoryStore;
-use trimtab_testkit::script::Reply as Says;
-use trimtab_testkit::upstream::{Count, Options, Source, Upstream as Strict};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_testkit::script::ScriptedReply as Says;
+use trimtab_testkit::upstream::{Count, ReplySource, Upstream as Strict, UpstreamOptions};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use crate::fake::{Asked, Got, Reply, Upstream, post};
 use crate::fits::HEADERS;
@@ -46,9 +46,9 @@ fn has_ours(asked: &Asked) -> bool {
 /// An error event in a stream.
 fn error_of(dialect: Dialect, got: &Got) -> Option<String> {
     let mut message = None;
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     watcher.push(&got.body, |event| {
-        if let Event::Error(error) = event {
+        if let StreamEvent::Error(error) = event {
             message = Some(error.message.clone());
         }
     });
@@ -81,7 +81,7 @@ async fn rejected_hidden_round_still_gives_an_answer() {
             assert_eq!(got.status, 200);
             assert_eq!(said(dialect, &got.text()), "without", "{dialect} {stream}");
             let last = upstream.seen().last().unwrap().clone();
-            let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&last.body, dialect).unwrap();
             assert_eq!(trimtab_wire::validate::validate(&scan), []);
             assert_eq!(last.json()["tools"].as_array().unwrap().len(), 1);
         }
@@ -186,7 +186,7 @@ async fn text_beside_retrieval_calls_becomes_a_complete_answer() {
 
 /// A strict model with a small window that looks something up whenever it can.
 async fn curious(window: u64) -> Strict {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         let offered = received
             .tools
             .iter()
@@ -203,10 +203,10 @@ async fn curious(window: u64) -> Strict {
             Says::text("read")
         }
     });
-    let options = Options {
+    let options = UpstreamOptions {
         window: Some(window),
         count: Count::Estimate,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     Strict::start(options).await.unwrap()
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use trimtab_model::Dialect;
-use trimtab_proxy::{ProxyConfig, Running};
+use trimtab_proxy::{ProxyConfig, RunningProxy};
 use trimtab_store::MemoryStore;
 
 use crate::proxy_with;
@@ -31,7 +31,7 @@ fn settings(upstream: SocketAddr, preset: &str) -> ProxyConfig {
     config
 }
 
-async fn start(upstream: SocketAddr, preset: &str) -> (Running, SocketAddr) {
+async fn start(upstream: SocketAddr, preset: &str) -> (RunningProxy, SocketAddr) {
     let (running, _) = proxy_with(settings(upstream, preset), Arc::new(MemoryStore::new())).await;
     let address = running.address();
     (running, address)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use trimtab_model::Dialect;
-use trimtab_proxy::{Mode, ModelRule, ProxyConfig};
+use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
 
 use crate::fake::{Reply, Upstream, post};
@@ -118,7 +118,7 @@ async fn what_needs_no_change_is_not_touched() {
 async fn observed_requests_are_sent_unchanged() {
     let upstream = echo(Dialect::Messages).await;
     let settings = ProxyConfig {
-        mode: Mode::Observe,
+        mode: ProxyMode::Observe,
         ..config(&upstream.url())
     };
     let (_running, base) = proxy(settings).await;
@@ -203,7 +203,7 @@ async fn fork_and_sub_agent_get_separate_branches() {
     assert_eq!(session(&sub).await, second);
     // Every window was valid.
     for asked in upstream.seen() {
-        let scan = trimtab_wire::scan::Scan::new(&asked.body, Dialect::Messages).unwrap();
+        let scan = trimtab_wire::scan::BodyScan::new(&asked.body, Dialect::Messages).unwrap();
         assert!(trimtab_wire::validate::validate(&scan).is_empty());
     }
 }
@@ -226,7 +226,7 @@ async fn conversation_longer_than_the_window_continues() {
                 "{dialect}: round {round}: {} bytes",
                 sent.len()
             );
-            let scan = trimtab_wire::scan::Scan::new(&sent, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&sent, dialect).unwrap();
             assert!(trimtab_wire::validate::validate(&scan).is_empty());
         }
     }
@@ -368,7 +368,7 @@ async fn request_can_wait_for_its_summary() {
     })
     .await;
     let mut settings = windowed(config(&upstream.url()), 40_000);
-    settings.compaction = trimtab_proxy::Compaction::Wait;
+    settings.compaction = trimtab_proxy::SummaryMode::Wait;
     settings.preset = "checkpoint".to_owned();
     let (_running, base) = proxy(settings).await;
     let mut talk = Talk::new(dialect, "read all files");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use trimtab_proxy::{Mode, Proxy, ProxyConfig, Secret};
+use trimtab_proxy::{Proxy, ProxyConfig, ProxyMode, Secret};
 
 use crate::fake::{Reply, Upstream, get, post, send};
 use crate::{config, proxy};
@@ -279,7 +279,7 @@ async fn bypassed_requests_are_not_parsed() {
     assert_eq!(got.header("x-trimtab-reason"), "bypass");
     running
         .reload(ProxyConfig {
-            mode: Mode::Bypass,
+            mode: ProxyMode::Bypass,
             ..config(&upstream.url())
         })
         .unwrap();

@@ -102,7 +102,7 @@ async fn overflow_is_recovered() {
                 assert!(pair[1].body.len() < pair[0].body.len());
             }
             for asked in &seen {
-                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                let scan = trimtab_wire::scan::BodyScan::new(&asked.body, dialect).unwrap();
                 assert!(trimtab_wire::validate::validate(&scan).is_empty());
             }
             assert_eq!(running.report().recovered, 1);
@@ -246,7 +246,7 @@ async fn last_window(dialect: Dialect, stream: bool, window: u64) -> crate::fake
         assert_eq!(said(dialect, &got.text()), "read");
     }
     let last = upstream.seen().last().unwrap().clone();
-    let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+    let scan = trimtab_wire::scan::BodyScan::new(&last.body, dialect).unwrap();
     assert!(trimtab_wire::validate::validate(&scan).is_empty());
     last
 }

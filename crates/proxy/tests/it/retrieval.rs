@@ -97,7 +97,7 @@ async fn a_retrieval_call_is_served_and_hidden() {
             let (before, after) = (list(dialect, &seen[1]), list(dialect, &seen[2]));
             assert_eq!(before[..], after[..before.len()], "{dialect} {stream}");
             for asked in &seen {
-                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                let scan = trimtab_wire::scan::BodyScan::new(&asked.body, dialect).unwrap();
                 assert_eq!(
                     trimtab_wire::validate::validate(&scan),
                     [],
@@ -167,7 +167,7 @@ async fn client_tool_calls_reach_the_client() {
                 "{dialect}: {}",
                 sent.text()
             );
-            let scan = trimtab_wire::scan::Scan::new(&sent.body, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&sent.body, dialect).unwrap();
             assert_eq!(
                 trimtab_wire::validate::validate(&scan),
                 [],

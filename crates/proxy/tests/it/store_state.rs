@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use trimtab_model::Dialect;
 use trimtab_proxy::Proxy;
-use trimtab_store::{Collect, Error, MemoryStore, SessionId, Store};
+use trimtab_store::{CollectOptions, Error, MemoryStore, SessionId, Store};
 
 use crate::config;
 use crate::fake::{Reply, Upstream, get, post};
@@ -112,9 +112,9 @@ async fn no_ref_is_sent_that_was_removed() {
         }
         // Once the whole session, once a single output of it.
         if round % 2 == 0 {
-            let request = Collect {
+            let request = CollectOptions {
                 sessions: [session].into(),
-                ..Collect::default()
+                ..CollectOptions::default()
             };
             store.collect(&request).unwrap();
         } else {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_proxy::ModelRule;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::fake::post;
 use crate::fits::HEADERS;
@@ -32,15 +32,15 @@ async fn bodies(
     knows: Knows,
     more: impl Fn(&mut Talk, usize),
 ) -> Vec<Value> {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         if received.last.contains("<summary>") {
-            return Reply::text("<summary>\nfiles were read\n</summary>");
+            return ScriptedReply::text("<summary>\nfiles were read\n</summary>");
         }
-        Reply::text("read")
+        ScriptedReply::text("read")
     });
-    let options = Options {
+    let options = UpstreamOptions {
         window: (knows == Knows::Provider).then_some(WINDOW),
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     let upstream = Upstream::start(options).await.unwrap();
     let mut config = config(&upstream.url());
@@ -65,7 +65,7 @@ async fn bodies(
         "{preset} {knows:?}"
     );
     assert!(running.report().edited > 0, "{preset}");
-    let is_summary = |received: &Received| {
+    let is_summary = |received: &ReceivedRequest| {
         let asks = ["<summary>", "Summarise this tool output"];
         asks.iter().any(|words| received.last.contains(words))
     };

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::FolderStore;
 use super::disk::Dir;
-use super::salvage::{OnlyLook, Salvage, Salvaged};
+use super::salvage::{ReportOnly, Salvage, SalvageSink};
 use super::schema::{self, DATABASE};
 use crate::{Error, Result, SessionId};
 
@@ -49,12 +49,12 @@ impl FolderStore {
     pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
         let dir = Dir::open(path.as_ref(), None)?;
         let blobs = dir.folder("blobs").ok();
-        look(&dir, DATABASE, blobs.as_ref(), &mut OnlyLook)
+        look(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
     }
 }
 
 /// Reads the database `name` in `dir` and passes everything intact to the sink.
-pub(super) fn look<S: Salvaged>(
+pub(super) fn look<S: SalvageSink>(
     dir: &Dir,
     name: &str,
     blobs: Option<&Dir>,

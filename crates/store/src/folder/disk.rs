@@ -17,16 +17,16 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(super) const UNFINISHED: &str = "new-";
 
 /// Called before every disk operation; a test may return an error.
-pub(crate) type Fault = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
+pub(crate) type FaultHook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
 
 pub(super) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
-    fault: Option<Fault>,
+    fault: Option<FaultHook>,
 }
 
 /// A directory entry.
-pub(super) struct Entry {
+pub(super) struct FileStat {
     pub byte_size: u64,
     /// The modification time in milliseconds since 1970.
     pub changed: u64,
@@ -55,7 +55,7 @@ impl FileIdentity {
 
 impl Dir {
     /// Opens the folder at `path`, which must belong to us and not be a link.
-    pub(super) fn open(path: &Path, fault: Option<Fault>) -> Result<Self> {
+    pub(super) fn open(path: &Path, fault: Option<FaultHook>) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::open(path, flags, Mode::empty());
         let fd = fd.map_err(|error| not_a_folder(path, error))?;
@@ -77,7 +77,7 @@ impl Dir {
         Self::checked(fd, path, self.fault.clone())
     }
 
-    fn checked(fd: OwnedFd, path: PathBuf, fault: Option<Fault>) -> Result<Self> {
+    fn checked(fd: OwnedFd, path: PathBuf, fault: Option<FaultHook>) -> Result<Self> {
         let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
         // Another user could change files of a folder that belongs to them.
         if stat.st_uid != rustix::process::geteuid().as_raw() {
@@ -135,11 +135,11 @@ impl Dir {
     }
 
     /// The entry `name`, if it is a regular file.
-    pub(super) fn entry(&self, name: &str) -> Result<Option<Entry>> {
+    pub(super) fn entry(&self, name: &str) -> Result<Option<FileStat>> {
         match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-                Ok(Some(Entry {
+                Ok(Some(FileStat {
                     byte_size: u64::try_from(stat.st_size).unwrap_or(0),
                     changed: seconds.saturating_mul(1000),
                 }))
@@ -195,10 +195,10 @@ impl Dir {
     }
 
     /// Creates a file under an unfinished name.
-    pub(super) fn unfinished(self: &Arc<Self>) -> Result<Unfinished> {
+    pub(super) fn unfinished(self: &Arc<Self>) -> Result<TemporaryFile> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let file = self.create(&name)?;
-        Ok(Unfinished {
+        Ok(TemporaryFile {
             dir: Arc::clone(self),
             file,
             name,
@@ -241,14 +241,14 @@ fn not_a_folder(path: &Path, error: rustix::io::Errno) -> Error {
 }
 
 /// A file that is being written. It is removed if dropped before it is finished.
-pub(super) struct Unfinished {
+pub(super) struct TemporaryFile {
     dir: Arc<Dir>,
     file: File,
     name: String,
     finished: bool,
 }
 
-impl Unfinished {
+impl TemporaryFile {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.dir.step("write", &self.name)?;
         let written = self.file.write_all(bytes);
@@ -271,7 +271,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.finished {
             // Collection removes leftovers.

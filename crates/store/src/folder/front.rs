@@ -20,12 +20,12 @@ const FREE_PAGES: usize = 32;
 const WAL_VERSION: u8 = 2;
 
 /// A copy of a database with a new first page. It is removed when dropped.
-pub(super) struct WithNewFront<'d> {
+pub(super) struct FirstPageCopy<'d> {
     dir: &'d Dir,
     pub(super) name: String,
 }
 
-impl<'d> WithNewFront<'d> {
+impl<'d> FirstPageCopy<'d> {
     /// Copies the database `from` and its write-ahead log; none if it has no second page.
     pub(super) fn make(dir: &'d Dir, from: &str) -> Result<Option<Self>> {
         let name = format!("{UNFINISHED}{}", random_name()?);
@@ -57,7 +57,7 @@ impl<'d> WithNewFront<'d> {
     }
 }
 
-impl Drop for WithNewFront<'_> {
+impl Drop for FirstPageCopy<'_> {
     fn drop(&mut self) {
         for suffix in ["", "-wal", "-shm"] {
             // Collection removes leftovers.

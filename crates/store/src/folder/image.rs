@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use zstd::bulk::Compressor;
 
-use super::disk::{Dir, Unfinished, random_name};
-use super::outline::{self, Frame, Outline};
-use crate::frames::{FRAME, SPAN, Scan, Scanned, Scanner};
+use super::disk::{Dir, TemporaryFile, random_name};
+use super::outline::{self, ImageOutline, StoredFrame};
+use crate::frames::{FRAME, FrameScan, OutputScan, OutputScanner, SPAN};
 use crate::{Error, Result};
 
 /// Larger images get their own file; smaller ones are faster in the database.
@@ -25,33 +25,33 @@ thread_local! {
 /// An image under construction.
 pub(super) struct ImageWriter {
     dir: Arc<Dir>,
-    frames: Vec<Frame>,
+    frames: Vec<StoredFrame>,
     /// Bytes that are not in a file yet.
     pending: Vec<u8>,
-    file: Option<Unfinished>,
+    file: Option<TemporaryFile>,
 }
 
 /// A complete image, durable if it is a file.
-pub(super) struct Image {
-    pub outline: Outline,
-    pub body: Body,
+pub(super) struct OutputImage {
+    pub outline: ImageOutline,
+    pub body: ImageBody,
 }
 
-pub(super) enum Body {
+pub(super) enum ImageBody {
     /// To be stored in the database.
     Inline(Vec<u8>),
     /// Stored in this file.
-    File(KeptFile),
+    File(UnclaimedFile),
 }
 
 /// A durable file that no row names yet. It is removed if dropped.
-pub(super) struct KeptFile {
+pub(super) struct UnclaimedFile {
     dir: Arc<Dir>,
     pub name: String,
     pub named: bool,
 }
 
-impl Drop for KeptFile {
+impl Drop for UnclaimedFile {
     fn drop(&mut self) {
         if !self.named {
             // Collection removes leftovers.
@@ -71,13 +71,13 @@ impl ImageWriter {
     }
 
     /// Adds the next frame.
-    pub(super) fn push(&mut self, bytes: &[u8], scanned: Scanned) -> Result<()> {
+    pub(super) fn push(&mut self, bytes: &[u8], scanned: FrameScan) -> Result<()> {
         let before = self.pending.len();
         if !compress(bytes, &mut self.pending) {
             self.pending.extend_from_slice(bytes);
         }
         let stored = self.pending.len() - before;
-        self.frames.push(Frame {
+        self.frames.push(StoredFrame {
             stored_len: u32::try_from(stored).unwrap_or(u32::MAX),
             scanned,
         });
@@ -100,8 +100,8 @@ impl ImageWriter {
     }
 
     /// Adds the tables, and makes the image durable if it is a file.
-    pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
-        let outline = Outline::new(scan, &self.frames);
+    pub(super) fn finish(mut self, scan: &OutputScan) -> Result<OutputImage> {
+        let outline = ImageOutline::new(scan, &self.frames);
         if self.frames.len() > 1 {
             let tables = self.frames.chunks(SPAN).flat_map(outline::encode_table);
             self.pending.extend(tables);
@@ -117,16 +117,16 @@ impl ImageWriter {
             }
             let dir = Arc::clone(&self.dir);
             let named = false;
-            Body::File(KeptFile { dir, name, named })
+            ImageBody::File(UnclaimedFile { dir, name, named })
         } else {
-            Body::Inline(std::mem::take(&mut self.pending))
+            ImageBody::Inline(std::mem::take(&mut self.pending))
         };
-        Ok(Image { outline, body })
+        Ok(OutputImage { outline, body })
     }
 }
 
 /// Builds an image from scanned bytes in memory.
-pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
+pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &OutputScan) -> Result<OutputImage> {
     let mut writer = ImageWriter::new(dir);
     for (frame, scanned) in bytes.chunks(FRAME).zip(&scan.frames) {
         writer.push(frame, *scanned)?;
@@ -135,9 +135,9 @@ pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
 }
 
 /// Reads bytes frame by frame. The caller finishes the writer only if the bytes are new.
-pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, Scan)> {
+pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, OutputScan)> {
     let mut writer = ImageWriter::new(dir);
-    let mut scanner = Scanner::new();
+    let mut scanner = OutputScanner::new();
     let mut frame = Vec::with_capacity(FRAME);
     loop {
         frame.clear();

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::rows::{self, signed};
 use super::schema::from_sqlite;
 use super::streams;
-use crate::refs::Secret;
+use crate::refs::SessionSecret;
 use crate::{Error, Result, SessionId, Stream, digest};
 
 /// Tables that were added later. Older versions ignore them.
@@ -49,7 +49,7 @@ pub(super) fn complete(db: &Connection) -> Result<()> {
     }
     let secret = match former_secret(db)? {
         Some(secret) => secret,
-        None => *Secret::random()?.as_bytes(),
+        None => *SessionSecret::random()?.as_bytes(),
     };
     set_secret(db, &secret)
 }

@@ -39,17 +39,17 @@ use crate::clock::Clock;
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo,
-    Spilled, Store, StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
+    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
 };
 pub use check::StoreCheck;
 use disk::{Dir, FileIdentity};
 pub use options::FolderOptions;
-use output::Output;
-pub use repair::Repaired;
+use output::OutputRows;
+pub use repair::RepairReport;
 use rows::BlobRow;
-use schema::{Access, DATABASE, from_sqlite};
-use stored::{Place, StoredImage};
+use schema::{DATABASE, DatabaseAccess, from_sqlite};
+use stored::{ImageBytes, StoredImage};
 
 /// The number of pooled read connections; more are opened if more threads read at once.
 const KEPT_READERS: usize = 8;
@@ -75,7 +75,7 @@ pub struct FolderStore {
     dir: Arc<Dir>,
     blobs: Arc<Dir>,
     spills: Arc<Dir>,
-    access: Access,
+    access: DatabaseAccess,
     /// The opened database file. Another file may take its name.
     identity: FileIdentity,
     /// Holds the lock that marks the store as in use.
@@ -135,7 +135,7 @@ impl FolderStore {
 
     /// Writes atomically; durable once it returns `Ok`.
     fn writing<T>(&self, write: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Err(Error::ReadOnly);
         }
         let mut connection = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,21 +162,21 @@ impl FolderStore {
 
     /// Adds what stores of older versions lack.
     fn complete(&self) -> Result<()> {
-        if self.access == Access::Frozen || self.reading(|db| meta::is_complete(db))? {
+        if self.access == DatabaseAccess::Frozen || self.reading(|db| meta::is_complete(db))? {
             return Ok(());
         }
         self.writing(|db| meta::complete(db))
     }
 
     /// Finds an output of a session or its parents.
-    fn find(db: &Connection, session: &SessionId, id: &str) -> Result<Output> {
+    fn find(db: &Connection, session: &SessionId, id: &str) -> Result<OutputRows> {
         // Reject malformed ids before any lookup. The answer is the same as for unknown ids.
         if !well_formed(id) {
             return Err(Error::NotFound);
         }
         for session in rows::up(db, session)? {
             if let Some(reference) = rows::reference(db, session.row, id)? {
-                return Output::load(db, &session, reference);
+                return OutputRows::load(db, &session, reference);
             }
         }
         Err(Error::NotFound)
@@ -184,10 +184,10 @@ impl FolderStore {
 
     fn stored(&self, db: &Connection, blob: i64, row: &BlobRow) -> Result<StoredImage> {
         let place = match &row.file {
-            None => Place::Inline(rows::image(db, blob)?),
+            None => ImageBytes::Inline(rows::image(db, blob)?),
             Some(name) => {
                 let file = self.blobs.open_file(name)?;
-                Place::File(file.ok_or_else(|| Error::damaged("the file of an output"))?)
+                ImageBytes::File(file.ok_or_else(|| Error::damaged("the file of an output"))?)
             }
         };
         Ok(StoredImage::new(row.outline.clone(), place))
@@ -199,7 +199,7 @@ impl Store for FolderStore {
         self.put_output(session, put)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         let open = || {
             // The file is opened inside the transaction: once open, it stays readable even if
             // collection unlinks it.
@@ -207,7 +207,7 @@ impl Store for FolderStore {
                 let output = Self::find(db, session, id)?;
                 let (blob, row) = output.form(form);
                 let source = Arc::new(self.stored(db, blob, row)?);
-                Ok(Stored::new(output.metadata, source))
+                Ok(OpenOutput::new(output.metadata, source))
             })
         };
         match open() {
@@ -217,11 +217,11 @@ impl Store for FolderStore {
         }
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.reading(|db| Ok(Self::find(db, session, id)?.metadata))
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         self.reading(|db| {
             let Some(session) = rows::session(db, session)? else {
                 return Ok(Vec::new());
@@ -229,7 +229,7 @@ impl Store for FolderStore {
             let references = rows::references(db, session.row)?;
             let outputs = references
                 .into_iter()
-                .map(|row| Output::load(db, &session, row));
+                .map(|row| OutputRows::load(db, &session, row));
             outputs.map(|output| Ok(output?.metadata)).collect()
         })
     }
@@ -306,10 +306,10 @@ impl Store for FolderStore {
         self.reading(|db| streams::read(db, session, stream, from, limit))
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.reading(|db| {
             let session = rows::session(db, session)?;
-            Ok(session.map(|session| Naming::new(session.secret)))
+            Ok(session.map(|session| RefMinter::new(session.secret)))
         })
     }
 
@@ -326,7 +326,7 @@ impl Store for FolderStore {
 
     fn status(&self) -> Result<StoreStatus> {
         self.check_present()?;
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Ok(StoreStatus {
                 removals: 0,
                 read_only: true,
@@ -354,11 +354,11 @@ impl Store for FolderStore {
         })
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         self.sweep(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.spill_output(session, id)
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::FolderStore;
-use super::disk::{Dir, Fault, FileIdentity};
-use super::schema::{self, Access, DATABASE, USERS, from_sqlite};
+use super::disk::{Dir, FaultHook, FileIdentity};
+use super::schema::{self, DATABASE, DatabaseAccess, USERS, from_sqlite};
 use super::space::RESERVE;
 use crate::clock::{self, Clock};
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 #[derive(Clone, Default)]
 pub struct FolderOptions {
     clock: Option<Clock>,
-    fault: Option<Fault>,
+    fault: Option<FaultHook>,
 }
 
 impl FolderOptions {
@@ -54,7 +54,7 @@ impl FolderOptions {
         schema::ensure(&dir)?;
         let users = use_store(&dir)?;
         let (writer, access) = open_database(&dir)?;
-        if access == Access::Write {
+        if access == DatabaseAccess::Write {
             dir.make_private()?;
         }
         let database = dir.path().join(DATABASE);
@@ -73,7 +73,7 @@ impl FolderOptions {
             readers: Mutex::default(),
             watcher: Mutex::new(watcher),
         };
-        if access == Access::Write {
+        if access == DatabaseAccess::Write {
             store.keep_reserve();
             // A full or damaged disk must not prevent reading. Operations that need the missing
             // parts report the error.
@@ -100,7 +100,7 @@ fn use_store(dir: &Dir) -> Result<Option<File>> {
 }
 
 /// Opens the database. On a full disk this may use the space of the reserve.
-fn open_database(dir: &Dir) -> Result<(Connection, Access)> {
+fn open_database(dir: &Dir) -> Result<(Connection, DatabaseAccess)> {
     match schema::open(dir) {
         Err(Error::Full) => {
             dir.remove(RESERVE)?;

@@ -6,8 +6,8 @@
 //!
 //! Most outputs fit one frame. They have no table, and their outline is the length of that frame.
 
-use crate::digest::{self, Digest, Node};
-use crate::frames::{SPAN, Scan, Scanned, frame_count};
+use crate::digest::{self, Digest, DigestNode};
+use crate::frames::{FrameScan, OutputScan, SPAN, frame_count};
 use crate::{Error, Result};
 
 /// The size of a table entry.
@@ -19,31 +19,31 @@ const SPAN_ENTRY: usize = 48;
 
 /// A stored frame. A frame that compression did not shorten is stored unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct StoredFrame {
     pub stored_len: u32,
-    pub scanned: Scanned,
+    pub scanned: FrameScan,
 }
 
 /// A span, as in the outline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct FrameSpan {
     pub stored_len: u64,
     pub newlines: u64,
-    pub node: Node,
+    pub node: DigestNode,
 }
 
 /// Everything known about a stored output before its frames are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outline {
+pub(super) struct ImageOutline {
     pub digest: Digest,
     pub byte_size: u64,
     pub newlines: u64,
-    pub spans: Vec<Span>,
+    pub spans: Vec<FrameSpan>,
 }
 
-impl Outline {
-    pub(super) fn new(scan: &Scan, frames: &[Frame]) -> Self {
-        let spans = frames.chunks(SPAN).map(|frames| Span {
+impl ImageOutline {
+    pub(super) fn new(scan: &OutputScan, frames: &[StoredFrame]) -> Self {
+        let spans = frames.chunks(SPAN).map(|frames| FrameSpan {
             stored_len: frames.iter().map(|frame| u64::from(frame.stored_len)).sum(),
             newlines: frames
                 .iter()
@@ -80,16 +80,16 @@ impl Outline {
             let stored_len = bytes.try_into().map(u32::from_le_bytes);
             let stored_len = stored_len.map_err(|_| damaged())?.into();
             let node = digest;
-            vec![Span {
+            vec![FrameSpan {
                 stored_len,
                 newlines,
                 node,
             }]
         } else {
-            let spans: Option<Vec<Span>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
+            let spans: Option<Vec<FrameSpan>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
             spans.ok_or_else(damaged)?
         };
-        let nodes: Vec<Node> = spans.iter().map(|span| span.node).collect();
+        let nodes: Vec<DigestNode> = spans.iter().map(|span| span.node).collect();
         let whole = spans.len() as u64 == frame_count(byte_size).div_ceil(SPAN as u64)
             && spans.iter().map(|span| span.newlines).sum::<u64>() == newlines
             && (nodes.len() < 2 || digest::join_root(&nodes) == digest);
@@ -105,11 +105,11 @@ impl Outline {
     }
 
     /// The frame of an output with only one frame.
-    pub(super) fn only_frame(&self) -> Option<Frame> {
+    pub(super) fn only_frame(&self) -> Option<StoredFrame> {
         let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
-        Some(Frame {
+        Some(StoredFrame {
             stored_len: u32::try_from(span.stored_len).ok()?,
-            scanned: Scanned {
+            scanned: FrameScan {
                 newlines: u32::try_from(span.newlines).ok()?,
                 node: span.node,
             },
@@ -158,10 +158,10 @@ impl Outline {
     }
 
     /// Decodes the table of span `number` and verifies it against the digest.
-    pub(super) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
+    pub(super) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<StoredFrame>> {
         let at = bytes.len().saturating_sub(SEAL);
         let (entries, seal) = bytes.split_at_checked(at).ok_or_else(damaged)?;
-        let frames: Option<Vec<Frame>> = entries.chunks(ENTRY).map(decode_frame).collect();
+        let frames: Option<Vec<StoredFrame>> = entries.chunks(ENTRY).map(decode_frame).collect();
         let frames = frames.ok_or_else(damaged)?;
         let span = self.spans.get(number).ok_or_else(damaged)?;
         let nodes = nodes(&frames);
@@ -182,7 +182,7 @@ impl Outline {
 }
 
 /// Encodes the table of a span.
-pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
+pub(super) fn encode_table(frames: &[StoredFrame]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
     for frame in frames {
         bytes.extend(frame.stored_len.to_le_bytes());
@@ -194,29 +194,29 @@ pub(super) fn encode_table(frames: &[Frame]) -> Vec<u8> {
     bytes
 }
 
-fn decode_frame(bytes: &[u8]) -> Option<Frame> {
+fn decode_frame(bytes: &[u8]) -> Option<StoredFrame> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (newlines, rest) = rest.split_first_chunk::<4>()?;
-    Some(Frame {
+    Some(StoredFrame {
         stored_len: u32::from_le_bytes(*len),
-        scanned: Scanned {
+        scanned: FrameScan {
             newlines: u32::from_le_bytes(*newlines),
             node: rest.try_into().ok()?,
         },
     })
 }
 
-fn decode_span(bytes: &[u8]) -> Option<Span> {
+fn decode_span(bytes: &[u8]) -> Option<FrameSpan> {
     let (stored_len, rest) = bytes.split_first_chunk::<8>()?;
     let (newlines, rest) = rest.split_first_chunk::<8>()?;
-    Some(Span {
+    Some(FrameSpan {
         stored_len: u64::from_le_bytes(*stored_len),
         newlines: u64::from_le_bytes(*newlines),
         node: rest.try_into().ok()?,
     })
 }
 
-fn nodes(frames: &[Frame]) -> Vec<Node> {
+fn nodes(frames: &[StoredFrame]) -> Vec<DigestNode> {
     frames.iter().map(|frame| frame.scanned.node).collect()
 }
 

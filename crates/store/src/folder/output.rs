@@ -5,17 +5,17 @@ use trimtab_model::Ref;
 
 use super::rows::{self, BlobRow, RefRow, SessionRow};
 use crate::digest::Digest;
-use crate::{Error, Form, Metadata, Result};
+use crate::{Error, OutputForm, OutputMetadata, Result};
 
 /// An output with its rows.
-pub(super) struct Output {
+pub(super) struct OutputRows {
     pub reference: RefRow,
     whole: BlobRow,
     text: Option<(i64, BlobRow)>,
-    pub metadata: Metadata,
+    pub metadata: OutputMetadata,
 }
 
-impl Output {
+impl OutputRows {
     pub(super) fn load(db: &Connection, session: &SessionRow, reference: RefRow) -> Result<Self> {
         let whole = rows::blob(db, reference.blob)?;
         let text = reference
@@ -39,7 +39,7 @@ impl Output {
         let text_size = text
             .as_ref()
             .map_or(0, |(_, text)| text.outline.image_size());
-        let metadata = Metadata {
+        let metadata = OutputMetadata {
             reference: Ref::issue(reference.id.clone(), Some(byte_size), Some(lines)),
             session: session.id.clone(),
             labels: reference.labels.clone(),
@@ -65,9 +65,9 @@ impl Output {
             .find_map(|(id, row)| (row.outline.digest == *digest).then_some(id))
     }
 
-    pub(super) fn form(&self, form: Form) -> (i64, &BlobRow) {
+    pub(super) fn form(&self, form: OutputForm) -> (i64, &BlobRow) {
         match (form, &self.text) {
-            (Form::Text, Some((id, row))) => (*id, row),
+            (OutputForm::Text, Some((id, row))) => (*id, row),
             _ => (self.reference.blob, &self.whole),
         }
     }

@@ -11,12 +11,12 @@ use rusqlite::Connection;
 use trimtab_model::Ref;
 
 use super::disk::Dir;
-use super::image::{self, Body, Image, ImageWriter};
+use super::image::{self, ImageBody, ImageWriter, OutputImage};
 use super::rows::{self, RefRow, SessionRow};
-use super::{FolderStore, Output};
-use crate::frames::{self, Scan};
-use crate::put::Input;
-use crate::{Error, Labels, Put, Result, SessionId, Store};
+use super::{FolderStore, OutputRows};
+use crate::frames::{self, OutputScan};
+use crate::put::PutInput;
+use crate::{Error, OutputLabels, Put, Result, SessionId, Store};
 
 /// Another process may remove data between two steps. More than a few repetitions indicate a bug.
 pub(super) const ATTEMPTS: usize = 5;
@@ -26,31 +26,31 @@ pub(super) const ATTEMPTS: usize = 5;
 const LATE: u64 = 60 * 1000;
 
 /// Bytes to be stored.
-pub(super) struct Incoming<'a> {
-    scan: Scan,
-    supply: Supply<'a>,
+pub(super) struct IncomingBytes<'a> {
+    scan: OutputScan,
+    supply: ByteSupply<'a>,
     /// The blob that already held the bytes.
     found: Option<i64>,
 }
 
-enum Supply<'a> {
+enum ByteSupply<'a> {
     /// Not compressed yet, because they may already be stored.
     Bytes(&'a [u8]),
     /// Read from a stream, and not durable yet.
     Writer(ImageWriter),
     /// Ready to be named.
-    Image(Image),
+    Image(OutputImage),
     /// Named.
     Spent,
 }
 
-impl<'a> Incoming<'a> {
-    pub(super) fn new(dir: &Arc<Dir>, input: Input<'a>) -> Result<Self> {
+impl<'a> IncomingBytes<'a> {
+    pub(super) fn new(dir: &Arc<Dir>, input: PutInput<'a>) -> Result<Self> {
         let (scan, supply) = match input {
-            Input::Slice(bytes) => (frames::scan(bytes), Supply::Bytes(bytes)),
-            Input::Reader(reader) => {
+            PutInput::Slice(bytes) => (frames::scan(bytes), ByteSupply::Bytes(bytes)),
+            PutInput::Reader(reader) => {
                 let (writer, scan) = image::read(dir, reader)?;
-                (scan, Supply::Writer(writer))
+                (scan, ByteSupply::Writer(writer))
             }
         };
         let found = None;
@@ -63,9 +63,9 @@ impl<'a> Incoming<'a> {
 
     /// Makes the bytes durable.
     pub(super) fn make_image(&mut self, dir: &Arc<Dir>) -> Result<()> {
-        self.supply = match std::mem::replace(&mut self.supply, Supply::Spent) {
-            Supply::Bytes(bytes) => Supply::Image(image::of(dir, bytes, &self.scan)?),
-            Supply::Writer(writer) => Supply::Image(writer.finish(&self.scan)?),
+        self.supply = match std::mem::replace(&mut self.supply, ByteSupply::Spent) {
+            ByteSupply::Bytes(bytes) => ByteSupply::Image(image::of(dir, bytes, &self.scan)?),
+            ByteSupply::Writer(writer) => ByteSupply::Image(writer.finish(&self.scan)?),
             ready => ready,
         };
         Ok(())
@@ -75,7 +75,7 @@ impl<'a> Incoming<'a> {
     fn settle(&mut self, db: &Connection, owner: i64) -> Result<Option<i64>> {
         self.found = rows::blob_id(db, owner, &self.scan.digest)?;
         match &self.supply {
-            Supply::Image(image) if self.found.is_none() => {
+            ByteSupply::Image(image) if self.found.is_none() => {
                 rows::insert_blob(db, owner, image).map(Some)
             }
             _ => Ok(self.found),
@@ -85,8 +85,8 @@ impl<'a> Incoming<'a> {
     /// Keeps the file after a transaction that may have succeeded. If no row names it, collection
     /// removes it.
     pub(super) fn leave_file(&mut self) {
-        if let Supply::Image(Image {
-            body: Body::File(file),
+        if let ByteSupply::Image(OutputImage {
+            body: ImageBody::File(file),
             ..
         }) = &mut self.supply
             && self.found.is_none()
@@ -101,10 +101,10 @@ impl FolderStore {
         let labels = put.labels();
         // Streamed input is written to an unfinished file while it is scanned, because its digest
         // is known only at the end.
-        let whole = Incoming::new(&self.blobs, put.bytes)?;
-        let text = put.text.map(|text| Input::Slice(text.as_bytes()));
+        let whole = IncomingBytes::new(&self.blobs, put.bytes)?;
+        let text = put.text.map(|text| PutInput::Slice(text.as_bytes()));
         let text = text
-            .map(|text| Incoming::new(&self.blobs, text))
+            .map(|text| IncomingBytes::new(&self.blobs, text))
             .transpose()?;
         let mut incoming: Vec<_> = std::iter::once(whole).chain(text).collect();
         let reference = match self.known(session, &labels, &mut incoming)? {
@@ -123,8 +123,8 @@ impl FolderStore {
     fn known(
         &self,
         session: &SessionId,
-        labels: &Labels,
-        incoming: &mut [Incoming<'_>],
+        labels: &OutputLabels,
+        incoming: &mut [IncomingBytes<'_>],
     ) -> Result<Option<Ref>> {
         let known = self.reading(|db| {
             let Some(session) = rows::session(db, session)? else {
@@ -142,7 +142,7 @@ impl FolderStore {
                 return Ok(None);
             };
             // A damaged output does not count as known: storing it again repairs it.
-            let output = sound(Output::load(db, &session, row))?;
+            let output = sound(OutputRows::load(db, &session, row))?;
             Ok(output.map(|output| (session.used, output)))
         })?;
         let Some((used, output)) = known else {
@@ -166,8 +166,8 @@ impl FolderStore {
     fn name(
         &self,
         session: &SessionId,
-        labels: &Labels,
-        incoming: &mut [Incoming<'_>],
+        labels: &OutputLabels,
+        incoming: &mut [IncomingBytes<'_>],
     ) -> Result<Ref> {
         for _ in 0..ATTEMPTS {
             let now = self.now();
@@ -179,7 +179,7 @@ impl FolderStore {
             });
             // The commit may have succeeded even if it reported an error.
             if !matches!(named, Ok(None)) {
-                incoming.iter_mut().for_each(Incoming::leave_file);
+                incoming.iter_mut().for_each(IncomingBytes::leave_file);
             }
             if let Some(reference) = named? {
                 return Ok(reference);
@@ -194,7 +194,7 @@ impl FolderStore {
     }
 
     /// Verifies bytes that existed before, and replaces them if they are damaged.
-    pub(super) fn confirm(&self, bytes: &mut Incoming<'_>) -> Result<()> {
+    pub(super) fn confirm(&self, bytes: &mut IncomingBytes<'_>) -> Result<()> {
         let Some(blob) = bytes.found else {
             return Ok(());
         };
@@ -207,7 +207,7 @@ impl FolderStore {
             confirmed => return confirmed,
         }
         bytes.make_image(&self.blobs)?;
-        let Supply::Image(image) = &bytes.supply else {
+        let ByteSupply::Image(image) = &bytes.supply else {
             return Err(Error::damaged("an output"));
         };
         let replaced = self.writing(|db| rows::replace_blob(db, blob, image));
@@ -230,8 +230,8 @@ fn sound<T>(read: Result<T>) -> Result<Option<T>> {
 pub(super) fn insert(
     db: &Connection,
     session: &mut SessionRow,
-    labels: &Labels,
-    incoming: &mut [Incoming<'_>],
+    labels: &OutputLabels,
+    incoming: &mut [IncomingBytes<'_>],
 ) -> Result<Option<Ref>> {
     let mut blobs = Vec::new();
     for bytes in &mut *incoming {

@@ -10,11 +10,11 @@ use rusqlite::{Connection, named_params, params};
 
 use super::check::{self, StoreCheck};
 use super::disk::{Dir, FileIdentity};
-use super::front::WithNewFront;
+use super::front::FirstPageCopy;
 use super::rows::{self, BlobRow, RefRow, SessionRow, signed};
-use super::salvage::{Salvaged, SpillRow};
+use super::salvage::{SalvageSink, SpillRow};
 use super::schema::{self, DATABASE, NewDatabase, USERS, from_sqlite};
-use super::streams::{self, Packed};
+use super::streams::{self, PackedEntry};
 use super::{FolderStore, meta};
 use crate::{Error, Result, clock};
 
@@ -23,7 +23,7 @@ pub(super) const DAMAGED: &str = "damaged-";
 
 /// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairReport {
     /// What was found and lost.
     pub found: StoreCheck,
     /// The new name of the damaged database; none if nothing was wrong.
@@ -33,7 +33,7 @@ pub struct Repaired {
 impl FolderStore {
     /// Builds a new database from the readable parts of a damaged one. Fails while another process
     /// has the store open.
-    pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         let dir = Dir::open(path.as_ref(), None)?;
         // The lock is held until the repair ends, because every other process takes it when
         // opening.
@@ -48,12 +48,12 @@ impl FolderStore {
         let found = Self::check(dir.path())?;
         if found.is_sound() {
             let moved_to = None;
-            return Ok(Repaired { found, moved_to });
+            return Ok(RepairReport { found, moved_to });
         }
         let aside = move_aside(&dir)?;
         let new = NewDatabase::make(&dir)?;
         begin(&new.connection)?;
-        let mut sink = Rebuild {
+        let mut sink = DatabaseRebuild {
             db: &new.connection,
         };
         let found = match &aside {
@@ -66,7 +66,7 @@ impl FolderStore {
         schema::remove_log(&dir)?;
         new.finish(&dir)?;
         let moved_to = aside.map(|name| dir.path().join(name));
-        Ok(Repaired { found, moved_to })
+        Ok(RepairReport { found, moved_to })
     }
 }
 
@@ -95,13 +95,13 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
 }
 
 /// Copies everything readable and reports the faults.
-fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut Rebuild<'_>) -> Result<StoreCheck> {
+fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut DatabaseRebuild<'_>) -> Result<StoreCheck> {
     let found = check::look(dir, name, Some(blobs), sink)?;
     // If no session is readable, the first page may be lost. Try with a page of an empty store.
     if found.sessions > 0 {
         return Ok(found);
     }
-    let Some(copied) = WithNewFront::make(dir, name)? else {
+    let Some(copied) = FirstPageCopy::make(dir, name)? else {
         return Ok(found);
     };
     let again = check::look(dir, &copied.name, Some(blobs), sink)?;
@@ -132,11 +132,11 @@ fn finish(db: &Connection) -> Result<()> {
 }
 
 /// Writes the salvaged rows into a new database, under the same ids.
-struct Rebuild<'a> {
+struct DatabaseRebuild<'a> {
     db: &'a Connection,
 }
 
-impl Salvaged for Rebuild<'_> {
+impl SalvageSink for DatabaseRebuild<'_> {
     fn secret(&mut self, secret: &[u8; 32]) -> Result<()> {
         meta::set_secret(self.db, secret)
     }
@@ -151,7 +151,7 @@ impl Salvaged for Rebuild<'_> {
         rows::save_session(self.db, session)
     }
 
-    fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()> {
+    fn entry(&mut self, place: streams::EntryPosition, entry: &PackedEntry) -> Result<()> {
         streams::insert(self.db, place, entry)
     }
 

@@ -9,17 +9,17 @@ use rusqlite::{Connection, params};
 
 use super::disk::{Dir, is_random_name};
 use super::rows::{self, BlobRow, RefRow, SessionRow};
-use super::stored::{Place, StoredImage};
-use super::streams::{self, Packed};
+use super::stored::{ImageBytes, StoredImage};
+use super::streams::{self, PackedEntry};
 use super::{check::StoreCheck, meta};
 use crate::{Error, Result, SessionId, Stream};
 
 /// Receives intact data.
-pub(super) trait Salvaged {
+pub(super) trait SalvageSink {
     fn secret(&mut self, secret: &[u8; 32]) -> Result<()>;
     /// A session, with the positions of its intact streams.
     fn session(&mut self, session: &SessionRow) -> Result<()>;
-    fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()>;
+    fn entry(&mut self, place: streams::EntryPosition, entry: &PackedEntry) -> Result<()>;
     /// A blob, with its owner, and with its image unless that is a file.
     fn blob(&mut self, id: i64, owner: i64, row: &BlobRow, image: Option<&[u8]>) -> Result<()>;
     fn reference(&mut self, reference: &RefRow) -> Result<()>;
@@ -44,7 +44,7 @@ pub(super) struct Salvage<'a, S> {
     pub seen: BTreeMap<i64, bool>,
 }
 
-impl<S: Salvaged> Salvage<'_, S> {
+impl<S: SalvageSink> Salvage<'_, S> {
     /// Reads everything. Fails only if the sink fails.
     pub(super) fn run(&mut self) -> Result<()> {
         match meta::secret(self.db) {
@@ -106,7 +106,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         session: &SessionRow,
         stream: Stream,
         count: i64,
-    ) -> Option<Vec<(streams::Place, Packed)>> {
+    ) -> Option<Vec<(streams::EntryPosition, PackedEntry)>> {
         let entry = |position| {
             let place = (session.row, stream, position);
             let entry = streams::entry(self.db, place).ok().flatten()?;
@@ -213,9 +213,9 @@ impl<S: Salvaged> Salvage<'_, S> {
         let place = match (&row.file, &image) {
             (Some(name), _) => {
                 let blobs = self.blobs.ok_or_else(missing)?;
-                Place::File(blobs.open_file(name)?.ok_or_else(missing)?)
+                ImageBytes::File(blobs.open_file(name)?.ok_or_else(missing)?)
             }
-            (None, image) => Place::Inline(image.clone().unwrap_or_default()),
+            (None, image) => ImageBytes::Inline(image.clone().unwrap_or_default()),
         };
         StoredImage::new(row.outline.clone(), place).verify()?;
         Ok((owner.ok_or_else(missing)?, row, image))
@@ -237,9 +237,9 @@ impl<S: Salvaged> Salvage<'_, S> {
 }
 
 /// Ignores the data, for a check.
-pub(super) struct OnlyLook;
+pub(super) struct ReportOnly;
 
-impl Salvaged for OnlyLook {
+impl SalvageSink for ReportOnly {
     fn secret(&mut self, _: &[u8; 32]) -> Result<()> {
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Salvaged for OnlyLook {
         Ok(())
     }
 
-    fn entry(&mut self, _: streams::Place, _: &Packed) -> Result<()> {
+    fn entry(&mut self, _: streams::EntryPosition, _: &PackedEntry) -> Result<()> {
         Ok(())
     }
 

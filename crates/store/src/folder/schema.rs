@@ -127,7 +127,7 @@ impl NewDatabase {
     pub(super) fn make(dir: &Dir) -> Result<Self> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let file = dir.create(&name)?;
-        let connection = connect(&dir.path().join(&name), Access::Write)?;
+        let connection = connect(&dir.path().join(&name), DatabaseAccess::Write)?;
         fill(&connection)?;
         Ok(Self {
             connection,
@@ -187,20 +187,21 @@ fn fill(connection: &Connection) -> Result<()> {
 
 /// The access mode of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum DatabaseAccess {
     Write,
     /// For a disk that nobody can write to.
     Frozen,
 }
 
 /// Opens the database; falls back to read-only access if the disk allows no more.
-pub(super) fn open(dir: &Dir) -> Result<(Connection, Access)> {
+pub(super) fn open(dir: &Dir) -> Result<(Connection, DatabaseAccess)> {
     let path = dir.path().join(DATABASE);
-    match open_for(&path, Access::Write) {
-        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
-            Ok((open_for(&path, Access::Frozen)?, Access::Frozen))
-        }
-        opened => Ok((opened?, Access::Write)),
+    match open_for(&path, DatabaseAccess::Write) {
+        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => Ok((
+            open_for(&path, DatabaseAccess::Frozen)?,
+            DatabaseAccess::Frozen,
+        )),
+        opened => Ok((opened?, DatabaseAccess::Write)),
     }
 }
 
@@ -212,10 +213,10 @@ fn is_frozen(dir: &Dir) -> Result<bool> {
     Ok(!writable && log.is_none_or(|log| log.byte_size == 0))
 }
 
-pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
+pub(super) fn open_for(path: &Path, access: DatabaseAccess) -> Result<Connection> {
     let connection = connect(path, access)?;
     check_kind(&connection, path)?;
-    if access == Access::Write {
+    if access == DatabaseAccess::Write {
         let prepare = "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA fullfsync = ON;
@@ -256,19 +257,19 @@ pub(super) fn open_to_read(dir: &Dir, name: &str) -> Result<Connection> {
     match checked {
         // There is no write-ahead log, and none can be created.
         Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
-            open_for(&path, Access::Frozen)
+            open_for(&path, DatabaseAccess::Frozen)
         }
         checked => checked.map(|()| opened),
     }
 }
 
-fn connect(path: &Path, access: Access) -> Result<Connection> {
+fn connect(path: &Path, access: DatabaseAccess) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = match access {
-        Access::Write => {
+        DatabaseAccess::Write => {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
         }
-        Access::Frozen => {
+        DatabaseAccess::Frozen => {
             // `immutable` lets SQLite read without creating the files that it needs otherwise.
             let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(frozen_uri(path), flags)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction};
 
 use super::schema::from_sqlite;
-use super::{Access, FolderStore};
+use super::{DatabaseAccess, FolderStore};
 use crate::{Error, Result};
 
 /// A file whose space is released when the disk is full.
@@ -37,10 +37,10 @@ impl FolderStore {
         self.writing(write)
     }
 
-    /// Removes in steps, see [`Steps::run`].
-    pub(super) fn steps(&self) -> Steps<'_> {
+    /// Removes in steps, see [`RemovalSteps::run`].
+    pub(super) fn steps(&self) -> RemovalSteps<'_> {
         let rows = STEP_ROWS;
-        Steps { store: self, rows }
+        RemovalSteps { store: self, rows }
     }
 
     /// Reserves space for [`freeing`](Self::freeing). Best effort: a disk without room may have
@@ -57,7 +57,7 @@ impl FolderStore {
 
     /// Returns free pages and the write-ahead log to the disk, step by step.
     pub(super) fn give_back(&self) -> Result<()> {
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Ok(());
         }
         let mut free = u64::MAX;
@@ -122,12 +122,12 @@ impl FolderStore {
 
 /// A removal in steps. Each step is a transaction, so that other writers never wait long and a full
 /// disk has room for each.
-pub(super) struct Steps<'s> {
+pub(super) struct RemovalSteps<'s> {
     store: &'s FolderStore,
     rows: usize,
 }
 
-impl Steps<'_> {
+impl RemovalSteps<'_> {
     /// Runs one step, which may remove at most the given number of rows.
     pub(super) fn run<T>(
         &mut self,

@@ -10,11 +10,11 @@ use super::disk::{Dir, is_random_name, random_name};
 use super::{FolderStore, rows};
 use crate::frames::FRAME;
 use crate::refs::well_formed;
-use crate::{Error, Form, Result, SessionId, Spilled, Store, Stored};
+use crate::{Error, OpenOutput, OutputForm, Result, SessionId, SpilledFile, Store};
 
 impl FolderStore {
-    pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<Spilled> {
-        let stored = self.open(session, id, Form::Whole)?;
+    pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
+        let stored = self.open(session, id, OutputForm::Whole)?;
         // Spills belong to the session that holds the output, so that its children share them.
         let holder = stored.metadata().session.clone();
         if let Some((file, sha256)) = self.spilled(&holder, id)? {
@@ -23,7 +23,7 @@ impl FolderStore {
                 write(&self.spills, &file, &stored)?;
             }
             let path = self.spills.path().join(file);
-            return Ok(Spilled { path, sha256 });
+            return Ok(SpilledFile { path, sha256 });
         }
         let file = random_name()?;
         let sha256 = write(&self.spills, &file, &stored)?;
@@ -40,7 +40,7 @@ impl FolderStore {
             self.spills.remove(&file)?;
         }
         let path = self.spills.path().join(kept);
-        Ok(Spilled { path, sha256 })
+        Ok(SpilledFile { path, sha256 })
     }
 
     fn spilled(&self, session: &SessionId, id: &str) -> Result<Option<(String, String)>> {
@@ -60,7 +60,7 @@ impl FolderStore {
 }
 
 /// Writes an output to the file `name` and returns its SHA-256.
-fn write(dir: &Arc<Dir>, name: &str, stored: &Stored) -> Result<String> {
+fn write(dir: &Arc<Dir>, name: &str, stored: &OpenOutput) -> Result<String> {
     let mut file = dir.unfinished()?;
     let mut reader = stored.reader();
     let mut sha256 = Sha256::new();

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zstd::bulk::Decompressor;
 
-use super::outline::{Frame, Outline};
+use super::outline::{ImageOutline, StoredFrame};
 use crate::digest;
 use crate::frames::{FRAME, SPAN, frame_len};
-use crate::{Error, Result, Source};
+use crate::{Error, FrameSource, Result};
 
 thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
@@ -18,21 +18,21 @@ thread_local! {
 }
 
 /// The location of an image's bytes.
-pub(super) enum Place {
+pub(super) enum ImageBytes {
     Inline(Vec<u8>),
     File(File),
 }
 
 /// An image, open for reading.
 pub(super) struct StoredImage {
-    outline: Outline,
-    place: Place,
+    outline: ImageOutline,
+    place: ImageBytes,
     /// The last used table, with the number of its span.
-    table: Mutex<Option<(usize, Arc<Vec<Frame>>)>>,
+    table: Mutex<Option<(usize, Arc<Vec<StoredFrame>>)>>,
 }
 
 impl StoredImage {
-    pub(super) fn new(outline: Outline, place: Place) -> Self {
+    pub(super) fn new(outline: ImageOutline, place: ImageBytes) -> Self {
         Self {
             outline,
             place,
@@ -49,14 +49,14 @@ impl StoredImage {
     // Positions come from verified tables, but the file may have been truncated.
     fn read(&self, start: u64, into: &mut [u8]) -> Result<()> {
         match &self.place {
-            Place::File(file) => {
+            ImageBytes::File(file) => {
                 let read = file.read_exact_at(into, start);
                 read.map_err(|error| match error.kind() {
                     std::io::ErrorKind::UnexpectedEof => damaged(),
                     _ => Error::io("read", std::path::Path::new("an output"), error),
                 })
             }
-            Place::Inline(bytes) => {
+            ImageBytes::Inline(bytes) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 let end = start.saturating_add(into.len());
                 into.copy_from_slice(bytes.get(start..end).ok_or_else(damaged)?);
@@ -65,7 +65,7 @@ impl StoredImage {
         }
     }
 
-    fn table(&self, span: usize) -> Result<Arc<Vec<Frame>>> {
+    fn table(&self, span: usize) -> Result<Arc<Vec<StoredFrame>>> {
         // Sequential reads use the same table many times, so keep the last one.
         let mut kept = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -82,7 +82,7 @@ impl StoredImage {
     }
 
     /// The entry of a frame, and the position of its bytes.
-    fn find(&self, number: u64) -> Result<(Frame, u64)> {
+    fn find(&self, number: u64) -> Result<(StoredFrame, u64)> {
         if let Some(frame) = self.outline.only_frame() {
             return Ok((frame, 0));
         }
@@ -96,7 +96,7 @@ impl StoredImage {
         Ok((frame, self.outline.span_start(span) + before.sum::<u64>()))
     }
 
-    fn belongs(&self, number: u64, frame: &Frame, bytes: &[u8]) -> bool {
+    fn belongs(&self, number: u64, frame: &StoredFrame, bytes: &[u8]) -> bool {
         // A single frame is the root of the tree, which is hashed differently from an inner node.
         if self.outline.frame_count() == 1 {
             return digest::of(bytes) == self.outline.digest;
@@ -105,7 +105,7 @@ impl StoredImage {
     }
 }
 
-impl Source for StoredImage {
+impl FrameSource for StoredImage {
     fn byte_size(&self) -> u64 {
         self.outline.byte_size
     }

@@ -12,7 +12,7 @@ use crate::{Error, Result, SessionId, Stream};
 const WORTH_COMPRESSING: usize = 256;
 
 /// A stored entry.
-pub(super) struct Packed {
+pub(super) struct PackedEntry {
     /// The size before compression; none if it is not compressed.
     byte_size: Option<i64>,
     bytes: Vec<u8>,
@@ -20,18 +20,18 @@ pub(super) struct Packed {
     digest: [u8; 32],
 }
 
-pub(super) fn pack(entry: &[u8]) -> Packed {
+pub(super) fn pack(entry: &[u8]) -> PackedEntry {
     let digest = digest::of(entry);
     let mut bytes = Vec::new();
     if entry.len() >= WORTH_COMPRESSING && compress(entry, &mut bytes) {
         let byte_size = Some(signed(entry.len() as u64));
-        return Packed {
+        return PackedEntry {
             byte_size,
             bytes,
             digest,
         };
     }
-    Packed {
+    PackedEntry {
         byte_size: None,
         bytes: entry.to_vec(),
         digest,
@@ -53,10 +53,10 @@ fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// The place of an entry: session number, stream, position.
-pub(super) type Place = (i64, Stream, i64);
+pub(super) type EntryPosition = (i64, Stream, i64);
 
 /// Binds an entry to its place, so that entries cannot be swapped.
-fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
+fn seal((session, stream, position): EntryPosition, digest: &[u8; 32]) -> [u8; 8] {
     let place = [session, i64::from(stream.number()), position];
     let place: Vec<u8> = place
         .iter()
@@ -71,7 +71,7 @@ pub(super) fn append(
     db: &Connection,
     session: &mut SessionRow,
     (stream, expected): (Stream, u64),
-    entries: &[Packed],
+    entries: &[PackedEntry],
 ) -> Result<()> {
     // The position in the row detects concurrent writers: of two with the same position, one fails.
     let actual = position_in(session, stream);
@@ -90,7 +90,7 @@ pub(super) fn append(
     Ok(())
 }
 
-pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
+pub(super) fn insert(db: &Connection, place: EntryPosition, entry: &PackedEntry) -> Result<()> {
     let insert = "INSERT INTO entries (session, stream, position, byte_size, seal, bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let (session, stream, position) = place;
@@ -122,7 +122,7 @@ pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> 
 }
 
 /// One stored entry, if it is intact.
-pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
+pub(super) fn entry(db: &Connection, place: EntryPosition) -> Result<Option<PackedEntry>> {
     let select = "SELECT byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position = ?3";
     let (session, stream, position) = place;
@@ -135,7 +135,7 @@ pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
             let (byte_size, bytes): (_, Vec<u8>) = (row.get(0)?, row.get(2)?);
             let digest = unpack(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
             let digest = digest.filter(|digest| sealed == seal(place, digest));
-            Ok(digest.map(|digest| Packed {
+            Ok(digest.map(|digest| PackedEntry {
                 byte_size,
                 bytes,
                 digest,

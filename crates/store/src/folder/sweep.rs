@@ -8,8 +8,8 @@ use super::disk::{Dir, UNFINISHED, is_random_name};
 use super::repair::DAMAGED;
 use super::rows::{self, unsigned};
 use super::{FolderStore, meta};
-use crate::collect::{self, Picture, PictureOutput, PictureSession};
-use crate::{Collect, Collected, Result, SessionId, SessionInfo};
+use crate::collect::{self, SnapshotOutput, SnapshotSession, StoreSnapshot};
+use crate::{CollectOptions, CollectReport, Result, SessionId, SessionInfo};
 
 /// A file that no row names may belong to a put in progress, but not after an hour.
 const STRAY_AFTER: u64 = 60 * 60 * 1000;
@@ -19,7 +19,7 @@ const STRAY_AFTER_SCRUB: u64 = 60 * 1000;
 impl FolderStore {
     /// Decides without a write lock. Sessions that came into use since then stay, unless the
     /// request names them.
-    pub(super) fn sweep(&self, request: &Collect) -> Result<Collected> {
+    pub(super) fn sweep(&self, request: &CollectOptions) -> Result<CollectReport> {
         let now = self.now();
         let stray_after = if request.scrub {
             STRAY_AFTER_SCRUB
@@ -123,7 +123,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     infos.collect()
 }
 
-fn picture(db: &Connection, now: u64) -> Result<Picture> {
+fn picture(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let rows = rows::sessions(db)?;
     let leased: BTreeSet<i64> = meta::leased(db, now)?.into_iter().collect();
     let names: BTreeMap<i64, SessionId> =
@@ -132,7 +132,7 @@ fn picture(db: &Connection, now: u64) -> Result<Picture> {
     let sessions = rows.into_iter().map(|row| {
         let size = "SELECT coalesce(sum(length(bytes)), 0) FROM entries WHERE session = ?1";
         let size = rows::one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
-        Ok(PictureSession {
+        Ok(SnapshotSession {
             parent: row.parent.and_then(|row| names.get(&row).cloned()),
             id: row.id,
             used: row.used,
@@ -142,7 +142,7 @@ fn picture(db: &Connection, now: u64) -> Result<Picture> {
         })
     });
     let sessions = sessions.collect::<Result<_>>()?;
-    Ok(Picture { sessions, blobs })
+    Ok(StoreSnapshot { sessions, blobs })
 }
 
 /// The stored size of each blob, without reading images.
@@ -159,12 +159,12 @@ fn blob_sizes(db: &Connection) -> Result<BTreeMap<u64, u64>> {
     Ok(sizes.collect())
 }
 
-fn outputs(db: &Connection, session: i64) -> Result<Vec<PictureOutput>> {
+fn outputs(db: &Connection, session: i64) -> Result<Vec<SnapshotOutput>> {
     let select = "SELECT id, blob, text FROM refs WHERE session = ?1 ORDER BY number";
     rows::all(db, select, [session], |row| {
         let blob: i64 = row.get(1)?;
         let text: Option<i64> = row.get(2)?;
-        Ok(Some(PictureOutput {
+        Ok(Some(SnapshotOutput {
             id: row.get(0)?,
             blobs: std::iter::once(blob).chain(text).map(unsigned).collect(),
         }))

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use crate::frames::frame_count;
-use crate::source::Source;
+use crate::source::FrameSource;
 use crate::{Error, Result};
 
 /// Frames that one thread decodes at a time: half a mebibyte.
@@ -15,20 +15,20 @@ const WORTH_THREADS: u64 = 4;
 /// More threads would only wait for the search.
 const MOST_THREADS: usize = 4;
 
-type Group = Vec<Vec<u8>>;
+type FrameGroup = Vec<Vec<u8>>;
 
 /// Returns the frames of an output in order, a group at a time.
-pub(super) struct Frames<'a> {
-    source: &'a dyn Source,
-    spare: &'a Mutex<Vec<Group>>,
+pub(super) struct FramePrefetch<'a> {
+    source: &'a dyn FrameSource,
+    spare: &'a Mutex<Vec<FrameGroup>>,
     next: u64,
     /// The decoding threads, in turn; if empty, decode here.
-    workers: Vec<Receiver<Result<Group>>>,
+    workers: Vec<Receiver<Result<FrameGroup>>>,
 }
 
-impl Frames<'_> {
+impl FramePrefetch<'_> {
     /// The next group. `used` is a group whose memory can be reused.
-    pub(super) fn next(&mut self, used: Group) -> Result<Option<Group>> {
+    pub(super) fn next(&mut self, used: FrameGroup) -> Result<Option<FrameGroup>> {
         // Reuse the memory of decoded groups.
         if let Ok(mut spare) = self.spare.lock() {
             spare.push(used);
@@ -52,7 +52,10 @@ impl Frames<'_> {
 }
 
 /// Runs `search` over the frames of `source`.
-pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>) -> T) -> T {
+pub(super) fn with_frames<T>(
+    source: &dyn FrameSource,
+    search: impl FnOnce(FramePrefetch<'_>) -> T,
+) -> T {
     let spare = Mutex::new(Vec::new());
     let threads = if group_count(source) < WORTH_THREADS {
         0
@@ -84,7 +87,7 @@ pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>
             }
             workers.push(receiver);
         }
-        search(Frames {
+        search(FramePrefetch {
             source,
             spare: &spare,
             next: 0,
@@ -93,11 +96,15 @@ pub(super) fn with_frames<T>(source: &dyn Source, search: impl FnOnce(Frames<'_>
     })
 }
 
-fn group_count(source: &dyn Source) -> u64 {
+fn group_count(source: &dyn FrameSource) -> u64 {
     frame_count(source.byte_size()).div_ceil(GROUP)
 }
 
-fn decode(source: &dyn Source, number: u64, spare: &Mutex<Vec<Group>>) -> Result<Group> {
+fn decode(
+    source: &dyn FrameSource,
+    number: u64,
+    spare: &Mutex<Vec<FrameGroup>>,
+) -> Result<FrameGroup> {
     let mut group = spare
         .lock()
         .ok()

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 
-use super::ahead::Frames;
+use super::ahead::FramePrefetch;
 use super::pattern::LONGEST_LITERAL;
 use crate::frames::FRAME;
 
@@ -18,13 +18,13 @@ const WINDOW: usize = FRAME;
 
 /// The cost of reading a byte, and the remaining budget.
 #[derive(Clone, Copy)]
-pub(super) struct Work<'a> {
+pub(super) struct WorkBudget<'a> {
     pub cost: u64,
     pub left: &'a Cell<u64>,
 }
 
-pub(super) struct Feed<'a> {
-    frames: Frames<'a>,
+pub(super) struct SearchInput<'a> {
+    frames: FramePrefetch<'a>,
     /// The decoded frames, and the current one.
     group: Vec<Vec<u8>>,
     frame: usize,
@@ -40,15 +40,15 @@ pub(super) struct Feed<'a> {
     breaks: &'a RefCell<Vec<u64>>,
     expired: Option<&'a dyn Fn() -> bool>,
     has_expired: &'a Cell<bool>,
-    work: Work<'a>,
+    work: WorkBudget<'a>,
 }
 
-impl<'a> Feed<'a> {
+impl<'a> SearchInput<'a> {
     pub(super) fn new(
-        frames: Frames<'a>,
+        frames: FramePrefetch<'a>,
         breaks: &'a RefCell<Vec<u64>>,
         (expired, has_expired): (Option<&'a dyn Fn() -> bool>, &'a Cell<bool>),
-        work: Work<'a>,
+        work: WorkBudget<'a>,
     ) -> Self {
         Self {
             frames,
@@ -121,7 +121,7 @@ fn tail(frame: Option<&Vec<u8>>) -> &[u8] {
     frame.get(skip..).unwrap_or_default()
 }
 
-impl Read for Feed<'_> {
+impl Read for SearchInput<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // Check the time per read, which is a buffer of many lines.
         if self.expired.is_some_and(|expired| expired()) {

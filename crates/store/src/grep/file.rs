@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{Found, Query};
+use super::{Query, SearchResults};
 use crate::frames::{FRAME, frame_len};
-use crate::source::Source;
+use crate::source::FrameSource;
 use crate::{Error, Result};
 
 impl Query<'_> {
@@ -20,7 +20,7 @@ impl Query<'_> {
     /// assert_eq!(found.matches[0].line, 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn search_file(&self, file: &File) -> Result<Found> {
+    pub fn search_file(&self, file: &File) -> Result<SearchResults> {
         let byte_size = file.metadata().map_err(Error::Input)?.len();
         let alone = self.clone().context(0, 0);
         let mut search = alone.start()?;
@@ -35,7 +35,7 @@ struct FileSource<'f> {
     byte_size: u64,
 }
 
-impl Source for FileSource<'_> {
+impl FrameSource for FileSource<'_> {
     fn byte_size(&self) -> u64 {
         self.byte_size
     }

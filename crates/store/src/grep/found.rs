@@ -8,26 +8,26 @@ use grep_matcher::Matcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
 use super::feed::OVERLAP;
-use super::pattern::Pattern;
-use super::{Found, FoundLine, MOST_BYTES, MOST_CONTEXT, Match, Query, Stop};
+use super::pattern::SearchPattern;
+use super::{MOST_BYTES, MOST_CONTEXT, MatchLine, Query, SearchMatch, SearchResults, SearchStop};
 
-pub(super) struct Collector<'a> {
+pub(super) struct MatchCollector<'a> {
     pub query: &'a Query<'a>,
-    pub pattern: &'a Pattern,
+    pub pattern: &'a SearchPattern,
     pub id: &'a str,
     /// The positions of windows of long lines, in the searcher's input.
     pub breaks: &'a RefCell<Vec<u64>>,
-    pub found: &'a mut Found,
+    pub found: &'a mut SearchResults,
     /// The size of all lines found so far.
     pub bytes: &'a mut usize,
     /// The last reported lines: the context before the next match.
-    pub recent: VecDeque<FoundLine>,
+    pub recent: VecDeque<MatchLine>,
     /// Matches that still need context lines after them: index in `found`, and number of lines.
     pub open: Vec<(usize, usize)>,
 }
 
 /// A reported line with its position in the output.
-struct Place<'b> {
+struct ReportedLine<'b> {
     bytes: &'b [u8],
     number: u64,
     start: u64,
@@ -35,13 +35,13 @@ struct Place<'b> {
     repeated: usize,
 }
 
-impl Collector<'_> {
-    fn place<'b>(&self, bytes: &'b [u8], number: Option<u64>, start: u64) -> Place<'b> {
+impl MatchCollector<'_> {
+    fn place<'b>(&self, bytes: &'b [u8], number: Option<u64>, start: u64) -> ReportedLine<'b> {
         let breaks = self.breaks.borrow();
         // Inserted newlines before this position shift line numbers and offsets.
         let before = breaks.partition_point(|at| *at <= start) as u64;
         let is_window = breaks.binary_search(&start).is_ok();
-        Place {
+        ReportedLine {
             bytes: bytes.strip_suffix(b"\n").unwrap_or(bytes),
             number: number.unwrap_or(1).saturating_sub(1 + before),
             // Each split inserted a newline and the repeated bytes.
@@ -51,7 +51,7 @@ impl Collector<'_> {
     }
 
     /// The start of the first match that the previous window did not contain.
-    fn first_match(&self, place: &Place<'_>) -> Option<usize> {
+    fn first_match(&self, place: &ReportedLine<'_>) -> Option<usize> {
         let mut first = None;
         let found = self.pattern.find_iter(place.bytes, |found| {
             // A match inside the repeated bytes was already reported by the previous window.
@@ -66,7 +66,7 @@ impl Collector<'_> {
     }
 
     /// Clips a line around byte `around`.
-    fn clip(&self, place: &Place<'_>, around: usize, matched: bool) -> FoundLine {
+    fn clip(&self, place: &ReportedLine<'_>, around: usize, matched: bool) -> MatchLine {
         let max = self.query.max_line_bytes.max(1);
         let bytes = place.bytes.strip_suffix(b"\r").unwrap_or(place.bytes);
         let len = bytes.len();
@@ -75,7 +75,7 @@ impl Collector<'_> {
         let from = around.saturating_sub(max / 4).min(latest);
         let from = if around < max { 0 } else { from };
         let shown = bytes.get(from..len.min(from + max)).unwrap_or_default();
-        FoundLine {
+        MatchLine {
             number: place.number,
             start: place.start + from as u64,
             bytes: shown.to_vec(),
@@ -85,7 +85,7 @@ impl Collector<'_> {
     }
 
     /// Adds a line to the matches that need it, and remembers it for the next ones.
-    fn pass(&mut self, line: &FoundLine) {
+    fn pass(&mut self, line: &MatchLine) {
         for (at, lacking) in &mut self.open {
             let Some(found) = self.found.matches.get_mut(*at) else {
                 continue;
@@ -99,7 +99,7 @@ impl Collector<'_> {
                 continue;
             }
             *self.bytes += line.bytes.len();
-            found.lines.push(FoundLine {
+            found.lines.push(MatchLine {
                 matched: false,
                 ..line.clone()
             });
@@ -114,7 +114,7 @@ impl Collector<'_> {
         {
             self.recent.pop_back();
         }
-        self.recent.push_back(FoundLine {
+        self.recent.push_back(MatchLine {
             matched: false,
             ..line.clone()
         });
@@ -123,11 +123,11 @@ impl Collector<'_> {
         }
     }
 
-    fn add(&mut self, line: FoundLine) {
+    fn add(&mut self, line: MatchLine) {
         let from = line.number.saturating_sub(self.query.before as u64);
         let before = self.recent.iter();
         let before = before.filter(|other| (from..line.number).contains(&other.number));
-        let mut lines: Vec<FoundLine> = before.cloned().collect();
+        let mut lines: Vec<MatchLine> = before.cloned().collect();
         self.pass(&line);
         let after = self.query.after.min(MOST_CONTEXT);
         if after > 0 {
@@ -136,7 +136,7 @@ impl Collector<'_> {
         let number = line.number;
         lines.push(line);
         *self.bytes += lines.iter().map(|line| line.bytes.len()).sum::<usize>();
-        self.found.matches.push(Match {
+        self.found.matches.push(SearchMatch {
             id: self.id.to_owned(),
             line: number,
             lines,
@@ -146,14 +146,14 @@ impl Collector<'_> {
     /// True to continue. Once stopped, only to complete open matches.
     fn goes_on(&mut self) -> bool {
         if *self.bytes >= MOST_BYTES {
-            self.found.stopped = Some(Stop::Bytes);
+            self.found.stopped = Some(SearchStop::Bytes);
             return false;
         }
         self.found.stopped.is_none() || !self.open.is_empty()
     }
 }
 
-impl Sink for Collector<'_> {
+impl Sink for MatchCollector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -169,7 +169,7 @@ impl Sink for Collector<'_> {
             return Ok(self.goes_on());
         }
         if self.found.matches.len() >= self.query.max_matches {
-            self.found.stopped = Some(Stop::Matches);
+            self.found.stopped = Some(SearchStop::Matches);
         }
         if self.found.stopped.is_some() {
             self.pass(&line);

@@ -19,11 +19,11 @@ use std::cell::{Cell, RefCell};
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use crate::source::{Source, Stored};
-use crate::{Error, Line, LineRange, Result};
-use feed::{Feed, Work};
-use found::Collector;
-use pattern::Pattern;
+use crate::source::{FrameSource, OpenOutput};
+use crate::{Error, LineRange, OutputLine, Result};
+use feed::{SearchInput, WorkBudget};
+use found::MatchCollector;
+use pattern::SearchPattern;
 
 /// The maximum number of context lines before or after a match.
 const MOST_CONTEXT: usize = 50;
@@ -118,11 +118,11 @@ impl<'a> Query<'a> {
 
     /// Checks the pattern.
     pub fn check(&self) -> Result<()> {
-        Pattern::new(self, pattern::minds_line_ends(self)).map(drop)
+        SearchPattern::new(self, pattern::minds_line_ends(self)).map(drop)
     }
 
     /// Reads the context of a match from the line index.
-    fn reread_context(&self, stored: &Stored, found: &mut Match) -> Result<()> {
+    fn reread_context(&self, stored: &OpenOutput, found: &mut SearchMatch) -> Result<()> {
         let line = found.line;
         let first = line.saturating_sub(self.before.min(MOST_CONTEXT) as u64);
         let last = stored
@@ -131,7 +131,7 @@ impl<'a> Query<'a> {
         let mut range = LineRange::new(first, line - first);
         range.max_line_bytes = self.max_line_bytes;
         let before = stored.lines(range)?.lines;
-        let mut lines: Vec<FoundLine> = before.into_iter().map(context).collect();
+        let mut lines: Vec<MatchLine> = before.into_iter().map(context).collect();
         lines.extend(found.lines.drain(..).filter(|line| line.matched));
         range.offset = line + 1;
         range.limit = last.saturating_sub(range.offset);
@@ -142,7 +142,7 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    pub(crate) fn start(&self) -> Result<Search<'_>> {
+    pub(crate) fn start(&self) -> Result<OutputSearch<'_>> {
         let crlf = pattern::minds_line_ends(self);
         let mut searcher = SearcherBuilder::new();
         searcher
@@ -155,11 +155,11 @@ impl<'a> Query<'a> {
         if crlf {
             searcher.line_terminator(grep_matcher::LineTerminator::crlf());
         }
-        Ok(Search {
+        Ok(OutputSearch {
             query: self,
-            pattern: Pattern::new(self, crlf)?,
+            pattern: SearchPattern::new(self, crlf)?,
             searcher: searcher.build(),
-            found: Found::default(),
+            found: SearchResults::default(),
             bytes: 0,
             work_left: Cell::new(self.max_work),
         })
@@ -168,11 +168,11 @@ impl<'a> Query<'a> {
 
 /// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResults {
     /// The matches, in order.
-    pub matches: Vec<Match>,
+    pub matches: Vec<SearchMatch>,
     /// The limit at which the search stopped, if any.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<SearchStop>,
     /// The number of skipped matches.
     pub skipped: usize,
     /// Outputs that were skipped because they are binary.
@@ -183,7 +183,7 @@ pub struct Found {
 
 /// The limit at which a search stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stop {
+pub enum SearchStop {
     /// There are more matches than requested.
     Matches,
     /// The answer is too large.
@@ -196,18 +196,18 @@ pub enum Stop {
 
 /// A match with its context. Contexts of adjacent matches may overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match {
+pub struct SearchMatch {
     /// The id of the output's ref.
     pub id: String,
     /// The number of the matching line, counted from 0.
     pub line: u64,
     /// The matching line with its context.
-    pub lines: Vec<FoundLine>,
+    pub lines: Vec<MatchLine>,
 }
 
 /// A line of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundLine {
+pub struct MatchLine {
     /// Its number, counted from 0.
     pub number: u64,
     /// The position of `bytes` in the output.
@@ -220,15 +220,15 @@ pub struct FoundLine {
     pub matched: bool,
 }
 
-impl FoundLine {
+impl MatchLine {
     /// The line as text, with replacement characters for invalid UTF-8.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
-fn context(line: Line) -> FoundLine {
-    FoundLine {
+fn context(line: OutputLine) -> MatchLine {
+    MatchLine {
         number: line.number,
         start: line.start,
         clipped: line.is_clipped(),
@@ -238,17 +238,17 @@ fn context(line: Line) -> FoundLine {
 }
 
 /// A search through one or more outputs.
-pub(crate) struct Search<'q> {
+pub(crate) struct OutputSearch<'q> {
     query: &'q Query<'q>,
-    pattern: Pattern,
+    pattern: SearchPattern,
     searcher: Searcher,
-    found: Found,
+    found: SearchResults,
     bytes: usize,
     work_left: Cell<u64>,
 }
 
-impl Search<'_> {
-    pub(crate) fn output(&mut self, stored: &Stored) -> Result<()> {
+impl OutputSearch<'_> {
+    pub(crate) fn output(&mut self, stored: &OpenOutput) -> Result<()> {
         if self.is_over() {
             return Ok(());
         }
@@ -270,10 +270,10 @@ impl Search<'_> {
     }
 
     /// Searches `source`. Returns true if it has lines that were searched in windows.
-    fn source(&mut self, id: &str, source: &dyn Source) -> Result<bool> {
+    fn source(&mut self, id: &str, source: &dyn FrameSource) -> Result<bool> {
         let breaks = RefCell::new(Vec::new());
         let expired = Cell::new(false);
-        let mut collector = Collector {
+        let mut collector = MatchCollector {
             query: self.query,
             pattern: &self.pattern,
             id,
@@ -285,22 +285,22 @@ impl Search<'_> {
         };
         let (searcher, pattern) = (&mut self.searcher, &self.pattern);
         let query = self.query;
-        let work = Work {
+        let work = WorkBudget {
             cost: pattern.cost(),
             left: &self.work_left,
         };
         let outcome = ahead::with_frames(source, |frames| {
-            let feed = Feed::new(frames, &breaks, (query.expired, &expired), work);
+            let feed = SearchInput::new(frames, &breaks, (query.expired, &expired), work);
             searcher.search_reader(pattern, feed, &mut collector)
         });
         // A search that gave up ends with an error of the matcher, which is not a failure.
         if self.pattern.gave_up() || self.work_left.get() == 0 {
-            self.found.stopped = self.found.stopped.or(Some(Stop::Work));
+            self.found.stopped = self.found.stopped.or(Some(SearchStop::Work));
         } else {
             outcome.map_err(Error::from_read)?;
         }
         if expired.get() {
-            self.found.stopped = self.found.stopped.or(Some(Stop::Expired));
+            self.found.stopped = self.found.stopped.or(Some(SearchStop::Expired));
         }
         let has_long_lines = !breaks.borrow().is_empty();
         Ok(has_long_lines)
@@ -315,7 +315,7 @@ impl Search<'_> {
         self.found.stopped.is_some()
     }
 
-    pub(crate) fn finish(self) -> Found {
+    pub(crate) fn finish(self) -> SearchResults {
         self.found
     }
 }

@@ -18,7 +18,7 @@ pub(super) const PROGRAM_LIMIT: usize = 128 * 1024;
 const REGEX_COST: u64 = 4;
 
 /// A compiled pattern.
-pub(super) enum Pattern {
+pub(super) enum SearchPattern {
     Literal(RegexMatcher),
     Regex(Box<BoundedRegex>),
 }
@@ -30,7 +30,7 @@ pub(super) fn minds_line_ends(query: &Query<'_>) -> bool {
     query.regex && query.pattern.contains('$')
 }
 
-impl Pattern {
+impl SearchPattern {
     pub(super) fn new(query: &Query<'_>, crlf: bool) -> Result<Self> {
         let longest = if query.regex {
             LONGEST_REGEX
@@ -76,7 +76,7 @@ impl Pattern {
     }
 }
 
-impl Matcher for Pattern {
+impl Matcher for SearchPattern {
     type Captures = NoCaptures;
     type Error = TooCostly;
 

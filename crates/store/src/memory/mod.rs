@@ -9,19 +9,20 @@ use std::time::Duration;
 use trimtab_model::Ref;
 
 use crate::clock::{self, Clock};
-use crate::put::Input;
-use crate::refs::Secret;
+use crate::put::PutInput;
+use crate::refs::SessionSecret;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo, Source,
-    Spilled, Store, StoreStatus, Stored, Stream, collect, frames,
+    CollectOptions, CollectReport, Error, FrameSource, OpenOutput, OutputForm, OutputMetadata, Put,
+    RefMinter, Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, collect,
+    frames,
 };
-use state::{Output, State};
+use state::{MemoryOutput, MemoryState};
 
 /// A store in memory, without persistence and compression.
 pub struct MemoryStore {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 impl MemoryStore {
@@ -41,7 +42,7 @@ impl MemoryStore {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         // Changes are made only after everything that can fail, so the state is always consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,8 +65,8 @@ impl Store for MemoryStore {
         let labels = put.labels();
         let text = put.text.map(|text| text.as_bytes().to_vec());
         let bytes = match put.bytes {
-            Input::Slice(bytes) => bytes.to_vec(),
-            Input::Reader(reader) => {
+            PutInput::Slice(bytes) => bytes.to_vec(),
+            PutInput::Reader(reader) => {
                 let mut bytes = Vec::new();
                 reader.read_to_end(&mut bytes).map_err(Error::Input)?;
                 bytes
@@ -90,7 +91,7 @@ impl Store for MemoryStore {
         });
         let whole = state.blob(owner, bytes, scan);
         state.puts += 1;
-        let output = Output {
+        let output = MemoryOutput {
             number: state.puts,
             created: now,
             labels,
@@ -102,26 +103,26 @@ impl Store for MemoryStore {
         Ok(reference)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         let state = self.state();
         let (holder, output) = state.find(session, id)?;
         let blob = match form {
-            Form::Whole => &output.whole,
-            Form::Text => output.text(),
+            OutputForm::Whole => &output.whole,
+            OutputForm::Text => output.text(),
         };
-        Ok(Stored::new(
+        Ok(OpenOutput::new(
             output.metadata(holder, id),
-            Arc::clone(blob) as Arc<dyn Source>,
+            Arc::clone(blob) as Arc<dyn FrameSource>,
         ))
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         let state = self.state();
         let (holder, output) = state.find(session, id)?;
         Ok(output.metadata(holder, id))
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         let state = self.state();
         let Some(held) = state.sessions.get(session) else {
             return Ok(Vec::new());
@@ -242,16 +243,16 @@ impl Store for MemoryStore {
         Ok(kept.iter().skip(from).take(limit).cloned().collect())
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let state = self.state();
         let known = state.sessions.get(session);
-        Ok(known.map(|session| Naming::new(session.secret.clone())))
+        Ok(known.map(|session| RefMinter::new(session.secret.clone())))
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
         let mut state = self.state();
         if state.secret.is_none() {
-            state.secret = Some(Secret::random()?);
+            state.secret = Some(SessionSecret::random()?);
         }
         let secret = state.secret.as_ref().map(|secret| *secret.as_bytes());
         secret.ok_or(Error::NotFound)
@@ -276,7 +277,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         let now = (self.clock)();
         let mut state = self.state();
         let removal = collect::decide(&state.picture(now), request, now);
@@ -294,7 +295,7 @@ impl Store for MemoryStore {
         Ok(removal.report)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.metadata(session, id)?;
         Err(Error::Unsupported(
             "write an output to a file: it has no folder",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use trimtab_store::{FolderStore, Form, LineRange, Query, SessionId, Store, Stream};
+use trimtab_store::{FolderStore, LineRange, OutputForm, Query, SessionId, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -95,7 +95,7 @@ impl Filled {
 }
 
 fn last_line(store: &FolderStore, s: &SessionId, id: &str) -> trimtab_store::Result<Vec<u8>> {
-    let stored = store.open(s, id, Form::Text)?;
+    let stored = store.open(s, id, OutputForm::Text)?;
     let lines = stored.lines(LineRange::new(stored.line_count() - 1, 1))?;
     Ok(lines.lines[0].bytes.clone())
 }
@@ -167,7 +167,7 @@ fn storing_a_damaged_output_again_repairs_it() {
             let error = store.get(&s, &id).unwrap_err();
             assert!(error.is_damaged(), "{error}");
             let first = store
-                .open(&s, &id, Form::Whole)
+                .open(&s, &id, OutputForm::Whole)
                 .unwrap()
                 .read_at(0, 100)
                 .unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
-use trimtab_store::{Collect, FolderOptions, FolderStore, Form, Put, Store, Stream};
+use trimtab_store::{CollectOptions, FolderOptions, FolderStore, OutputForm, Put, Store, Stream};
 
 use super::{Home, Random, files, rounds, session};
 
@@ -186,7 +186,7 @@ impl Machine {
             }
             Step::Spill { session, which } => self.spill(*session, *which),
             Step::Collect => {
-                let collected = store.collect(&Collect::default());
+                let collected = store.collect(&CollectOptions::default());
                 assert!(collected.is_ok() || self.failing());
             }
             Step::Reopen => self.reopen(),
@@ -250,7 +250,7 @@ impl Machine {
         self.countdown.store(i64::MAX, Ordering::Relaxed);
         let store = self.store.as_ref().unwrap();
         for ((owner, id), bytes) in &self.model.outputs {
-            let stored = store.open(&name(*owner), id, Form::Whole).unwrap();
+            let stored = store.open(&name(*owner), id, OutputForm::Whole).unwrap();
             assert!(stored.bytes().unwrap() == *bytes, "{id}");
         }
         for owner in 0..3 {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use trimtab_store::{Collect, FolderStore, Store, Stream};
+use trimtab_store::{CollectOptions, FolderStore, Store, Stream};
 
 use super::{Home, Random, child_argument, files, put, rerun, rounds, session};
 
@@ -36,7 +36,7 @@ fn child_that_is_killed() {
             let brief = session("brief");
             put(&store, &brief, "c", &output(n + 1_000_000));
             store.delete_session(&brief).unwrap();
-            store.collect(&Collect::default()).unwrap();
+            store.collect(&CollectOptions::default()).unwrap();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use trimtab_store::{Collect, Error, FolderStore, Store, Stream};
+use trimtab_store::{CollectOptions, Error, FolderStore, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -128,9 +128,9 @@ fn repair_recovers_from_a_lost_first_page() {
     let path = filled.home.store.join("trimtab.db");
     // Also after the database was written anew.
     for scrub in [false, true] {
-        let request = Collect {
+        let request = CollectOptions {
             scrub,
-            ..Collect::default()
+            ..CollectOptions::default()
         };
         filled.home.open().collect(&request).unwrap();
         let mut bytes = fs::read(&path).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use trimtab_store::{Error, FolderStore, Form, Store, Stream};
+use trimtab_store::{Error, FolderStore, OutputForm, Store, Stream};
 
 use super::{Home, Random, files, put, session};
 
@@ -120,7 +120,7 @@ fn output_replaced_by_a_link_is_damaged() {
     let outside = home.store.with_file_name("outside");
     fs::rename(&file, &outside).unwrap();
     symlink(&outside, &file).unwrap();
-    let error = store.open(&s, &id, Form::Whole).unwrap_err();
+    let error = store.open(&s, &id, OutputForm::Whole).unwrap_err();
     assert!(
         error.is_damaged(),
         "even if the link leads to the right bytes: {error}"
@@ -191,7 +191,9 @@ fn leftovers_of_a_killed_process_are_removed() {
     for path in strays.iter().chain([&foreign]) {
         fs::write(path, "left over").unwrap();
     }
-    let report = store.collect(&trimtab_store::Collect::default()).unwrap();
+    let report = store
+        .collect(&trimtab_store::CollectOptions::default())
+        .unwrap();
     assert_eq!(report.stray_files, 0, "they may belong to a put on its way");
     let now = std::time::UNIX_EPOCH + trimtab_store::since_epoch();
     let old = now - std::time::Duration::from_hours(2);
@@ -203,7 +205,9 @@ fn leftovers_of_a_killed_process_are_removed() {
             .set_modified(old)
             .unwrap();
     }
-    let report = store.collect(&trimtab_store::Collect::default()).unwrap();
+    let report = store
+        .collect(&trimtab_store::CollectOptions::default())
+        .unwrap();
     assert_eq!(report.stray_files, 2);
     assert!(strays.iter().all(|path| !path.exists()) && foreign.exists());
     assert_eq!(store.get(&s, &id).unwrap().len(), 1_000_000);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use trimtab_store::{Collect, Error, FolderStore, Put, Store, Stream};
+use trimtab_store::{CollectOptions, Error, FolderStore, Put, Store, Stream};
 
 use super::{Home, put, session};
 
@@ -27,10 +27,10 @@ fn secret_of_an_older_version_is_migrated() {
     make_old(&home, Some(&[7; 32]));
     let store = home.open();
     assert_eq!(store.secret().unwrap(), [7; 32]);
-    let all = Collect {
+    let all = CollectOptions {
         max_bytes: Some(0),
         live_within: std::time::Duration::ZERO,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     std::thread::sleep(std::time::Duration::from_millis(5));
     assert_eq!(store.collect(&all).unwrap().sessions.len(), 2);

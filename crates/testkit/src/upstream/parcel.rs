@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::answer::Event;
+use super::answer::AnswerEvent;
 use super::socket::Fuse;
 
 /// How long the client has to read what came before a connection breaks.
@@ -26,20 +26,20 @@ pub(super) struct Parcel {
     pub(super) headers: Vec<(&'static str, String)>,
     /// The wait before the headers.
     pub(super) late: Duration,
-    pub(super) pieces: Vec<Piece>,
-    pub(super) end: End,
+    pub(super) pieces: Vec<ParcelPiece>,
+    pub(super) end: ParcelEnd,
 }
 
 /// A step of sending a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ParcelPiece {
     Bytes(Bytes),
     Wait(Duration),
 }
 
 /// How an answer ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ParcelEnd {
     #[default]
     Clean,
     /// The connection is reset behind the pieces.
@@ -56,7 +56,7 @@ impl Parcel {
     }
 
     /// A stream of events, as they are.
-    pub(super) fn events(events: &[Event]) -> Self {
+    pub(super) fn events(events: &[AnswerEvent]) -> Self {
         let pieces = events.iter().map(|event| event.to_text("\n").into());
         Self::new(200, "text/event-stream; charset=utf-8", pieces)
     }
@@ -69,19 +69,19 @@ impl Parcel {
         Self {
             status,
             headers: vec![("content-type", content_type.to_owned())],
-            pieces: bytes.into_iter().map(Piece::Bytes).collect(),
+            pieces: bytes.into_iter().map(ParcelPiece::Bytes).collect(),
             ..Self::default()
         }
     }
 
     /// Sends it; the body follows from a task of its own where it takes time.
-    pub(super) async fn deliver(self, fuse: Fuse) -> io::Result<Response<Body>> {
+    pub(super) async fn deliver(self, fuse: Fuse) -> io::Result<Response<ParcelBody>> {
         pause(self.late).await;
-        if self.end == End::Nothing {
+        if self.end == ParcelEnd::Nothing {
             fuse.blow();
             return Err(io::Error::from(io::ErrorKind::ConnectionReset));
         }
-        let mut response = Response::new(Body::Whole(None));
+        let mut response = Response::new(ParcelBody::Whole(None));
         *response.status_mut() = http::StatusCode::from_u16(self.status).unwrap_or_default();
         for (name, value) in &self.headers {
             let name = HeaderName::from_static(name);
@@ -94,35 +94,35 @@ impl Parcel {
             .iter()
             .any(|(name, _)| *name == "content-length");
         *response.body_mut() = match self.pieces.as_slice() {
-            [Piece::Bytes(bytes)] if self.end == End::Clean && !fixed => {
-                Body::Whole(Some(bytes.clone()))
+            [ParcelPiece::Bytes(bytes)] if self.end == ParcelEnd::Clean && !fixed => {
+                ParcelBody::Whole(Some(bytes.clone()))
             }
             _ => self.stream(fuse),
         };
         Ok(response)
     }
 
-    fn stream(self, fuse: Fuse) -> Body {
+    fn stream(self, fuse: Fuse) -> ParcelBody {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             for piece in self.pieces {
                 match piece {
-                    Piece::Wait(time) => pause(time).await,
-                    Piece::Bytes(bytes) => {
+                    ParcelPiece::Wait(time) => pause(time).await,
+                    ParcelPiece::Bytes(bytes) => {
                         if sender.send(Ok(bytes)).await.is_err() {
                             return;
                         }
                     }
                 }
             }
-            if self.end == End::Reset {
+            if self.end == ParcelEnd::Reset {
                 sleep(BEFORE_BREAK).await;
                 fuse.blow();
                 let error = io::Error::from(io::ErrorKind::ConnectionReset);
                 let _ = sender.send(Err(error)).await;
             }
         });
-        Body::Pieces(receiver)
+        ParcelBody::Pieces(receiver)
     }
 }
 
@@ -136,14 +136,14 @@ async fn pause(time: Duration) {
 }
 
 /// The body of an answer.
-pub(super) enum Body {
+pub(super) enum ParcelBody {
     /// All at once, with its length.
     Whole(Option<Bytes>),
     /// Piece by piece.
     Pieces(mpsc::Receiver<io::Result<Bytes>>),
 }
 
-impl http_body::Body for Body {
+impl http_body::Body for ParcelBody {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -9,11 +9,11 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
 
-use super::answer::{Answer, Event, Rendered};
+use super::answer::{AnswerEvent, OutgoingReply, RenderedEvents};
 use super::overflow::error_event;
-use super::parcel::{BEFORE_BREAK, End, Parcel, Piece};
-use super::refusal::Refusal;
-use crate::script::{Coding, Fault};
+use super::parcel::{BEFORE_BREAK, Parcel, ParcelEnd, ParcelPiece};
+use super::refusal::ProviderRefusal;
+use crate::script::{ContentCoding, ScriptedFault};
 
 /// Pieces of an answer that is not streamed, so that something can happen between them.
 const WHOLE_PIECES: usize = 8;
@@ -22,13 +22,17 @@ const WHOLE_PIECES: usize = 8;
 const MOST_DRIPS: usize = 4096;
 
 /// Makes an answer ready to be sent, with `fault`.
-pub(super) fn pack(rendered: Rendered, fault: Option<Fault>, answer: &Answer) -> Parcel {
+pub(super) fn pack(
+    rendered: RenderedEvents,
+    fault: Option<ScriptedFault>,
+    answer: &OutgoingReply,
+) -> Parcel {
     if let Some(parcel) = fault.and_then(|fault| instead(fault, &rendered, answer.dialect)) {
         return parcel;
     }
     let mut parcel = match rendered {
-        Rendered::Whole(value) => whole(value, fault),
-        Rendered::Events(events) => stream(events, fault, answer),
+        RenderedEvents::Whole(value) => whole(value, fault),
+        RenderedEvents::Events(events) => stream(events, fault, answer),
     };
     let name = match answer.dialect {
         Dialect::Messages => "request-id",
@@ -42,34 +46,36 @@ pub(super) fn pack(rendered: Rendered, fault: Option<Fault>, answer: &Answer) ->
 }
 
 /// What is sent instead of an answer.
-fn instead(fault: Fault, rendered: &Rendered, dialect: Dialect) -> Option<Parcel> {
+fn instead(fault: ScriptedFault, rendered: &RenderedEvents, dialect: Dialect) -> Option<Parcel> {
     let refusal = |code| {
-        let refusal = Refusal::of_status(dialect, code);
+        let refusal = ProviderRefusal::of_status(dialect, code);
         Parcel::json(code, &refusal.body)
     };
     match fault {
-        Fault::Status { code, retry_after } => {
+        ScriptedFault::Status { code, retry_after } => {
             let mut parcel = refusal(code);
             let wait = retry_after.map(|seconds| ("retry-after", seconds.to_string()));
             parcel.headers.extend(wait);
             Some(parcel)
         }
-        Fault::ErrorEvent { .. } if matches!(rendered, Rendered::Whole(_)) => Some(refusal(500)),
-        Fault::Html => {
+        ScriptedFault::ErrorEvent { .. } if matches!(rendered, RenderedEvents::Whole(_)) => {
+            Some(refusal(500))
+        }
+        ScriptedFault::Html => {
             let page = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>\
                         <body><h1>Checking your connection</h1></body></html>\n";
             Some(Parcel::new(200, "text/html; charset=utf-8", [page.into()]))
         }
-        Fault::ResetBeforeHeaders => Some(Parcel {
-            end: End::Nothing,
+        ScriptedFault::ResetBeforeHeaders => Some(Parcel {
+            end: ParcelEnd::Nothing,
             ..Parcel::default()
         }),
         _ => None,
     }
 }
 
-fn whole(mut value: Value, fault: Option<Fault>) -> Parcel {
-    if fault == Some(Fault::Unknown) {
+fn whole(mut value: Value, fault: Option<ScriptedFault>) -> Parcel {
+    if fault == Some(ScriptedFault::Unknown) {
         add_unknown(&mut value);
     }
     let bytes = Bytes::from(value.to_string());
@@ -81,23 +87,27 @@ fn whole(mut value: Value, fault: Option<Fault>) -> Parcel {
     Parcel::new(200, "application/json", pieces)
 }
 
-fn stream(mut events: Vec<Event>, fault: Option<Fault>, answer: &Answer) -> Parcel {
+fn stream(
+    mut events: Vec<AnswerEvent>,
+    fault: Option<ScriptedFault>,
+    answer: &OutgoingReply,
+) -> Parcel {
     match fault {
-        Some(Fault::Unknown) => return unknown(events),
-        Some(Fault::DuplicateUsage) => repeat_usage(&mut events),
-        Some(Fault::ErrorEvent { after }) => {
+        Some(ScriptedFault::Unknown) => return unknown(events),
+        Some(ScriptedFault::DuplicateUsage) => repeat_usage(&mut events),
+        Some(ScriptedFault::ErrorEvent { after }) => {
             events.truncate(after.min(events.len().saturating_sub(1)));
             let status = if answer.dialect == Dialect::Messages {
                 529
             } else {
                 500
             };
-            let refusal = Refusal::of_status(answer.dialect, status);
+            let refusal = ProviderRefusal::of_status(answer.dialect, status);
             events.push(error_event(answer.dialect, &refusal, events.len()));
         }
         _ => {}
     }
-    let line_end = if fault == Some(Fault::Crlf) {
+    let line_end = if fault == Some(ScriptedFault::Crlf) {
         "\r\n"
     } else {
         "\n"
@@ -105,16 +115,16 @@ fn stream(mut events: Vec<Event>, fault: Option<Fault>, answer: &Answer) -> Parc
     let mut parcel = Parcel::events(&[]);
     let wait = answer.reply.delay_ms.map(Duration::from_millis);
     for event in &events {
-        parcel.pieces.extend(wait.map(Piece::Wait));
+        parcel.pieces.extend(wait.map(ParcelPiece::Wait));
         parcel
             .pieces
-            .push(Piece::Bytes(event.to_text(line_end).into()));
+            .push(ParcelPiece::Bytes(event.to_text(line_end).into()));
     }
     parcel
 }
 
 /// Events and fields that nobody knows, and comments.
-fn unknown(events: Vec<Event>) -> Parcel {
+fn unknown(events: Vec<AnswerEvent>) -> Parcel {
     let mut parcel = Parcel::events(&[]);
     let named = events.iter().any(|event| event.name.is_some());
     for mut event in events {
@@ -128,7 +138,7 @@ fn unknown(events: Vec<Event>) -> Parcel {
             text.push_str("data: {\"type\":\"from.the.future\",\"index\":99}\n\n");
         }
         text.push_str(&event.to_text("\n"));
-        parcel.pieces.push(Piece::Bytes(text.into()));
+        parcel.pieces.push(ParcelPiece::Bytes(text.into()));
     }
     parcel
 }
@@ -141,8 +151,8 @@ fn add_unknown(value: &mut Value) {
 }
 
 /// Repeats the event with the usage, and gives it early where the last event ends the stream.
-fn repeat_usage(events: &mut Vec<Event>) {
-    let usage = |event: &Event| {
+fn repeat_usage(events: &mut Vec<AnswerEvent>) {
+    let usage = |event: &AnswerEvent| {
         let data = event.data.as_ref()?;
         let inside = data.pointer("/response/usage");
         data.get("usage")
@@ -168,27 +178,27 @@ fn repeat_usage(events: &mut Vec<Event>) {
 }
 
 /// What goes wrong with the bytes.
-fn spoil(parcel: &mut Parcel, fault: Fault) {
+fn spoil(parcel: &mut Parcel, fault: ScriptedFault) {
     match fault {
-        Fault::ResetInBody { after } => {
+        ScriptedFault::ResetInBody { after } => {
             parcel.pieces.truncate(place(parcel, after));
-            parcel.end = End::Reset;
+            parcel.end = ParcelEnd::Reset;
         }
-        Fault::Cut { after } => parcel.pieces.truncate(place(parcel, after)),
-        Fault::LateHeaders { ms } => parcel.late = Duration::from_millis(ms),
-        Fault::Stall { after, ms } => {
-            let wait = Piece::Wait(Duration::from_millis(ms));
+        ScriptedFault::Cut { after } => parcel.pieces.truncate(place(parcel, after)),
+        ScriptedFault::LateHeaders { ms } => parcel.late = Duration::from_millis(ms),
+        ScriptedFault::Stall { after, ms } => {
+            let wait = ParcelPiece::Wait(Duration::from_millis(ms));
             parcel.pieces.insert(place(parcel, after), wait);
         }
-        Fault::ContentLength { off_by } => {
+        ScriptedFault::ContentLength { off_by } => {
             let length: usize = bytes(parcel).map(Bytes::len).sum();
             let claimed = (length as u64).saturating_add_signed(off_by);
             parcel.headers.push(("content-length", claimed.to_string()));
             // The connection breaks at the end: what is there must be out before.
-            parcel.pieces.push(Piece::Wait(BEFORE_BREAK));
+            parcel.pieces.push(ParcelPiece::Wait(BEFORE_BREAK));
         }
-        Fault::Encoding { coding } => encode(parcel, coding),
-        Fault::Drip { bytes, ms } => drip(parcel, bytes.max(1), Duration::from_millis(ms)),
+        ScriptedFault::Encoding { coding } => encode(parcel, coding),
+        ScriptedFault::Drip { bytes, ms } => drip(parcel, bytes.max(1), Duration::from_millis(ms)),
         _ => {}
     }
 }
@@ -196,7 +206,7 @@ fn spoil(parcel: &mut Parcel, fault: Fault) {
 /// Where the bytes are that come after `after` others, or the last bytes.
 fn place(parcel: &Parcel, after: usize) -> usize {
     let pieces = parcel.pieces.iter().enumerate();
-    let mut places = pieces.filter(|(_, piece)| matches!(piece, Piece::Bytes(_)));
+    let mut places = pieces.filter(|(_, piece)| matches!(piece, ParcelPiece::Bytes(_)));
     let count = bytes(parcel).count();
     let place = places.nth(after.min(count.saturating_sub(1)));
     place.map_or(0, |(place, _)| place)
@@ -204,8 +214,8 @@ fn place(parcel: &Parcel, after: usize) -> usize {
 
 fn bytes(parcel: &Parcel) -> impl Iterator<Item = &Bytes> {
     parcel.pieces.iter().filter_map(|piece| match piece {
-        Piece::Bytes(bytes) => Some(bytes),
-        Piece::Wait(_) => None,
+        ParcelPiece::Bytes(bytes) => Some(bytes),
+        ParcelPiece::Wait(_) => None,
     })
 }
 
@@ -219,29 +229,29 @@ fn drip(parcel: &mut Parcel, size: usize, wait: Duration) {
             all.len()
         };
         let piece = all.split_to(size.min(all.len()));
-        parcel.pieces.push(Piece::Bytes(piece));
-        parcel.pieces.push(Piece::Wait(wait));
+        parcel.pieces.push(ParcelPiece::Bytes(piece));
+        parcel.pieces.push(ParcelPiece::Wait(wait));
     }
 }
 
-fn encode(parcel: &mut Parcel, coding: Coding) {
+fn encode(parcel: &mut Parcel, coding: ContentCoding) {
     let name = match coding {
-        Coding::Gzip | Coding::FalseGzip => "gzip",
-        Coding::XGzip => "x-gzip",
-        Coding::Deflate => "deflate",
+        ContentCoding::Gzip | ContentCoding::FalseGzip => "gzip",
+        ContentCoding::XGzip => "x-gzip",
+        ContentCoding::Deflate => "deflate",
     };
     parcel.headers.push(("content-encoding", name.to_owned()));
     let level = Compression::fast();
     match coding {
-        Coding::Gzip | Coding::XGzip => {
+        ContentCoding::Gzip | ContentCoding::XGzip => {
             let encoder = GzEncoder::new(Vec::new(), level);
             encode_with(parcel, encoder, GzEncoder::get_mut, GzEncoder::finish);
         }
-        Coding::Deflate => {
+        ContentCoding::Deflate => {
             let encoder = ZlibEncoder::new(Vec::new(), level);
             encode_with(parcel, encoder, ZlibEncoder::get_mut, ZlibEncoder::finish);
         }
-        Coding::FalseGzip => {}
+        ContentCoding::FalseGzip => {}
     }
 }
 
@@ -253,12 +263,12 @@ fn encode_with<W: Write>(
     finish: fn(W) -> std::io::Result<Vec<u8>>,
 ) {
     for piece in &mut parcel.pieces {
-        if let Piece::Bytes(bytes) = piece {
+        if let ParcelPiece::Bytes(bytes) = piece {
             // Writing to memory cannot fail.
             let _ = encoder.write_all(bytes).and_then(|()| encoder.flush());
             *bytes = std::mem::take(written(&mut encoder)).into();
         }
     }
     let rest = finish(encoder).unwrap_or_default();
-    parcel.pieces.push(Piece::Bytes(rest.into()));
+    parcel.pieces.push(ParcelPiece::Bytes(rest.into()));
 }

@@ -6,7 +6,7 @@ use trimtab_engine::trigger::Trigger;
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SettingKind {
     /// `true` or `false`.
     Switch,
     /// A whole number from 0.
@@ -43,20 +43,20 @@ pub enum InProject {
 
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct SettingKey {
     /// Its name, as in a file: section and key joined by a dot.
     pub name: &'static str,
     /// What it may be.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// What it means.
     pub about: &'static str,
     /// What a project's file may say of it.
     pub in_project: InProject,
 }
 
-impl Key {
+impl SettingKey {
     /// A setting that no project's file may make.
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: SettingKind, about: &'static str) -> Self {
         Self {
             name,
             kind,
@@ -75,9 +75,9 @@ impl Key {
     /// The environment variable that sets it.
     ///
     /// ```
-    /// use trimtab::config::{Key, Kind};
+    /// use trimtab::config::{SettingKey, SettingKind};
     ///
-    /// let key = Key::new("compaction.auto", Kind::Switch, "");
+    /// let key = SettingKey::new("compaction.auto", SettingKind::Switch, "");
     /// assert_eq!(key.variable(), "TRIMTAB_COMPACTION_AUTO");
     /// ```
     pub fn variable(&self) -> String {
@@ -94,93 +94,93 @@ const RUNGS: &[&str] = &[
     "drop_oldest",
 ];
 
-const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key::new(name, kind, about)
+const fn key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
+    SettingKey::new(name, kind, about)
 }
 
 /// A setting that a project's file may make: it decides only what goes into a window.
-const fn open(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key::new(name, kind, about).in_project(InProject::Allowed)
+const fn open(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
+    SettingKey::new(name, kind, about).in_project(InProject::Allowed)
 }
 
 /// The settings of the library, in the order in which they are shown.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    open("preset", Kind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
-    key("store", Kind::Text, "the folder of the store; empty for the user's data folder"),
-    key("model", Kind::Text, "the agent's model; its window and prices are looked up in the catalogue"),
-    open("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
-    open("max_output", Kind::Number, "the longest answer in tokens; 0 to look it up"),
-    open("fit", Kind::Switch, "make every window fit its budget, regardless of other settings"),
-    open("repair", Kind::Choice(&["synthesise", "tell", "strip", "drop_round"]), "how to repair a call without an output: add an output, do so and show outputs without a call as text, remove the call, or remove the round"),
-    open("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "the token estimate that triggers and budgets use"),
-    open("ladder", Kind::Choices(RUNGS), "steps to take, in this order, before a call whose window would not fit"),
-    open("views.default", Kind::Table, "how new outputs are shortened: a shape and its parameters"),
-    open("views.tools", Kind::Table, "shapes for some tools: a list of tables with `tool`, a glob, and a shape"),
-    open("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
-    open("views.repeats", Kind::Switch, "show an output that is already in the window verbatim as a reference to the first copy"),
-    open("ageing.placeholder.enabled", Kind::Switch, "replace the oldest outputs by placeholders until all outputs fit a budget"),
-    open("ageing.placeholder.budget.tokens", Kind::Number, "the budget in tokens, instead of a share of the window"),
-    open("ageing.placeholder.budget.window_percent", Kind::Number, "the budget as a share of the window, in percent"),
-    open("ageing.placeholder.budget.min", Kind::Number, "the lower bound of that share, in tokens"),
-    open("ageing.placeholder.budget.max", Kind::Number, "the upper bound of that share, in tokens"),
-    open("ageing.prefix.enabled", Kind::Switch, "shorten all outputs except the newest batch to their first chars"),
-    open("ageing.prefix.input_budget", Kind::Number, "shorten when the last call had more input tokens than this, cached ones included; 0 for never"),
-    open("ageing.prefix.chars", Kind::Number, "how many chars are kept"),
-    open("ageing.archive.enabled", Kind::Switch, "archive the oldest visible outputs and show summaries of them"),
-    open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
-    open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "how archived outputs are summarised: by a model, by a heuristic, or not at all"),
-    open("ageing.cards.enabled", Kind::Switch, "at switch points old outputs become excerpts, and the oldest rounds a block of text"),
-    open("ageing.cards.economy", Kind::Number, "from thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text before it is rewritten, and how much of it stays then"),
-    open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent, whatever it costs"),
-    open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
-    open("ageing.cards.tail_tokens", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.whole_tokens", Kind::Number, "what older files and searches may take that stay whole, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.keep_tokens", Kind::Number, "what the newest shortened rounds may take that are not hidden, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.block_tokens", Kind::Number, "what the block about hidden rounds may take beside 1,200 tokens, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.words_percent", Kind::Number, "what the model's own words may take of that block, in percent"),
-    open("ageing.cards.excerpt_percent", Kind::Number, "what is kept of an old file or search, in percent of it"),
-    open("ageing.cards.excerpt_bytes", Kind::Number, "the most that is kept of it, in bytes"),
-    open("ageing.cards.names_percent", Kind::Number, "what names without their line may take of an excerpt, in percent"),
-    open("ageing.cards.small_bytes", Kind::Number, "files and searches of fewer bytes stay as they are"),
-    open("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
-    open("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
-    open("compaction.enabled", Kind::Switch, "false: never compact, not even on request"),
-    open("compaction.auto", Kind::Switch, "false: compact only on request, not even on overflow"),
-    open("compaction.moments", Kind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "the moments at which the conditions are evaluated"),
-    open("compaction.when", Kind::Conditions, "the conditions under which a compaction starts"),
-    open("compaction.rule", Kind::Choice(&["any", "first_known"]), "whether any condition suffices, or the first one that can be evaluated decides"),
-    open("compaction.background", Kind::Switch, "write summaries while the agent continues, if the moment allows it"),
-    key("compaction.model", Kind::Text, "the model that writes summaries; empty for the agent's model"),
-    open("compaction.model_window", Kind::Number, "the window of that model in tokens; 0 for the window of the agent's model"),
-    open("compaction.summary_tokens", Kind::Number, "the longest summary in tokens"),
-    open("compaction.strategy", Kind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "how a compaction replaces old messages"),
-    open("compaction.form", Kind::Choice(&["messages", "text", "turns"]), "the form of the request to the summariser"),
-    key("compaction.prompt.summary", Kind::Text, "the instruction for the summary"),
-    key("compaction.prompt.summary_directives", Kind::Texts, "additional instructions for the summary"),
-    key("compaction.prompt.retain", Kind::Text, "the instruction for the part that must survive verbatim; empty to omit that part"),
-    key("compaction.prompt.retain_directives", Kind::Texts, "additional instructions for that part"),
-    open("compaction.keep", Kind::Table, "what survives in addition to the system part and the newest user message: a list of tables with `keep`"),
-    open("compaction.keep_percent", Kind::Number, "the largest share of the window that the kept messages may take, in percent"),
-    key("compaction.placement", Kind::Table, "where the summary is placed, `message` or `system`, and its first words"),
-    key("compaction.summary_prefixes", Kind::Texts, "first words that identify summaries of other tools"),
-    open("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and append a digest"),
-    open("compaction.digest.cutoff", Kind::Number, "how many of these outputs stay visible"),
-    open("compaction.show_ref", Kind::Switch, "show the ref of the replaced messages in the window, even to a model without retrieval tools"),
-    open("compaction.fallback", Kind::Switch, "write a summary without a model if the summariser fails; false: leave the conversation unchanged while it fits"),
-    open("compaction.audit.enabled", Kind::Switch, "check how many facts of the replaced messages the summary contains, and report it"),
-    open("compaction.audit.block_tokens", Kind::Number, "the largest block of omitted facts, in tokens; 0 for no block"),
-    open("compaction.thrash.passes", Kind::Number, "stop automatic compaction after this many ineffective compactions in a row; 0 for never"),
-    open("compaction.thrash.gain_percent", Kind::Number, "a compaction is ineffective if it removed less than this share of the window, in percent"),
-    open("compaction.thrash.warn_after", Kind::Number, "add a warning to every compaction from this many on; 0 for never"),
-    open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "whether signed reasoning after a change is removed or kept"),
-    open("recovery.ladder", Kind::Choices(RUNGS), "steps to take, in this order, when the provider reports an overflow"),
-    open("recovery.retries", Kind::Number, "how often the call is then repeated"),
-    key("network.ca_file", Kind::Text, "PEM file with additional certificate authorities; default: SSL_CERT_FILE"),
-    key("network.proxy", Kind::Text, "the egress proxy, as http://host:port; default: HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; NO_PROXY lists exceptions"),
+pub const KEYS: &[SettingKey] = &[
+    open("preset", SettingKind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
+    key("store", SettingKind::Text, "the folder of the store; empty for the user's data folder"),
+    key("model", SettingKind::Text, "the agent's model; its window and prices are looked up in the catalogue"),
+    open("window", SettingKind::Number, "the model's window in tokens; 0 to look it up"),
+    open("max_output", SettingKind::Number, "the longest answer in tokens; 0 to look it up"),
+    open("fit", SettingKind::Switch, "make every window fit its budget, regardless of other settings"),
+    open("repair", SettingKind::Choice(&["synthesise", "tell", "strip", "drop_round"]), "how to repair a call without an output: add an output, do so and show outputs without a call as text, remove the call, or remove the round"),
+    open("estimate", SettingKind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "the token estimate that triggers and budgets use"),
+    open("ladder", SettingKind::Choices(RUNGS), "steps to take, in this order, before a call whose window would not fit"),
+    open("views.default", SettingKind::Table, "how new outputs are shortened: a shape and its parameters"),
+    open("views.tools", SettingKind::Table, "shapes for some tools: a list of tables with `tool`, a glob, and a shape"),
+    open("views.protected", SettingKind::Texts, "tools whose outputs are never shortened, as globs"),
+    open("views.repeats", SettingKind::Switch, "show an output that is already in the window verbatim as a reference to the first copy"),
+    open("ageing.placeholder.enabled", SettingKind::Switch, "replace the oldest outputs by placeholders until all outputs fit a budget"),
+    open("ageing.placeholder.budget.tokens", SettingKind::Number, "the budget in tokens, instead of a share of the window"),
+    open("ageing.placeholder.budget.window_percent", SettingKind::Number, "the budget as a share of the window, in percent"),
+    open("ageing.placeholder.budget.min", SettingKind::Number, "the lower bound of that share, in tokens"),
+    open("ageing.placeholder.budget.max", SettingKind::Number, "the upper bound of that share, in tokens"),
+    open("ageing.prefix.enabled", SettingKind::Switch, "shorten all outputs except the newest batch to their first chars"),
+    open("ageing.prefix.input_budget", SettingKind::Number, "shorten when the last call had more input tokens than this, cached ones included; 0 for never"),
+    open("ageing.prefix.chars", SettingKind::Number, "how many chars are kept"),
+    open("ageing.archive.enabled", SettingKind::Switch, "archive the oldest visible outputs and show summaries of them"),
+    open("ageing.archive.cutoff", SettingKind::Number, "how many outputs stay visible"),
+    open("ageing.archive.summaries", SettingKind::Choice(&["llm", "heuristic", "off"]), "how archived outputs are summarised: by a model, by a heuristic, or not at all"),
+    open("ageing.cards.enabled", SettingKind::Switch, "at switch points old outputs become excerpts, and the oldest rounds a block of text"),
+    open("ageing.cards.economy", SettingKind::Number, "from thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text before it is rewritten, and how much of it stays then"),
+    open("ageing.cards.high_percent", SettingKind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent, whatever it costs"),
+    open("ageing.cards.cold_percent", SettingKind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
+    open("ageing.cards.tail_tokens", SettingKind::Number, "what the newest rounds may take that a rewrite leaves as they are, in tokens for each step of the economy in a room of 40,000 tokens"),
+    open("ageing.cards.whole_tokens", SettingKind::Number, "what older files and searches may take that stay whole, in tokens for each step of the economy in a room of 40,000 tokens"),
+    open("ageing.cards.keep_tokens", SettingKind::Number, "what the newest shortened rounds may take that are not hidden, in tokens for each step of the economy in a room of 40,000 tokens"),
+    open("ageing.cards.block_tokens", SettingKind::Number, "what the block about hidden rounds may take beside 1,200 tokens, in tokens for each step of the economy in a room of 40,000 tokens"),
+    open("ageing.cards.words_percent", SettingKind::Number, "what the model's own words may take of that block, in percent"),
+    open("ageing.cards.excerpt_percent", SettingKind::Number, "what is kept of an old file or search, in percent of it"),
+    open("ageing.cards.excerpt_bytes", SettingKind::Number, "the most that is kept of it, in bytes"),
+    open("ageing.cards.names_percent", SettingKind::Number, "what names without their line may take of an excerpt, in percent"),
+    open("ageing.cards.small_bytes", SettingKind::Number, "files and searches of fewer bytes stay as they are"),
+    open("ageing.cards.user_percent", SettingKind::Number, "what the user's messages before the block may take, in percent of the room"),
+    open("ageing.cards.user_tokens", SettingKind::Number, "the same in tokens"),
+    open("compaction.enabled", SettingKind::Switch, "false: never compact, not even on request"),
+    open("compaction.auto", SettingKind::Switch, "false: compact only on request, not even on overflow"),
+    open("compaction.moments", SettingKind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "the moments at which the conditions are evaluated"),
+    open("compaction.when", SettingKind::Conditions, "the conditions under which a compaction starts"),
+    open("compaction.rule", SettingKind::Choice(&["any", "first_known"]), "whether any condition suffices, or the first one that can be evaluated decides"),
+    open("compaction.background", SettingKind::Switch, "write summaries while the agent continues, if the moment allows it"),
+    key("compaction.model", SettingKind::Text, "the model that writes summaries; empty for the agent's model"),
+    open("compaction.model_window", SettingKind::Number, "the window of that model in tokens; 0 for the window of the agent's model"),
+    open("compaction.summary_tokens", SettingKind::Number, "the longest summary in tokens"),
+    open("compaction.strategy", SettingKind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "how a compaction replaces old messages"),
+    open("compaction.form", SettingKind::Choice(&["messages", "text", "turns"]), "the form of the request to the summariser"),
+    key("compaction.prompt.summary", SettingKind::Text, "the instruction for the summary"),
+    key("compaction.prompt.summary_directives", SettingKind::Texts, "additional instructions for the summary"),
+    key("compaction.prompt.retain", SettingKind::Text, "the instruction for the part that must survive verbatim; empty to omit that part"),
+    key("compaction.prompt.retain_directives", SettingKind::Texts, "additional instructions for that part"),
+    open("compaction.keep", SettingKind::Table, "what survives in addition to the system part and the newest user message: a list of tables with `keep`"),
+    open("compaction.keep_percent", SettingKind::Number, "the largest share of the window that the kept messages may take, in percent"),
+    key("compaction.placement", SettingKind::Table, "where the summary is placed, `message` or `system`, and its first words"),
+    key("compaction.summary_prefixes", SettingKind::Texts, "first words that identify summaries of other tools"),
+    open("compaction.digest.enabled", SettingKind::Switch, "archive the oldest outputs of the recent part and append a digest"),
+    open("compaction.digest.cutoff", SettingKind::Number, "how many of these outputs stay visible"),
+    open("compaction.show_ref", SettingKind::Switch, "show the ref of the replaced messages in the window, even to a model without retrieval tools"),
+    open("compaction.fallback", SettingKind::Switch, "write a summary without a model if the summariser fails; false: leave the conversation unchanged while it fits"),
+    open("compaction.audit.enabled", SettingKind::Switch, "check how many facts of the replaced messages the summary contains, and report it"),
+    open("compaction.audit.block_tokens", SettingKind::Number, "the largest block of omitted facts, in tokens; 0 for no block"),
+    open("compaction.thrash.passes", SettingKind::Number, "stop automatic compaction after this many ineffective compactions in a row; 0 for never"),
+    open("compaction.thrash.gain_percent", SettingKind::Number, "a compaction is ineffective if it removed less than this share of the window, in percent"),
+    open("compaction.thrash.warn_after", SettingKind::Number, "add a warning to every compaction from this many on; 0 for never"),
+    open("compaction.bound_reasoning", SettingKind::Choice(&["strip", "keep"]), "whether signed reasoning after a change is removed or kept"),
+    open("recovery.ladder", SettingKind::Choices(RUNGS), "steps to take, in this order, when the provider reports an overflow"),
+    open("recovery.retries", SettingKind::Number, "how often the call is then repeated"),
+    key("network.ca_file", SettingKind::Text, "PEM file with additional certificate authorities; default: SSL_CERT_FILE"),
+    key("network.proxy", SettingKind::Text, "the egress proxy, as http://host:port; default: HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; NO_PROXY lists exceptions"),
 ];
 
-impl Kind {
+impl SettingKind {
     /// What a value of this kind may be, in words.
     pub fn allowed(self) -> String {
         let either = |words: &[&str]| words.join(", ");
@@ -255,13 +255,16 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_read_as_it_is_meant() {
-        assert_eq!(Kind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
-        assert_eq!(Kind::Text.typed("12"), Value::from("12"));
-        assert_eq!(Kind::Text.typed("'12'"), Value::from("12"));
-        assert_eq!(Kind::Number.typed("16_384"), Value::from(16_384));
-        assert_eq!(Kind::Switch.typed("off"), Value::from(false));
+        assert_eq!(SettingKind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
+        assert_eq!(SettingKind::Text.typed("12"), Value::from("12"));
+        assert_eq!(SettingKind::Text.typed("'12'"), Value::from("12"));
+        assert_eq!(SettingKind::Number.typed("16_384"), Value::from(16_384));
+        assert_eq!(SettingKind::Switch.typed("off"), Value::from(false));
         let one = Value::from(vec!["usage >= 0.8 x window"]);
-        assert_eq!(Kind::Conditions.typed("usage >= 0.8 x window"), one);
-        assert_eq!(Kind::Conditions.typed("['usage >= 0.8 x window']"), one);
+        assert_eq!(SettingKind::Conditions.typed("usage >= 0.8 x window"), one);
+        assert_eq!(
+            SettingKind::Conditions.typed("['usage >= 0.8 x window']"),
+            one
+        );
     }
 }

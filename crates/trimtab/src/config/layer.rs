@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 use super::design_names;
-use super::keys::{InProject, Key, Kind};
+use super::keys::{InProject, SettingKey, SettingKind};
 use super::nearest::nearest_name;
 use super::shown::shown;
-use super::{ConfigError, Source};
+use super::{ConfigError, SettingSource};
 
 /// Fields that name the shape of a table: another shape takes nothing over.
 const SHAPES: [&str; 2] = ["shape", "placement"];
 
 /// What is known of settings: their keys.
-pub(super) struct Known<'k> {
-    pub(super) keys: Vec<&'k Key>,
+pub(super) struct KnownKeys<'k> {
+    pub(super) keys: Vec<&'k SettingKey>,
 }
 
-impl<'k> Known<'k> {
+impl<'k> KnownKeys<'k> {
     /// The key that `name` is, or that it is a field of.
-    pub(super) fn find(&self, name: &str) -> Option<&'k Key> {
+    pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
         find_key(&self.keys, name)
     }
 
@@ -30,7 +30,7 @@ impl<'k> Known<'k> {
         own || design_names::has_section(name)
     }
 
-    fn unknown(&self, name: &str, source: &Source) -> ConfigError {
+    fn unknown(&self, name: &str, source: &SettingSource) -> ConfigError {
         let names = self.keys.iter().map(|key| key.name);
         ConfigError::Unknown {
             key: name.to_owned(),
@@ -40,7 +40,11 @@ impl<'k> Known<'k> {
     }
 
     /// Every setting in `table`, by its key.
-    pub(super) fn flat(&self, table: &Table, source: &Source) -> Result<Vec<Set>, ConfigError> {
+    pub(super) fn flat(
+        &self,
+        table: &Table,
+        source: &SettingSource,
+    ) -> Result<Vec<SetValue>, ConfigError> {
         let mut all = Vec::new();
         self.flatten("", table, source, &mut all)?;
         Ok(all)
@@ -50,8 +54,8 @@ impl<'k> Known<'k> {
         &self,
         section: &str,
         table: &Table,
-        source: &Source,
-        all: &mut Vec<Set>,
+        source: &SettingSource,
+        all: &mut Vec<SetValue>,
     ) -> Result<(), ConfigError> {
         for (name, value) in table {
             let name = if section.is_empty() {
@@ -62,7 +66,7 @@ impl<'k> Known<'k> {
             match (self.find(&name), value) {
                 (Some(key), value) => {
                     check(key, &name, value, source)?;
-                    all.push(Set {
+                    all.push(SetValue {
                         name,
                         value: value.clone(),
                         source: source.clone(),
@@ -70,13 +74,15 @@ impl<'k> Known<'k> {
                         of_design: false,
                     });
                 }
-                (None, value) if design_names::meant(&name).next().is_some() => all.push(Set {
-                    name,
-                    value: value.clone(),
-                    source: source.clone(),
-                    behind: false,
-                    of_design: true,
-                }),
+                (None, value) if design_names::meant(&name).next().is_some() => {
+                    all.push(SetValue {
+                        name,
+                        value: value.clone(),
+                        source: source.clone(),
+                        behind: false,
+                        of_design: true,
+                    })
+                }
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -91,12 +97,12 @@ impl<'k> Known<'k> {
         &self,
         name: &str,
         text: &str,
-        source: &Source,
-    ) -> Result<Set, ConfigError> {
+        source: &SettingSource,
+    ) -> Result<SetValue, ConfigError> {
         let Some(key) = self.find(name) else {
             let value = design_names::typed(name, text);
             let value = value.ok_or_else(|| self.unknown(name, source))?;
-            return Ok(Set {
+            return Ok(SetValue {
                 name: name.to_owned(),
                 value,
                 source: source.clone(),
@@ -107,11 +113,11 @@ impl<'k> Known<'k> {
         let kind = if key.name == name {
             key.kind
         } else {
-            Kind::Number
+            SettingKind::Number
         };
         let value = kind.typed(text);
         check(key, name, &value, source)?;
-        Ok(Set {
+        Ok(SetValue {
             name: name.to_owned(),
             value,
             source: source.clone(),
@@ -125,8 +131,8 @@ impl<'k> Known<'k> {
     pub(super) fn of_project(
         &self,
         table: &Table,
-        source: &Source,
-    ) -> Result<Result<Vec<Set>, Vec<String>>, ConfigError> {
+        source: &SettingSource,
+    ) -> Result<Result<Vec<SetValue>, Vec<String>>, ConfigError> {
         let mut all = self.flat(table, source)?;
         let mut refused = Vec::new();
         for set in &mut all {
@@ -147,7 +153,7 @@ impl<'k> Known<'k> {
     }
 
     /// Adds to `refused` what a project may not say of `key`.
-    fn refuse(&self, key: &Key, name: &str, value: &Value, refused: &mut Vec<String>) {
+    fn refuse(&self, key: &SettingKey, name: &str, value: &Value, refused: &mut Vec<String>) {
         match key.in_project {
             InProject::Allowed => {}
             InProject::Refused => refused.push(name.to_owned()),
@@ -192,18 +198,23 @@ impl<'k> Known<'k> {
 }
 
 /// The key that `name` is, or that it is a field of.
-pub(super) fn find_key<'k>(keys: &[&'k Key], name: &str) -> Option<&'k Key> {
-    let is = |key: &Key| {
+pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k SettingKey> {
+    let is = |key: &SettingKey| {
         let field = name
             .strip_prefix(key.name)
             .and_then(|rest| rest.strip_prefix('.'));
-        name == key.name || (key.kind == Kind::Table && field.is_some())
+        name == key.name || (key.kind == SettingKind::Table && field.is_some())
     };
     keys.iter().copied().find(|key| is(key))
 }
 
 /// Fails if `value` is nothing that the setting can have.
-fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), ConfigError> {
+fn check(
+    key: &SettingKey,
+    name: &str,
+    value: &Value,
+    source: &SettingSource,
+) -> Result<(), ConfigError> {
     // What the fields of a table may be, the table itself says.
     if key.name != name || key.kind.admits(value) {
         return Ok(());
@@ -217,7 +228,7 @@ fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), Co
         });
         errors.next()
     };
-    let (value, allowed) = match bad_trigger().filter(|_| key.kind == Kind::Conditions) {
+    let (value, allowed) = match bad_trigger().filter(|_| key.kind == SettingKind::Conditions) {
         Some((text, expected)) => (
             format!("'{text}'"),
             format!("{expected}; {}", key.kind.allowed()),
@@ -234,10 +245,10 @@ fn check(key: &Key, name: &str, value: &Value, source: &Source) -> Result<(), Co
 
 /// One setting that somebody made.
 #[derive(Clone, Debug)]
-pub(super) struct Set {
+pub(super) struct SetValue {
     pub(super) name: String,
     pub(super) value: Value,
-    pub(super) source: Source,
+    pub(super) source: SettingSource,
     /// True if a list goes behind the one that is there, in place of replacing it.
     pub(super) behind: bool,
     /// True if the name is one that a design gave to the setting.
@@ -246,14 +257,14 @@ pub(super) struct Set {
 
 /// Settings, each with who made it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Laid {
+pub(super) struct LayeredSettings {
     pub(super) table: Table,
-    pub(super) sources: BTreeMap<String, Source>,
+    pub(super) sources: BTreeMap<String, SettingSource>,
 }
 
-impl Laid {
+impl LayeredSettings {
     /// Lays one setting over what is there.
-    pub(super) fn lay(&mut self, set: &Set) {
+    pub(super) fn lay(&mut self, set: &SetValue) {
         let mut table = &mut self.table;
         let mut path = set.name.split('.').peekable();
         while let Some(name) = path.next() {
@@ -286,7 +297,7 @@ impl Laid {
     }
 
     /// Who made a setting: it, a field of it, or the table that it is a field of.
-    pub(super) fn source(&self, name: &str) -> Source {
+    pub(super) fn source(&self, name: &str) -> SettingSource {
         let fields = format!("{name}.");
         let inside = self
             .sources
@@ -299,7 +310,7 @@ impl Laid {
         let own = self.sources.get(name).into_iter();
         let all = own.chain(inside.map(|(_, source)| source));
         let all = all.chain(above.map(|(_, source)| source));
-        all.min().cloned().unwrap_or(Source::Default)
+        all.min().cloned().unwrap_or(SettingSource::Default)
     }
 }
 

@@ -5,9 +5,9 @@
 //! what goes into a window ([`InProject`]), and nothing else.
 //!
 //! ```
-//! use trimtab::config::{Config, Inputs};
+//! use trimtab::config::{Config, ConfigInputs};
 //!
-//! let mut inputs = Inputs::default();
+//! let mut inputs = ConfigInputs::default();
 //! inputs.set("preset=refs", "--set");
 //! inputs.environment = vec![("TRIMTAB_COMPACTION_AUTO".into(), "false".into())];
 //! let config = Config::load(&inputs)?;
@@ -43,15 +43,15 @@ use crate::network::Network;
 pub use design_names::{DESIGN_NAMES, DesignName, ORIGINAL_SYSTEMS, under_design_names};
 pub use error::ConfigError;
 pub use files::{PROJECT_FILE, config_folder};
-pub use inputs::Inputs;
-pub use keys::{InProject, KEYS, Key, Kind};
+pub use inputs::ConfigInputs;
+pub use keys::{InProject, KEYS, SettingKey, SettingKind};
 pub use nearest::nearest_name;
 pub use schema::{commented, inline, schema};
-pub use source::Source;
+pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
 use design_names::{lay_all, lay_environment};
-use layer::{Known, Laid};
+use layer::{KnownKeys, LayeredSettings};
 use said::{preset, said};
 use shown::shown;
 
@@ -73,7 +73,7 @@ pub struct Setting {
     /// Its value; none where nothing is said and nothing is the default.
     pub value: Option<Value>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// Resolved settings.
@@ -91,15 +91,15 @@ pub struct Config {
     pub max_output: Option<u64>,
     /// How other machines are reached.
     pub network: Network,
-    laid: Laid,
-    keys: Vec<Key>,
+    laid: LayeredSettings,
+    keys: Vec<SettingKey>,
 }
 
 impl Config {
     /// Resolves settings.
-    pub fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
-        let keys: Vec<Key> = KEYS.iter().chain(&inputs.more).copied().collect();
-        let known = Known {
+    pub fn load(inputs: &ConfigInputs) -> Result<Self, ConfigError> {
+        let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
+        let known = KnownKeys {
             keys: keys.iter().collect(),
         };
         let said = said(inputs, &known)?;
@@ -137,12 +137,12 @@ impl Config {
 
     /// The value of one setting that is none of a policy, and so does not depend on the preset.
     /// Whether the other settings go together is not judged.
-    pub fn lookup(inputs: &Inputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let keys: Vec<&Key> = KEYS.iter().chain(&inputs.more).collect();
-        let said = said(inputs, &Known { keys })?;
-        let mut laid = Laid {
+    pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
+        let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
+        let said = said(inputs, &KnownKeys { keys })?;
+        let mut laid = LayeredSettings {
             table: inputs.defaults.clone(),
-            ..Laid::default()
+            ..LayeredSettings::default()
         };
         let all = said.files.iter().chain(&said.environment);
         for set in all.chain(&said.flags).filter(|set| !set.of_design) {
@@ -180,12 +180,13 @@ impl Config {
     fn idle(&self) -> Vec<BadSetting> {
         let preset = self.source("preset");
         // What is set beside several presets need not matter under each of them.
-        if preset == Source::Flag("--compare".to_owned()) {
+        if preset == SettingSource::Flag("--compare".to_owned()) {
             return Vec::new();
         }
         let base = base(&self.policy.preset);
-        let is_weaker =
-            |one: &Source, other: &Source| one > other && one.as_str() != other.as_str();
+        let is_weaker = |one: &SettingSource, other: &SettingSource| {
+            one > other && one.as_str() != other.as_str()
+        };
         let mut idle = Vec::new();
         for (name, source) in &self.laid.sources {
             let value = self.laid.get(name);
@@ -207,7 +208,7 @@ impl Config {
     }
 
     /// Where a setting comes from.
-    pub fn source(&self, key: &str) -> Source {
+    pub fn source(&self, key: &str) -> SettingSource {
         self.laid.source(key)
     }
 
@@ -218,7 +219,7 @@ impl Config {
 
     /// Every setting, in the order of the documentation. Keys and tokens are not shown.
     pub fn settings(&self) -> Vec<Setting> {
-        let setting = |key: &Key| Setting {
+        let setting = |key: &SettingKey| Setting {
             key: key.name,
             value: self.get(key.name).map(|value| shown(key.name, value)),
             source: self.source(key.name),
@@ -228,7 +229,7 @@ impl Config {
 }
 
 /// How other machines are reached, as the settings and the environment say it.
-fn network(inputs: &Inputs, laid: &Laid) -> Network {
+fn network(inputs: &ConfigInputs, laid: &LayeredSettings) -> Network {
     let set = |name: &str| {
         let value = laid.get(name).and_then(Value::as_str);
         value.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -241,14 +242,14 @@ fn network(inputs: &Inputs, laid: &Laid) -> Network {
 }
 
 /// The settings of a preset, said by it or not.
-fn base(preset: &str) -> Laid {
+fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
-    let mut laid = Laid {
+    let mut laid = LayeredSettings {
         table,
-        ..Laid::default()
+        ..LayeredSettings::default()
     };
-    let source = Source::Preset(preset.to_owned());
+    let source = SettingSource::Preset(preset.to_owned());
     laid.sources = KEYS
         .iter()
         .filter(|key| {
@@ -260,7 +261,7 @@ fn base(preset: &str) -> Laid {
 }
 
 /// The policy that the settings make.
-fn policy(laid: &Laid) -> Result<Policy, ConfigError> {
+fn policy(laid: &LayeredSettings) -> Result<Policy, ConfigError> {
     let mut table = laid.table.clone();
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
@@ -277,11 +278,11 @@ fn policy(laid: &Laid) -> Result<Policy, ConfigError> {
 }
 
 /// The setting that keeps a policy from being read: without it, it can be.
-fn culprit(laid: &Laid, table: &Table) -> (String, String) {
+fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
     let found = laid.sources.keys().find(|key| {
-        let without = Laid {
+        let without = LayeredSettings {
             table: table.clone(),
-            ..Laid::default()
+            ..LayeredSettings::default()
         };
         readable_without(without, key)
     });
@@ -290,7 +291,7 @@ fn culprit(laid: &Laid, table: &Table) -> (String, String) {
     (key, value)
 }
 
-fn readable_without(mut laid: Laid, key: &str) -> bool {
+fn readable_without(mut laid: LayeredSettings, key: &str) -> bool {
     let mut path: Vec<&str> = key.split('.').collect();
     let Some(last) = path.pop() else { return false };
     let mut table = &mut laid.table;

@@ -5,36 +5,39 @@ use std::path::{Path, PathBuf};
 use trimtab_engine::policy::{PRESETS, Policy, UnknownPreset};
 
 use super::files;
-use super::inputs::Inputs;
-use super::layer::{Known, Set};
+use super::inputs::ConfigInputs;
+use super::layer::{KnownKeys, SetValue};
 use super::trust::NotRead;
-use super::{ConfigError, KEYS, Key, Source};
+use super::{ConfigError, KEYS, SettingKey, SettingSource};
 
 /// What was said, by whom, the weaker before the stronger in each list.
-pub(super) struct Said {
-    pub(super) files: Vec<Set>,
-    pub(super) environment: Vec<Set>,
-    pub(super) flags: Vec<Set>,
+pub(super) struct SettingLayers {
+    pub(super) files: Vec<SetValue>,
+    pub(super) environment: Vec<SetValue>,
+    pub(super) flags: Vec<SetValue>,
 }
 
-pub(super) fn said(inputs: &Inputs, known: &Known<'_>) -> Result<Said, ConfigError> {
+pub(super) fn said(
+    inputs: &ConfigInputs,
+    known: &KnownKeys<'_>,
+) -> Result<SettingLayers, ConfigError> {
     let mut files = Vec::new();
     let user = files::user(|name| inputs.variable(name));
     if let Some(path) = &user
         && let Some(table) = files::read_user(path)?
     {
-        files.extend(known.flat(&table, &Source::User(path.clone()))?);
+        files.extend(known.flat(&table, &SettingSource::User(path.clone()))?);
     }
     if let Some(path) = inputs.named_file() {
-        files.extend(known.flat(&files::read_named(&path)?, &Source::Named(path))?);
+        files.extend(known.flat(&files::read_named(&path)?, &SettingSource::Named(path))?);
     } else if let Some(folder) = &inputs.folder {
         files.extend(of_project(folder, known, user)?);
     }
     let mut flags = Vec::new();
     for (key, text, flag) in &inputs.flags {
-        flags.push(known.typed(key, text, &Source::Flag(flag.clone()))?);
+        flags.push(known.typed(key, text, &SettingSource::Flag(flag.clone()))?);
     }
-    Ok(Said {
+    Ok(SettingLayers {
         files,
         environment: environment(inputs, known)?,
         flags,
@@ -44,29 +47,29 @@ pub(super) fn said(inputs: &Inputs, known: &Known<'_>) -> Result<Said, ConfigErr
 /// What the project's file says. One that somebody else may have written says nothing.
 fn of_project(
     folder: &Path,
-    known: &Known<'_>,
+    known: &KnownKeys<'_>,
     user: Option<PathBuf>,
-) -> Result<Vec<Set>, ConfigError> {
+) -> Result<Vec<SetValue>, ConfigError> {
     let (path, text) = match files::project(folder) {
         Ok(found) => found,
         Err(NotRead::Missing | NotRead::Untrusted(_)) => return Ok(Vec::new()),
         Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
     };
     let table = files::parse(&path, &text)?;
-    let said = known.of_project(&table, &Source::Project(path.clone()))?;
+    let said = known.of_project(&table, &SettingSource::Project(path.clone()))?;
     said.map_err(|keys| ConfigError::Project { path, keys, user })
 }
 
 /// Settings from variables. One that looks like a setting of a section and is none is an
 /// error; other names are not ours to judge.
-fn environment(inputs: &Inputs, known: &Known<'_>) -> Result<Vec<Set>, ConfigError> {
+fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetValue>, ConfigError> {
     let mut all = Vec::new();
     for (variable, text) in &inputs.environment {
         let Some(name) = variable.strip_prefix("TRIMTAB_") else {
             continue;
         };
-        let source = Source::Environment(variable.clone());
-        let is = |key: &&&Key| key.variable() == *variable;
+        let source = SettingSource::Environment(variable.clone());
+        let is = |key: &&&SettingKey| key.variable() == *variable;
         if let Some(key) = known.keys.iter().find(is) {
             if !text.is_empty() {
                 all.push(known.typed(key.name, text, &source)?);
@@ -85,7 +88,7 @@ fn environment(inputs: &Inputs, known: &Known<'_>) -> Result<Vec<Set>, ConfigErr
 }
 
 /// The preset that the strongest source names.
-pub(super) fn preset(said: &Said) -> Result<String, ConfigError> {
+pub(super) fn preset(said: &SettingLayers) -> Result<String, ConfigError> {
     let all = said
         .files
         .iter()

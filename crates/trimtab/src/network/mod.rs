@@ -13,9 +13,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 #[cfg(feature = "connect")]
-pub use connector::{Connector, Versions};
+pub use connector::{Connector, HttpVersions};
 #[cfg(feature = "connect")]
-pub use outgoing::{NetworkError, Outgoing};
+pub use outgoing::{NetworkError, OutboundNetwork};
 #[cfg(feature = "connect")]
 pub use route::innermost;
 

@@ -12,8 +12,8 @@ use rustls::{ClientConfig, RootCertStore};
 use thiserror::Error;
 
 use super::Network;
-use super::connector::{Connector, Versions};
-use super::route::{Proxies, Route};
+use super::connector::{Connector, HttpVersions};
+use super::route::{EgressProxies, ProxiedConnector};
 use crate::redact::redact_address;
 
 /// Network settings that cannot be used.
@@ -51,12 +51,12 @@ pub enum NetworkError {
 ///
 /// This machine itself is always reached straight.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct OutboundNetwork {
     tls: Result<ClientConfig, NetworkError>,
-    proxies: Proxies,
+    proxies: EgressProxies,
 }
 
-impl Outgoing {
+impl OutboundNetwork {
     /// By these settings.
     pub fn new(network: &Network) -> Result<Self, NetworkError> {
         let proxies = match &network.proxy {
@@ -65,13 +65,13 @@ impl Outgoing {
         };
         Ok(Self {
             tls: Ok(tls(network.ca_file.as_deref())?),
-            proxies: Proxies::new(proxies),
+            proxies: EgressProxies::new(proxies),
         })
     }
 
     /// A connector that takes no longer than `wait` for a connection, all in all.
-    pub fn connector(&self, wait: Duration, versions: Versions) -> Connector {
-        let route = Route::new(wait, self.proxies.clone());
+    pub fn connector(&self, wait: Duration, versions: HttpVersions) -> Connector {
+        let route = ProxiedConnector::new(wait, self.proxies.clone());
         Connector::new(route, self.tls.clone(), versions, wait)
     }
 
@@ -88,17 +88,17 @@ impl Outgoing {
     }
 }
 
-impl Default for Outgoing {
+impl Default for OutboundNetwork {
     /// With the built-in authorities and the proxies of the environment.
     fn default() -> Self {
         Self {
             tls: tls(None),
-            proxies: Proxies::new(Matcher::from_env()),
+            proxies: EgressProxies::new(Matcher::from_env()),
         }
     }
 }
 
-impl std::fmt::Debug for Outgoing {
+impl std::fmt::Debug for OutboundNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outgoing").finish_non_exhaustive()
     }

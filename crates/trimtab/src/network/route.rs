@@ -19,9 +19,9 @@ use tower_service::Service;
 
 /// The egress proxies: which one leads to which server. This machine itself needs none.
 #[derive(Clone)]
-pub(super) struct Proxies(Arc<Matcher>);
+pub(super) struct EgressProxies(Arc<Matcher>);
 
-impl Proxies {
+impl EgressProxies {
     pub(super) fn new(matcher: Matcher) -> Self {
         Self(Arc::new(matcher))
     }
@@ -45,14 +45,14 @@ impl Proxies {
 /// A server that speaks TLS is reached through a tunnel; the proxy of another is given its
 /// requests.
 #[derive(Clone)]
-pub(super) struct Route {
+pub(super) struct ProxiedConnector {
     tcp: HttpConnector,
-    proxies: Proxies,
+    proxies: EgressProxies,
 }
 
-impl Route {
+impl ProxiedConnector {
     /// Waits for a connection no longer than `wait`.
-    pub(super) fn new(wait: Duration, proxies: Proxies) -> Self {
+    pub(super) fn new(wait: Duration, proxies: EgressProxies) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(wait));
@@ -71,10 +71,10 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-impl Service<Uri> for Route {
-    type Response = Way;
+impl Service<Uri> for ProxiedConnector {
+    type Response = OutboundStream;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Way>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<OutboundStream>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -93,12 +93,12 @@ impl Service<Uri> for Route {
     }
 }
 
-async fn straight(mut tcp: HttpConnector, to: Uri, proxied: bool) -> io::Result<Way> {
+async fn straight(mut tcp: HttpConnector, to: Uri, proxied: bool) -> io::Result<OutboundStream> {
     let stream = tcp.call(to).await.map_err(io::Error::other)?;
-    Ok(Way { stream, proxied })
+    Ok(OutboundStream { stream, proxied })
 }
 
-async fn through(tcp: HttpConnector, to: Uri, proxy: &Intercept) -> io::Result<Way> {
+async fn through(tcp: HttpConnector, to: Uri, proxy: &Intercept) -> io::Result<OutboundStream> {
     let address = proxy.uri().clone();
     if address.scheme_str() != Some("http") {
         return Err(io::Error::other("only proxies at http:// can be used"));
@@ -111,7 +111,7 @@ async fn through(tcp: HttpConnector, to: Uri, proxy: &Intercept) -> io::Result<W
         tunnel = tunnel.with_auth(credentials.clone());
     }
     let stream = tunnel.call(to).await.map_err(io::Error::other)?;
-    Ok(Way {
+    Ok(OutboundStream {
         stream,
         proxied: false,
     })
@@ -137,25 +137,25 @@ pub fn innermost(error: &dyn std::error::Error) -> String {
 }
 
 /// A connection.
-pub struct Way {
+pub struct OutboundStream {
     stream: TokioIo<TcpStream>,
     /// True if the other end is a proxy that passes requests on.
     proxied: bool,
 }
 
-impl Way {
+impl OutboundStream {
     fn stream(self: Pin<&mut Self>) -> Pin<&mut TokioIo<TcpStream>> {
         Pin::new(&mut self.get_mut().stream)
     }
 }
 
-impl Connection for Way {
+impl Connection for OutboundStream {
     fn connected(&self) -> Connected {
         self.stream.connected().proxy(self.proxied)
     }
 }
 
-impl Read for Way {
+impl Read for OutboundStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -165,7 +165,7 @@ impl Read for Way {
     }
 }
 
-impl Write for Way {
+impl Write for OutboundStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -204,7 +204,7 @@ mod tests {
         let proxies = Matcher::builder()
             .all("http://proxy:3128")
             .no("inner.example, 10.0.0.0/8");
-        let proxies = Proxies::new(proxies.build());
+        let proxies = EgressProxies::new(proxies.build());
         let through = |to: &'static str| proxies.of(&Uri::from_static(to)).is_some();
         for straight in [
             "http://127.0.0.1:8080/v1",

@@ -3,34 +3,36 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_engine::compaction::answer::Ending;
-use trimtab_engine::normalise::Source;
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::compaction::answer::SummaryEnding;
+use trimtab_engine::normalise::MessageSource;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Part, Ref, Role, Usage};
 use trimtab_store::{MemoryStore, SessionId};
 
-use super::manager::{Failed, Manager, Sent, ShownRef};
-use super::run::Settings;
-use super::sizes::{Size, Sizer};
-use crate::session::{Answered, Event, Limits, Moment, Pending, Session, Setup};
+use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
+use super::run::ReplaySettings;
+use super::sizes::{MeasuredSize, MessageSizer};
+use crate::session::{
+    Limits, Moment, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
+};
 
 /// No summary takes more requests than this; a count that does not end would stop a replay.
 const MOST_REQUESTS: u64 = 1_000;
 
 /// A session over a store in memory. Summaries are the deterministic ones, and the provider is
 /// taken to count what we estimate.
-pub struct Managed {
+pub struct ManagedSession {
     session: Session,
     /// The tool definitions of the recording, and those of the retrieval tools.
     tools: Measure,
     retrieval: Measure,
     /// True once a window has shown a ref: from then on the retrieval tools are offered.
     shows_a_ref: bool,
-    sizer: Sizer,
-    mentions: Mentions,
+    sizer: MessageSizer,
+    mentions: RefMentions,
     /// What the window of the last call took, until its answer comes.
     open: Option<u64>,
     /// True if the newest message is an output.
@@ -39,9 +41,13 @@ pub struct Managed {
     own_calls: u64,
 }
 
-impl Managed {
+impl ManagedSession {
     /// A new session under `policy`; `tools` are the tool definitions, measured.
-    pub fn new(policy: Policy, settings: &Settings, tools: Measure) -> Result<Self, Failed> {
+    pub fn new(
+        policy: Policy,
+        settings: &ReplaySettings,
+        tools: Measure,
+    ) -> Result<Self, ManagerError> {
         let setup = Setup {
             dialect: settings.dialect,
             limits: Limits {
@@ -67,8 +73,8 @@ impl Managed {
             tools,
             retrieval,
             shows_a_ref: false,
-            sizer: Sizer::default(),
-            mentions: Mentions::default(),
+            sizer: MessageSizer::default(),
+            mentions: RefMentions::default(),
             open: None,
             outputs_came: false,
             own_calls: 0,
@@ -76,7 +82,7 @@ impl Managed {
     }
 
     /// Passes through a moment; a summary that is wanted is the deterministic one.
-    fn check(&mut self, moment: Moment) -> Result<(), Failed> {
+    fn check(&mut self, moment: Moment) -> Result<(), ManagerError> {
         if let Some(pending) = self.session.check(moment).map_err(failed)? {
             self.own_calls += requests(&pending);
             self.session.finish(pending).map_err(failed)?;
@@ -95,7 +101,7 @@ impl Managed {
     }
 
     /// The answer to the last call came.
-    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), Failed> {
+    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ManagerError> {
         let Some(input) = self.open.take() else {
             return Ok(());
         };
@@ -142,14 +148,14 @@ impl Managed {
 }
 
 /// How many requests to a model a summary takes, if each of them is answered.
-fn requests(pending: &Pending) -> u64 {
+fn requests(pending: &PendingSummary) -> u64 {
     let mut asked = pending.clone();
     let mut count = 0;
     while count < MOST_REQUESTS && asked.request().is_some() {
         count += 1;
-        asked.answer(Answered::Text {
+        asked.answer(SummariserAnswer::Text {
             text: "a summary".to_owned(),
-            ending: Ending::Whole,
+            ending: SummaryEnding::Whole,
             usage: None,
         });
     }
@@ -166,17 +172,17 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
 }
 
 /// What an event says, if it is about the window.
-fn told(event: &Event) -> Option<String> {
+fn told(event: &SessionEvent) -> Option<String> {
     if event.tokens_saved() == 0 {
         return None;
     }
     let why = match &event.reason {
-        Reason::Triggered { trigger } => trigger.as_str(),
-        Reason::OutputsOverBudget => "outputs are over their budget",
-        Reason::Fit => "the window would not fit",
-        Reason::Overflow => "an overflow",
-        Reason::ByHand => "by hand",
-        Reason::Nothing | Reason::Admission | Reason::FrontChanged => "a change",
+        PlanReason::Triggered { trigger } => trigger.as_str(),
+        PlanReason::OutputsOverBudget => "outputs are over their budget",
+        PlanReason::Fit => "the window would not fit",
+        PlanReason::Overflow => "an overflow",
+        PlanReason::ByHand => "by hand",
+        PlanReason::Nothing | PlanReason::Admission | PlanReason::FrontChanged => "a change",
     };
     let figures = || {
         let (before, after) = (event.tokens_before, event.tokens_after);
@@ -188,8 +194,8 @@ fn told(event: &Event) -> Option<String> {
     ))
 }
 
-fn failed(error: impl std::fmt::Display) -> Failed {
-    Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> ManagerError {
+    ManagerError(error.to_string())
 }
 
 /// The stored outputs of a log: position, call, ref.
@@ -205,7 +211,7 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
 fn whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
     for slot in slots {
-        if let Source::Log(at) = slot.source {
+        if let MessageSource::Log(at) = slot.source {
             let outputs = slot.message.outputs().filter(|output| !output.trimmed);
             whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));
         }
@@ -234,7 +240,7 @@ fn archives<'p>(
 
 /// The words of a window that may be refs; every message is looked at once.
 #[derive(Default)]
-struct Mentions {
+struct RefMentions {
     known: HashMap<*const Message, (Arc<Message>, Vec<String>)>,
     words: HashSet<String>,
 }
@@ -242,7 +248,7 @@ struct Mentions {
 /// Bytes of a ref's id.
 const REF: usize = 16;
 
-impl Mentions {
+impl RefMentions {
     fn look_at(&mut self, messages: &[Arc<Message>]) {
         self.words.clear();
         for message in messages {
@@ -271,8 +277,8 @@ fn words(message: &Message) -> Vec<String> {
     found
 }
 
-impl Manager for Managed {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for ManagedSession {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         let answer = message.role == Role::Assistant;
         if answer {
             self.answered(message)?;
@@ -291,7 +297,7 @@ impl Manager for Managed {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         if std::mem::take(&mut self.outputs_came) {
             self.check(Moment::AfterOutputs)?;
         }
@@ -299,14 +305,14 @@ impl Manager for Managed {
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        let mut all = Size::default();
+        let mut all = MeasuredSize::default();
         for message in &messages {
             all += self.sizer.size(message);
         }
         self.open = Some(all.quarter().max(all.tokens()));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);
-        Ok(Sent { messages, refs })
+        Ok(SentWindow { messages, refs })
     }
 
     fn cache_is_cold(&mut self) {

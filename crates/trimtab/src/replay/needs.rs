@@ -72,7 +72,7 @@ pub struct Need {
 /// assert_eq!((found[0].kind, found[0].source), (NeedKind::OldName, 2));
 /// ```
 pub fn needs(log: &[Arc<Message>]) -> Vec<Need> {
-    let mut before = Before::default();
+    let mut before = EarlierOutput::default();
     let mut needs = Vec::new();
     for (at, message) in log.iter().enumerate() {
         if message.has_calls() {
@@ -117,7 +117,7 @@ pub(super) fn arguments(message: &Message) -> String {
 
 /// An output, and what a message beside it says.
 #[derive(Default)]
-struct Before {
+struct EarlierOutput {
     /// Outputs with the position of their message, oldest first.
     outputs: Vec<(usize, String)>,
     /// Everything else that was said.
@@ -126,7 +126,7 @@ struct Before {
     calls: HashSet<String>,
 }
 
-impl Before {
+impl EarlierOutput {
     fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
         let written = written(message);
         // Escapes of JSON stand between names.

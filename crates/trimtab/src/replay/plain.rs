@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use trimtab_engine::normalise::{Options, normalise};
+use trimtab_engine::normalise::{NormaliseOptions, normalise};
 use trimtab_model::{Message, Role};
 
-use super::manager::{Failed, Manager, Sent};
-use super::sizes::{Size, Sizer};
+use super::manager::{ManagerError, SentWindow, WindowManager};
+use super::sizes::{MeasuredSize, MessageSizer};
 
 /// Dropping leaves so many percent of the window.
 const LEFT_PERCENT: u64 = 50;
@@ -18,13 +18,13 @@ pub struct SendAll {
     log: Vec<Arc<Message>>,
 }
 
-impl Manager for SendAll {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for SendAll {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         self.log.push(Arc::clone(message));
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         Ok(sent(&self.log))
     }
 }
@@ -32,7 +32,7 @@ impl Manager for SendAll {
 /// Drops the oldest rounds when the window is full, down to half of it. Nothing tells that they
 /// were there.
 pub struct DropOldest {
-    rounds: Rounds,
+    rounds: ShownRounds,
     window: u64,
     drops: u64,
 }
@@ -41,20 +41,20 @@ impl DropOldest {
     /// For a model with a window of so many tokens.
     pub fn new(window: u64) -> Self {
         Self {
-            rounds: Rounds::default(),
+            rounds: ShownRounds::default(),
             window,
             drops: 0,
         }
     }
 }
 
-impl Manager for DropOldest {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for DropOldest {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         self.rounds.push(Arc::clone(message));
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         if self.rounds.tokens() > self.window {
             self.drops += 1;
             let room = self.window * LEFT_PERCENT / 100;
@@ -69,22 +69,22 @@ impl Manager for DropOldest {
 }
 
 /// These messages as a window, with what a provider would refuse repaired.
-pub(super) fn sent(messages: &[Arc<Message>]) -> Sent {
-    Sent {
-        messages: normalise(messages, Options::default()).messages(),
+pub(super) fn sent(messages: &[Arc<Message>]) -> SentWindow {
+    SentWindow {
+        messages: normalise(messages, NormaliseOptions::default()).messages(),
         refs: Vec::new(),
     }
 }
 
 /// The messages of a conversation that are still shown, with their positions.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(super) struct ShownRounds {
     pub(super) messages: Vec<(usize, Arc<Message>)>,
-    sizer: Sizer,
+    sizer: MessageSizer,
     next: usize,
 }
 
-impl Rounds {
+impl ShownRounds {
     pub(super) fn push(&mut self, message: Arc<Message>) {
         self.messages.push((self.next, message));
         self.next += 1;
@@ -102,7 +102,7 @@ impl Rounds {
 
     /// Tokens, by our estimate or by a quarter of the bytes.
     pub(super) fn tokens(&mut self) -> u64 {
-        let mut all = Size::default();
+        let mut all = MeasuredSize::default();
         for (_, message) in &self.messages {
             all += self.sizer.size(message);
         }
@@ -122,7 +122,7 @@ impl Rounds {
             let answer = round.first();
             let is_said = answer.is_some_and(|(_, message)| message.role == Role::Assistant);
             if left > room && is_said && !is_last && !is_needed() {
-                let mut size = Size::default();
+                let mut size = MeasuredSize::default();
                 for (_, message) in *round {
                     size += self.sizer.size(message);
                 }

@@ -8,10 +8,10 @@ use trimtab_model::{Message, Role};
 use trimtab_wire::catalogue::{Money, Prices};
 
 use super::bill;
-use super::manager::Sent;
+use super::manager::SentWindow;
 use super::needs::{Need, arguments, written};
-use super::report::Report;
-use super::sizes::Sizer;
+use super::report::ReplayReport;
+use super::sizes::MessageSizer;
 
 /// Tokens that come back when the agent reads a part of an output by its ref.
 const SLICE: u64 = 1_000;
@@ -27,7 +27,7 @@ const SHOWN_PERCENT: u64 = 95;
 const ASKS_ONE_IN: u64 = 2;
 
 /// Measures the windows of one conversation.
-pub(super) struct Served<'a> {
+pub(super) struct ServedNeeds<'a> {
     log: &'a [Arc<Message>],
     needs: &'a [Need],
     /// The call at which an output was fetched last, by its position.
@@ -35,14 +35,14 @@ pub(super) struct Served<'a> {
 }
 
 /// A window that is about to be sent for a call, and what a token costs.
-pub(super) struct Call<'s> {
+pub(super) struct ReplayedCall<'s> {
     pub(super) at: usize,
-    pub(super) sent: &'s Sent,
+    pub(super) sent: &'s SentWindow,
     pub(super) tokens: u64,
     pub(super) prices: &'s Prices,
 }
 
-impl<'a> Served<'a> {
+impl<'a> ServedNeeds<'a> {
     pub(super) fn new(log: &'a [Arc<Message>], needs: &'a [Need]) -> Self {
         Self {
             log,
@@ -52,7 +52,12 @@ impl<'a> Served<'a> {
     }
 
     /// Adds what the window of a call shows and lacks to the report.
-    pub(super) fn measure(&mut self, call: &Call<'_>, sizer: &mut Sizer, report: &mut Report) {
+    pub(super) fn measure(
+        &mut self,
+        call: &ReplayedCall<'_>,
+        sizer: &mut MessageSizer,
+        report: &mut ReplayReport,
+    ) {
         self.measure_arrived(call, sizer, report);
         let first = self.needs.partition_point(|need| need.call < call.at);
         let needs = self.needs.get(first..).unwrap_or_default();
@@ -93,7 +98,12 @@ impl<'a> Served<'a> {
     }
 
     /// The outputs that came since the last answer: how much of each is shown at first sight.
-    fn measure_arrived(&self, call: &Call<'_>, sizer: &mut Sizer, report: &mut Report) {
+    fn measure_arrived(
+        &self,
+        call: &ReplayedCall<'_>,
+        sizer: &mut MessageSizer,
+        report: &mut ReplayReport,
+    ) {
         let came = self.log.get(..call.at).unwrap_or_default();
         let came = came.iter().rev();
         let came = came.take_while(|message| message.role == Role::Tool);
@@ -127,7 +137,7 @@ impl<'a> Served<'a> {
 }
 
 /// What one more call costs that reads the window from the cache and gets so many tokens.
-fn extra_call(call: &Call<'_>, got: u64) -> Money {
+fn extra_call(call: &ReplayedCall<'_>, got: u64) -> Money {
     let answer = call.prices.output.pico();
     // Where answers are not billed: five times the input, which is usual.
     let answer = if answer > 0 {
@@ -160,7 +170,7 @@ fn shows(text: &str, wanted: &str) -> bool {
     memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
 
-fn is_behind(text: &str, sent: &Sent, need: &Need) -> bool {
+fn is_behind(text: &str, sent: &SentWindow, need: &Need) -> bool {
     let mut refs = sent.refs.iter();
     refs.any(|shown| shown.position == need.source && shows(text, shown.stored.id()))
 }

@@ -9,15 +9,15 @@ use trimtab_model::estimate::Measure;
 
 /// The size of some messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Size(Measure);
+pub(super) struct MeasuredSize(Measure);
 
-impl AddAssign for Size {
+impl AddAssign for MeasuredSize {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0 + other.0;
     }
 }
 
-impl Size {
+impl MeasuredSize {
     /// Our estimate, in tokens. Measures add up exactly; their tokens would not.
     pub(super) fn tokens(&self) -> u64 {
         self.0.tokens()
@@ -34,16 +34,16 @@ impl Size {
 
 /// Remembers the size of every message that it was asked about.
 #[derive(Default)]
-pub(super) struct Sizer {
+pub(super) struct MessageSizer {
     // The message is kept, so that no other can come to stand where it stood.
-    known: HashMap<*const Message, (Arc<Message>, Size)>,
+    known: HashMap<*const Message, (Arc<Message>, MeasuredSize)>,
 }
 
-impl Sizer {
-    pub(super) fn size(&mut self, message: &Arc<Message>) -> Size {
+impl MessageSizer {
+    pub(super) fn size(&mut self, message: &Arc<Message>) -> MeasuredSize {
         let known = self.known.entry(Arc::as_ptr(message));
         known
-            .or_insert_with(|| (Arc::clone(message), Size(Measure::of(message))))
+            .or_insert_with(|| (Arc::clone(message), MeasuredSize(Measure::of(message))))
             .1
     }
 }

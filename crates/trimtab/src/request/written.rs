@@ -3,12 +3,12 @@
 
 use std::borrow::Borrow;
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Role};
+use trimtab_model::{Dialect, Message, MessageMetadata, Part, RawJson, Role};
 use trimtab_wire::{chat, messages, responses};
 
 /// One field of a request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct RequestField {
     /// Its name.
     pub name: &'static str,
     /// Its value.
@@ -28,12 +28,12 @@ pub struct Field {
 /// assert_eq!(names(Dialect::Chat), ["messages"]);
 /// assert_eq!(names(Dialect::Messages), ["system", "messages"]);
 /// ```
-pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Field> {
+pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<RequestField> {
     let bare: Vec<Message> = window
         .iter()
         .map(|message| bare(message.borrow(), dialect))
         .collect();
-    let field = |name, value| Field { name, value };
+    let field = |name, value| RequestField { name, value };
     match dialect {
         Dialect::Chat => {
             let entries: Vec<RawJson> = bare.iter().flat_map(chat::write_message).collect();
@@ -69,11 +69,11 @@ fn thoughtless(message: &Message) -> Message {
 pub fn bare(message: &Message, dialect: Dialect) -> Message {
     let mut bare = message.clone();
     let meta = std::mem::take(&mut bare.meta);
-    bare.meta = Metadata {
+    bare.meta = MessageMetadata {
         wire_role: meta.wire_role,
         content_list: meta.content_list,
         extra: meta.extra,
-        ..Metadata::default()
+        ..MessageMetadata::default()
     };
     for part in &mut bare.parts {
         if let Part::Output(output) = part {

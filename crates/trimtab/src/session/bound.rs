@@ -1,15 +1,15 @@
 //! Reasoning that is bound to what stands before it, where that changes outside a plan.
 
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::bound_from;
 use trimtab_engine::policy::BoundReasoning;
 
-use super::{Event, EventKind, Session, SessionError};
+use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
 /// Whether an answer is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnderWay {
+pub(super) enum AnswerInFlight {
     /// None is.
     Nothing,
     /// One to the window as it is.
@@ -18,7 +18,7 @@ pub(super) enum UnderWay {
     Stale,
 }
 
-impl UnderWay {
+impl AnswerInFlight {
     /// A plan was carried out.
     pub(super) fn window_changed(&mut self) {
         if *self == Self::Answer {
@@ -30,9 +30,9 @@ impl UnderWay {
 impl Session {
     /// The answer at `at` came. What was thought behind another window is left out.
     pub(super) fn answer_came(&mut self, at: usize) -> Result<(), SessionError> {
-        match std::mem::replace(&mut self.under_way, UnderWay::Nothing) {
-            UnderWay::Stale => self.leave_out_bound(at),
-            UnderWay::Nothing | UnderWay::Answer => Ok(()),
+        match std::mem::replace(&mut self.under_way, AnswerInFlight::Nothing) {
+            AnswerInFlight::Stale => self.leave_out_bound(at),
+            AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
         }
     }
 
@@ -53,7 +53,7 @@ impl Session {
         self.under_way.window_changed();
         // Reasoning that came since is bound to the window that is gone.
         self.leave_out_bound(made_at)?;
-        let mut event = Event::new(EventKind::Undone, Reason::ByHand);
+        let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
         (event.tokens_before, event.messages_before) = before;
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
         self.events.push(event);
@@ -67,19 +67,19 @@ impl Session {
         if std::mem::replace(&mut self.front_changed, true) {
             return Ok(());
         }
-        self.leave_out(self.projection.log().len(), Reason::FrontChanged)
+        self.leave_out(self.projection.log().len(), PlanReason::FrontChanged)
     }
 
     /// Leaves out bound reasoning from position `first` on, and all before it.
     fn leave_out_bound(&mut self, first: usize) -> Result<(), SessionError> {
         match bound_from(first, self.projection.slots()) {
-            Some(before) => self.leave_out(before, Reason::Admission),
+            Some(before) => self.leave_out(before, PlanReason::Admission),
             None => Ok(()),
         }
     }
 
     /// Leaves out the reasoning before a position, for good.
-    fn leave_out(&mut self, before: usize, reason: Reason) -> Result<(), SessionError> {
+    fn leave_out(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
         if self.setup.policy.compaction.bound_reasoning != BoundReasoning::Strip {
             return Ok(());
         }

@@ -1,17 +1,20 @@
 //! Summaries: when one is asked for, and what becomes of it.
 
-use trimtab_engine::compaction::answer::{Ending, Refusal};
-use trimtab_engine::compaction::chunks::Requests;
+use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
+use trimtab_engine::compaction::chunks::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::plan::{Plan, Reason};
-use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
+use trimtab_engine::plan::{Plan, PlanReason};
+use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};
 use trimtab_engine::policy::Moment;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::Money;
 
-use super::pending::{Wants, texts};
-use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
+use super::pending::{PendingWork, texts};
+use super::{
+    ManualCompaction, PendingSummary, Session, SessionError, SessionEvent, SessionEventKind, Setup,
+    SummariserAnswer,
+};
 
 /// After so many failures in a row no model is asked about outputs any more, until the user says
 /// something or other settings hold.
@@ -22,7 +25,7 @@ impl Session {
     /// once; a summary is asked for.
     ///
     /// Pass every moment you come through: the policy says which of them count.
-    pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
+    pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
         for way in planner::ageing_ways(moment) {
             let step = self
                 .decide(|conversation, conditions| planner::age(conversation, conditions, *way))?;
@@ -30,11 +33,11 @@ impl Session {
             let archived_before = step.archived_before();
             let done = match step {
                 // No model is asked about outputs that would not be archived then.
-                Step::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
-                Step::ToolSummaries(archived) if self.asks_about_outputs() => {
-                    return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
+                PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
+                PlanStep::ToolSummaries(archived) if self.asks_about_outputs() => {
+                    return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
-                step => self.take(step, &Reason::OutputsOverBudget)?,
+                step => self.take(step, &PlanReason::OutputsOverBudget)?,
             };
             if let Some(position) = archived_before.filter(|_| !done) {
                 self.archive_from = position;
@@ -61,43 +64,49 @@ impl Session {
     }
 
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
-    pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
+    pub fn compact(
+        &mut self,
+        by_hand: &ManualCompaction,
+    ) -> Result<Option<PendingSummary>, SessionError> {
         let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
-        let asked = Asked {
+        let asked = CompactionRequest {
             instructions: wishes.into_iter().map(str::to_owned).collect(),
             keep_turns: by_hand.keep_turns,
-            ..Asked::default()
+            ..CompactionRequest::default()
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
             let note = "there is nothing to replace".to_owned();
-            self.tell_of_nothing(Event::new(EventKind::NoOp, asked.reason).noting(note))?;
+            self.tell_of_nothing(
+                SessionEvent::new(SessionEventKind::NoOp, asked.reason).noting(note),
+            )?;
         }
         Ok(pending)
     }
 
     /// Carries out a plan that waited for its summary. False if it came too late, or would not
     /// have made the window smaller; an event tells which.
-    pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
+    pub fn finish(&mut self, pending: PendingSummary) -> Result<bool, SessionError> {
         let usage = used(&pending.answers);
         let prices = self.setup.prices.as_ref();
         let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
-        let event = Event {
+        let event = SessionEvent {
             usage,
             own_calls: u32::try_from(pending.answers.len()).unwrap_or(u32::MAX),
             cost: cost.map(Money::dollars),
-            ..Event::new(EventKind::Trimmed, Reason::Nothing)
+            ..SessionEvent::new(SessionEventKind::Trimmed, PlanReason::Nothing)
         };
         // Outputs that are shown shorter since stand where they stood.
         if pending.journal < self.rearranged {
             let note = "another plan was carried out meanwhile".to_owned();
-            let kind = EventKind::Stale;
-            self.events.push(Event { kind, ..event }.noting(note));
+            let kind = SessionEventKind::Stale;
+            self.events
+                .push(SessionEvent { kind, ..event }.noting(note));
             return Ok(false);
         }
         match pending.wants {
-            Wants::ToolSummaries(archived) => {
-                let failed = pending.answers.iter().any(Answered::is_failed);
+            PendingWork::ToolSummaries(archived) => {
+                let failed = pending.answers.iter().any(SummariserAnswer::is_failed);
                 self.failed_tool_summaries = if failed {
                     self.failed_tool_summaries.saturating_add(1)
                 } else {
@@ -105,7 +114,7 @@ impl Session {
                 };
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
-                let before = Step::ToolSummaries(archived.clone()).archived_before();
+                let before = PlanStep::ToolSummaries(archived.clone()).archived_before();
                 let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
                 let done = self.carry_out(plan, event)?;
                 if let Some(position) = before.filter(|_| !done) {
@@ -113,7 +122,7 @@ impl Session {
                 }
                 Ok(done)
             }
-            Wants::Compaction(draft, requests) => {
+            PendingWork::Compaction(draft, requests) => {
                 self.finish_compaction(&draft, &requests, &pending.answers, event)
             }
         }
@@ -121,22 +130,22 @@ impl Session {
 
     fn finish_compaction(
         &mut self,
-        draft: &Draft,
-        requests: &Requests,
-        answers: &[Answered],
-        event: Event,
+        draft: &CompactionDraft,
+        requests: &SummaryRequests,
+        answers: &[SummariserAnswer],
+        event: SessionEvent,
     ) -> Result<bool, SessionError> {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
-            Answered::Failed(why) => Some(format!("failed to generate summary: {why}")),
-            Answered::Text { .. } => None,
+            SummariserAnswer::Failed(why) => Some(format!("failed to generate summary: {why}")),
+            SummariserAnswer::Text { .. } => None,
         });
         let finished = draft.finish(answer);
-        let is_too_large = matches!(finished.refusal, Some(Refusal::TooLarge { .. }));
+        let is_too_large = matches!(finished.refusal, Some(SummaryRefusal::TooLarge { .. }));
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let mut event = Event {
-            kind: EventKind::Compacted,
+        let mut event = SessionEvent {
+            kind: SessionEventKind::Compacted,
             reason: finished.plan.reason.clone(),
             by_model: finished.by_model,
             coverage: finished.coverage,
@@ -218,7 +227,7 @@ impl Session {
                  by itself until something changes",
                 thrash.passes, thrash.gain_percent
             );
-            let event = Event::new(EventKind::Suspended, Reason::Nothing);
+            let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);
             self.events.push(event.noting(note));
         }
         Ok(())
@@ -250,18 +259,18 @@ impl Session {
             "this conversation was compacted {times}; details fade with every summary of a \
              summary\nhint: begin a new session for a new task"
         );
-        let event = Event::new(EventKind::Warning, Reason::Nothing);
+        let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Nothing);
         self.events.push(event.noting(note));
     }
 
-    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
+    fn draft(&mut self, asked: &CompactionRequest) -> Result<Option<PendingSummary>, SessionError> {
         let draft = self
             .decide(|conversation, conditions| planner::draft(conversation, conditions, asked))?;
         let Some(draft) = draft else {
             return Ok(None);
         };
         // Who asks by hand wants to see it tried.
-        if asked.reason != Reason::ByHand {
+        if asked.reason != PlanReason::ByHand {
             let before = self.in_vain.filter(|_| !self.changed);
             let in_vain = before.is_some_and(|before| planner::was_in_vain(&draft, before));
             // Before its summary is written nobody can tell more than what none would save.
@@ -273,7 +282,10 @@ impl Session {
     }
 
     /// Stores what a draft replaces and gets ready to ask for its summary.
-    pub(super) fn ask_for_summary(&self, mut draft: Draft) -> Result<Pending, SessionError> {
+    pub(super) fn ask_for_summary(
+        &self,
+        mut draft: CompactionDraft,
+    ) -> Result<PendingSummary, SessionError> {
         self.keep_replaced(&mut draft)?;
         let Setup {
             dialect,
@@ -283,11 +295,11 @@ impl Session {
         } = &self.setup;
         let tokens = |measure: &Measure| calibration.tokens(measure);
         let requests = draft.requests(*dialect, &tokens, tokens(tools));
-        Ok(self.pending(Wants::Compaction(Box::new(draft), requests)))
+        Ok(self.pending(PendingWork::Compaction(Box::new(draft), requests)))
     }
 
-    fn pending(&self, wants: Wants) -> Pending {
-        Pending {
+    fn pending(&self, wants: PendingWork) -> PendingSummary {
+        PendingSummary {
             wants,
             journal: self.journal_position,
             calibration: Box::new(self.setup.calibration.clone()),
@@ -297,20 +309,22 @@ impl Session {
 }
 
 /// How the answers ended: one that was cut off spoils what was built on it.
-fn ending(answers: &[Answered]) -> Ending {
+fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
     let endings = answers.iter().filter_map(|answer| match answer {
-        Answered::Text { ending, .. } => Some(*ending),
-        Answered::Failed(_) => None,
+        SummariserAnswer::Text { ending, .. } => Some(*ending),
+        SummariserAnswer::Failed(_) => None,
     });
-    let bad = endings.into_iter().find(|ending| *ending != Ending::Whole);
-    bad.unwrap_or(Ending::Whole)
+    let bad = endings
+        .into_iter()
+        .find(|ending| *ending != SummaryEnding::Whole);
+    bad.unwrap_or(SummaryEnding::Whole)
 }
 
 /// What all calls of the summariser used together.
-fn used(answers: &[Answered]) -> Option<Usage> {
+fn used(answers: &[SummariserAnswer]) -> Option<Usage> {
     let usages = answers.iter().filter_map(|answer| match answer {
-        Answered::Text { usage, .. } => *usage,
-        Answered::Failed(_) => None,
+        SummariserAnswer::Text { usage, .. } => *usage,
+        SummariserAnswer::Failed(_) => None,
     });
     usages.reduce(|sum, usage| sum + usage)
 }

@@ -23,29 +23,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::{Arriving, OutputRoom, Repeats, shown};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, RepeatIndex, shown};
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::Options;
-use trimtab_engine::observation::{ObservationWatch, outputs_of, show};
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::normalise::NormaliseOptions;
+use trimtab_engine::observation::{ObservationDetector, outputs_of, show};
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
-use trimtab_engine::view::policy::{BadGlob, Views};
+use trimtab_engine::view::policy::{BadGlob, CompiledViews};
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_engine::window::{Invalid, Projection, Window};
+use trimtab_engine::window::{InvalidWindow, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Kind, Message, Output, Role, Usage};
+use trimtab_model::{Message, MessageKind, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{SpillFile, keep, tool_of};
-use bound::UnderWay;
-use stored::{Entry, fill_in, json, read_all};
+use bound::AnswerInFlight;
+use stored::{StoredEntry, fill_in, json, read_all};
 
-pub use event::{Event, EventKind};
-pub use pending::{Answered, ByHand, Pending, SummaryRequest};
-pub use ready::{Ready, Recovered};
+pub use event::{SessionEvent, SessionEventKind};
+pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
+pub use ready::{ReadyWindow, RecoveryOutcome};
 pub use setup::{Limits, Setup};
 pub use trimtab_engine::policy::Moment;
 
@@ -59,7 +59,7 @@ pub enum SessionError {
     Store(#[from] trimtab_store::Error),
     /// The window is not valid.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidWindow),
     /// A glob of the policy cannot be read.
     #[error(transparent)]
     Glob(#[from] BadGlob),
@@ -122,7 +122,7 @@ pub struct Session {
     store: Arc<dyn Store>,
     id: SessionId,
     setup: Setup,
-    views: Views,
+    views: CompiledViews,
     projection: Projection,
     /// Where the next entries go; another writer would have moved them on.
     log_position: u64,
@@ -153,25 +153,25 @@ pub struct Session {
     /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     /// Whether an answer is under way, and whether it is to the window that holds.
-    under_way: UnderWay,
+    under_way: AnswerInFlight,
     /// The texts of outputs that came.
-    repeats: Repeats,
+    repeats: RepeatIndex,
     /// Tells which messages of the user are outputs.
-    observations: ObservationWatch,
+    observations: ObservationDetector,
     /// What a summary would have replaced that came to nothing, in tokens.
     in_vain: Option<u64>,
     /// How often in a row a model was asked about archived outputs and failed.
     failed_tool_summaries: u32,
     /// Outputs before this position were not archived, because that makes them no shorter.
     archive_from: usize,
-    events: Vec<Event>,
+    events: Vec<SessionEvent>,
 }
 
 impl Session {
     /// Opens a session, or begins it if it is new.
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
-        let views = Views::new(&setup.policy.views)?;
-        let entries: Vec<Entry> = read_all(&*store, &id, Stream::Log)?;
+        let views = CompiledViews::new(&setup.policy.views)?;
+        let entries: Vec<StoredEntry> = read_all(&*store, &id, Stream::Log)?;
         let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
         let mut log = Log::new();
@@ -181,14 +181,14 @@ impl Session {
             let edits = edits(at, &entry.message, entry.shown, entry.archived);
             log.append(entry.message);
             if !edits.is_empty() {
-                journal.append(JournalEntry::Plan(Plan::new(Reason::Admission, edits)));
+                journal.append(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
             }
         }
         for plan in plans {
             journal.append(plan);
         }
         let sent = log.len();
-        let changed = |plan: &Plan| plan.reason == Reason::FrontChanged;
+        let changed = |plan: &Plan| plan.reason == PlanReason::FrontChanged;
         let front_changed = journal.plans().any(changed);
         let shows_refs = journal.plans().any(Plan::shows_a_ref);
         Ok(Self {
@@ -211,9 +211,9 @@ impl Session {
             front_changed,
             cold: false,
             first_ref: (!shows_refs).then(Measure::default),
-            under_way: UnderWay::Nothing,
-            repeats: Repeats::default(),
-            observations: ObservationWatch::default(),
+            under_way: AnswerInFlight::Nothing,
+            repeats: RepeatIndex::default(),
+            observations: ObservationDetector::default(),
             in_vain: None,
             failed_tool_summaries: 0,
             archive_from: 0,
@@ -228,7 +228,7 @@ impl Session {
         let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
         let log = self.projection.log();
         if fits && self.observations.is_observation(log, &message) {
-            message.meta.kind = Some(Kind::Observation);
+            message.meta.kind = Some(MessageKind::Observation);
         }
         let named = |stored| self.named(stored);
         keep(
@@ -239,7 +239,7 @@ impl Session {
             named,
         )?;
         let shown = self.show(&message)?;
-        let mut entry = Entry {
+        let mut entry = StoredEntry {
             message,
             shown,
             archived: repeats,
@@ -255,7 +255,7 @@ impl Session {
         let message = Arc::new(entry.message);
         let at = self.projection.admit(Arc::clone(&message));
         let edits = edits(at, &message, entry.shown, repeats);
-        let plan = Plan::new(Reason::Admission, edits);
+        let plan = Plan::new(PlanReason::Admission, edits);
         if plan.shows_a_ref() {
             self.first_ref = None;
         }
@@ -276,14 +276,14 @@ impl Session {
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
             if let Some(SpillFile::Failed(why)) = &file {
                 let note = format!("an output has no file of its own: {why}");
-                let event = Event::new(EventKind::Warning, Reason::Admission);
+                let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.noting(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
-            let arriving = Arriving {
+            let arriving = IncomingOutput {
                 tool,
                 output: &output,
-                observed: message.meta.kind == Some(Kind::Observation),
+                observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: file.as_ref().map(SpillFile::spill),
@@ -352,7 +352,7 @@ impl Session {
     /// From now on another policy decides. What was decided stays.
     pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
         let policy = policy.into();
-        self.views = Views::new(&policy.views)?;
+        self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
         self.archive_from = 0;
         self.failed_tool_summaries = 0;
@@ -408,7 +408,7 @@ impl Session {
     }
 
     /// What happened since this was asked last.
-    pub fn events(&mut self) -> Vec<Event> {
+    pub fn events(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -425,8 +425,8 @@ impl Session {
     }
 }
 
-fn options(setup: &Setup) -> Options {
-    Options {
+fn options(setup: &Setup) -> NormaliseOptions {
+    NormaliseOptions {
         dialect: setup.dialect,
         habit: setup.policy.repair,
     }

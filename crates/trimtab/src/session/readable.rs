@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
 /// How many refs stand on one line of a list.
 const REFS_PER_LINE: usize = 40;
@@ -16,7 +16,7 @@ const REF_ARGUMENT: &str = "\"ref_id\":\"";
 pub(super) fn names_others(message: &Message) -> bool {
     matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Note | Kind::ToolSummary)
+        Some(MessageKind::Summary | MessageKind::Note | MessageKind::ToolSummary)
     )
 }
 

@@ -7,7 +7,7 @@ use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_wire::catalogue::{Prices, Tier};
+use trimtab_wire::catalogue::{PriceTier, Prices};
 
 /// What a model allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Setup {
     /// What the model costs, where it is known.
     pub prices: Option<Prices>,
     /// What it costs above certain lengths of the prompt, by rising length.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
     /// How long the provider keeps an unused prompt in its cache, where it is known.
     pub cache_lifetime: Option<Duration>,
     /// The tool definitions, measured: `Measure::of_text` of their JSON.

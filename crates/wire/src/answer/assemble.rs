@@ -10,17 +10,17 @@ use crate::sse::{EventFrame, EventFrames};
 
 /// Assembles an answer from its stream.
 #[derive(Clone, Debug)]
-pub struct Assembler {
+pub struct AnswerAssembler {
     dialect: Dialect,
     frames: EventFrames,
-    parts: Parts,
+    parts: AssembledParts,
     /// Bytes of the stream so far; none once it is too long.
     bytes: Option<usize>,
 }
 
 /// The parts so far.
 #[derive(Clone, Debug, Default)]
-struct Parts {
+struct AssembledParts {
     /// Chat Completions: the message.
     message: Map<String, Value>,
     /// Chat Completions: the calls. Messages: the parts, with the JSON of their input.
@@ -31,13 +31,13 @@ struct Parts {
     entries: Vec<Value>,
 }
 
-impl Assembler {
+impl AnswerAssembler {
     /// An assembler for `dialect`.
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
             frames: EventFrames::new(LONGEST_ANSWER),
-            parts: Parts::default(),
+            parts: AssembledParts::default(),
             bytes: Some(0),
         }
     }
@@ -70,7 +70,7 @@ impl Assembler {
         self.bytes = bytes.filter(|came| *came <= LONGEST_ANSWER);
         if self.gave_up() {
             self.frames = EventFrames::new(LONGEST_ANSWER);
-            self.parts = Parts::default();
+            self.parts = AssembledParts::default();
         }
         !self.gave_up()
     }
@@ -89,7 +89,7 @@ impl Assembler {
     }
 }
 
-impl Parts {
+impl AssembledParts {
     fn take(&mut self, dialect: Dialect, frame: &EventFrame<'_>) {
         work::step(1);
         let EventFrame::Data(data) = frame else {
@@ -260,7 +260,7 @@ mod tests {
     use trimtab_model::Part;
 
     fn assembled(dialect: Dialect, events: &[Value]) -> Message {
-        let mut assembler = Assembler::new(dialect);
+        let mut assembler = AnswerAssembler::new(dialect);
         for event in events {
             assembler.push(format!("data: {event}\n\n").as_bytes());
         }
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn overlong_stream_is_given_up() {
-        let mut assembler = Assembler::new(Dialect::Chat);
+        let mut assembler = AnswerAssembler::new(Dialect::Chat);
         let event = format!(
             "data: {}\n\n",
             delta(json!({"content": "x".repeat(1 << 20)}))

@@ -6,7 +6,7 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Message, Role, Usage};
 
-pub use assemble::Assembler;
+pub use assemble::AnswerAssembler;
 
 use crate::{chat, messages, responses};
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Cache, Model, Rules};
+use super::model::{CacheRules, ModelInfo, ModelRules};
 
 /// The known limits of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Tokens of prompt and answer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Limits {
     pub max_output: Option<u64>,
 }
 
-impl Limits {
+impl ModelLimits {
     /// A limit for prompt and answer together.
     pub const fn window(tokens: u64) -> Self {
         Self {
@@ -56,28 +56,28 @@ impl Limits {
 
 /// Limits by the model name in requests.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    set: BTreeMap<String, Limits>,
-    learned: BTreeMap<String, Limits>,
+pub(super) struct KnownLimits {
+    set: BTreeMap<String, ModelLimits>,
+    learned: BTreeMap<String, ModelLimits>,
 }
 
-impl Known {
-    pub(super) fn set(&mut self, name: &str, limits: Limits) {
+impl KnownLimits {
+    pub(super) fn set(&mut self, name: &str, limits: ModelLimits) {
         let entry = self.set.entry(name.to_owned()).or_default();
         *entry = limits.or(*entry);
     }
 
-    pub(super) fn learn(&mut self, name: &str, limits: Limits) {
+    pub(super) fn learn(&mut self, name: &str, limits: ModelLimits) {
         let entry = self.learned.entry(name.to_owned()).or_default();
         *entry = limits.or(*entry);
     }
 
-    pub(super) fn learned(&self) -> &BTreeMap<String, Limits> {
+    pub(super) fn learned(&self) -> &BTreeMap<String, ModelLimits> {
         &self.learned
     }
 
     /// The limits of a name: the user's setting, lowered by what an error proved.
-    pub(super) fn get(&self, name: &str) -> Option<Limits> {
+    pub(super) fn get(&self, name: &str) -> Option<ModelLimits> {
         match (self.set.get(name), self.learned.get(name)) {
             (None, None) => None,
             (set, learned) => Some(
@@ -90,7 +90,7 @@ impl Known {
 }
 
 /// The model with these limits.
-pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
+pub(super) fn apply(mut model: ModelInfo, limits: ModelLimits) -> ModelInfo {
     if let Some(window) = limits.window {
         model.max_input = model.max_input.min(window);
         // A larger window than in the registry also allows a larger prompt.
@@ -110,9 +110,9 @@ pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
 }
 
 /// A model with known limits only; none without the size of the prompt.
-pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
+pub(super) fn alone(name: &str, limits: ModelLimits) -> Option<ModelInfo> {
     let size = limits.window.or(limits.max_input)?;
-    let model = Model {
+    let model = ModelInfo {
         id: name.to_owned(),
         provider: String::new(),
         window: size,
@@ -120,8 +120,8 @@ pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
         max_output: None,
         prices: None,
         tiers: Vec::new(),
-        cache: Cache::default(),
-        rules: Rules::default(),
+        cache: CacheRules::default(),
+        rules: ModelRules::default(),
         reasons: false,
         vocabulary: None,
         retires: None,

@@ -2,12 +2,12 @@
 
 use super::names::{bare, distance, families, trimmed, undated};
 use super::overlay::Overlay;
-use super::snapshot::{Entry, Snapshot, id_of};
+use super::snapshot::{Snapshot, SnapshotEntry, id_of};
 
 /// How a name matched a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Match {
+pub enum ModelMatch {
     /// It is the model's id.
     Exact,
     /// It is the id with or without a date.
@@ -45,17 +45,17 @@ pub(super) fn find<'a>(
     snapshot: &'a Snapshot,
     overlay: &Overlay,
     name: &str,
-) -> Option<(Entry<'a>, Match)> {
+) -> Option<(SnapshotEntry<'a>, ModelMatch)> {
     let name = trimmed(name);
-    let index = Index { snapshot };
+    let index = ModelIndex { snapshot };
     let tagged = |how| move |entry| (entry, how);
     index
         .exact_in_any_case(name)
-        .map(tagged(Match::Exact))
-        .or_else(|| index.undated(name).map(tagged(Match::Undated)))
-        .or_else(|| index.provider(name).map(tagged(Match::Provider)))
-        .or_else(|| index.alias(overlay, name).map(tagged(Match::Alias)))
-        .or_else(|| index.family(name).map(tagged(Match::Family)))
+        .map(tagged(ModelMatch::Exact))
+        .or_else(|| index.undated(name).map(tagged(ModelMatch::Undated)))
+        .or_else(|| index.provider(name).map(tagged(ModelMatch::Provider)))
+        .or_else(|| index.alias(overlay, name).map(tagged(ModelMatch::Alias)))
+        .or_else(|| index.family(name).map(tagged(ModelMatch::Family)))
 }
 
 /// The most similar known names, at most three.
@@ -76,24 +76,24 @@ pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
     known.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-struct Index<'a> {
+struct ModelIndex<'a> {
     snapshot: &'a Snapshot,
 }
 
-impl<'a> Index<'a> {
-    fn exact(&self, name: &str) -> Option<Entry<'a>> {
+impl<'a> ModelIndex<'a> {
+    fn exact(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         self.snapshot.get(name)
     }
 
     /// Ignores case, by a scan of all lines.
-    fn exact_in_any_case(&self, name: &str) -> Option<Entry<'a>> {
+    fn exact_in_any_case(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
         self.exact(name)
-            .or_else(|| Entry::parse(self.snapshot.lines().find(same)?))
+            .or_else(|| SnapshotEntry::parse(self.snapshot.lines().find(same)?))
     }
 
     /// The name without its date, or the newest dated version of the name.
-    fn undated(&self, name: &str) -> Option<Entry<'a>> {
+    fn undated(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         if let Some(entry) = undated(name).and_then(|name| self.exact(name)) {
             return Some(entry);
         }
@@ -106,11 +106,11 @@ impl<'a> Index<'a> {
             .take_while(with_prefix)
             .filter(dated)
             .last();
-        newest.and_then(Entry::parse)
+        newest.and_then(SnapshotEntry::parse)
     }
 
     /// `provider/id` where only the id is known, or the id where it is known as `provider/id`.
-    fn provider(&self, name: &str) -> Option<Entry<'a>> {
+    fn provider(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let mut rest = name;
         while let Some((_, id)) = rest.split_once('/') {
             rest = id;
@@ -125,12 +125,16 @@ impl<'a> Index<'a> {
     }
 
     /// The best entry whose id ends with this name.
-    fn served(&self, name: &str) -> Option<Entry<'a>> {
+    fn served(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let ends = |line: &&str| {
             let before = strip_suffix_ignoring_case(id_of(line), name);
             before.is_some_and(|before| before.ends_with(['/', '.']))
         };
-        let entries = self.snapshot.lines().filter(ends).filter_map(Entry::parse);
+        let entries = self
+            .snapshot
+            .lines()
+            .filter(ends)
+            .filter_map(SnapshotEntry::parse);
         entries.min_by_key(|entry| {
             let maker = MAKERS.iter().position(|maker| *maker == entry.provider);
             let parts = entry.id.matches(['/', '*']).count();
@@ -138,7 +142,7 @@ impl<'a> Index<'a> {
         })
     }
 
-    fn alias(&self, overlay: &Overlay, name: &str) -> Option<Entry<'a>> {
+    fn alias(&self, overlay: &Overlay, name: &str) -> Option<SnapshotEntry<'a>> {
         let bare = bare(name);
         let known = |name: &str| self.exact(name).or_else(|| self.undated(name));
         overlay
@@ -149,7 +153,7 @@ impl<'a> Index<'a> {
     }
 
     /// The longest known name that is a prefix of `name`.
-    fn family(&self, name: &str) -> Option<Entry<'a>> {
+    fn family(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let bare = bare(name);
         let known = |name: &str| {
             self.exact(name)

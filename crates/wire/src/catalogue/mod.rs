@@ -5,7 +5,7 @@
 //! taught, which take precedence.
 //!
 //! ```
-//! use trimtab_wire::catalogue::{Catalogue, Limits, Match};
+//! use trimtab_wire::catalogue::{Catalogue, ModelLimits, ModelMatch};
 //!
 //! let mut catalogue = Catalogue::embedded();
 //! let found = catalogue.find("anthropic/claude-opus-4-5-20251101").unwrap();
@@ -14,8 +14,8 @@
 //! // A model that is not known is an error, until its window is set.
 //! let error = catalogue.find("house-model").unwrap_err();
 //! assert!(error.to_string().contains("unknown model `house-model`"));
-//! catalogue.set("house-model", Limits::window(32_000));
-//! assert_eq!(catalogue.find("house-model").unwrap().matched, Match::Limits);
+//! catalogue.set("house-model", ModelLimits::window(32_000));
+//! assert_eq!(catalogue.find("house-model").unwrap().matched, ModelMatch::Limits);
 //! ```
 
 mod limits;
@@ -33,14 +33,14 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-pub use limits::Limits;
-pub use lookup::Match;
-pub use model::{Binding, Cache, CacheKind, Model, Rules};
-pub use price::{Money, Price, Prices, Tier};
+pub use limits::ModelLimits;
+pub use lookup::ModelMatch;
+pub use model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
+pub use price::{Money, Price, PriceTier, Prices};
 pub use registry::RegistryError;
 
 use overlay::Overlay;
-use snapshot::{Entry, Snapshot, id_of};
+use snapshot::{Snapshot, SnapshotEntry, id_of};
 
 /// All knowledge about models.
 ///
@@ -49,16 +49,16 @@ use snapshot::{Entry, Snapshot, id_of};
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     snapshot: Snapshot,
-    limits: limits::Known,
+    limits: limits::KnownLimits,
 }
 
 /// A model, and how its name matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundModel {
     /// The model, with limits that override the registry's.
-    pub model: Model,
+    pub model: ModelInfo,
     /// How the name matched.
-    pub matched: Match,
+    pub matched: ModelMatch,
 }
 
 /// A name that matches no model.
@@ -81,7 +81,7 @@ fn likely(closest: &[String]) -> String {
 
 /// An imported registry, and the skipped entries.
 #[derive(Clone, Debug)]
-pub struct Import {
+pub struct RegistryImport {
     /// The catalogue.
     pub catalogue: Catalogue,
     /// The number of models.
@@ -111,20 +111,20 @@ impl Catalogue {
     pub fn embedded() -> Self {
         Self {
             snapshot: Snapshot::embedded(),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         }
     }
 
     /// Reads a registry in `LiteLLM`'s format: an object of models by name.
     ///
     /// Models that are not for chat or have no window are skipped and listed in the result.
-    pub fn from_registry(json: &str) -> Result<Import, RegistryError> {
+    pub fn from_registry(json: &str) -> Result<RegistryImport, RegistryError> {
         let registry = registry::read(json)?;
         let catalogue = Self {
             snapshot: Snapshot::from_lines(registry.lines),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         };
-        Ok(Import {
+        Ok(RegistryImport {
             catalogue,
             kept: registry.kept,
             skipped: registry.skipped,
@@ -136,7 +136,7 @@ impl Catalogue {
         let snapshot = Snapshot::parse(text).map_err(|line| SnapshotError { line })?;
         Ok(Self {
             snapshot,
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         })
     }
 
@@ -155,7 +155,7 @@ impl Catalogue {
     pub fn merged(&self, newer: &Self) -> Self {
         Self {
             snapshot: self.snapshot.merged(&newer.snapshot),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         }
     }
 
@@ -166,54 +166,55 @@ impl Catalogue {
 
     /// Finds the model for a name: by id, without its date, with or without its provider, by an
     /// alias, or by its family.
-    pub fn find(&self, name: &str) -> Result<Found, UnknownModel> {
+    pub fn find(&self, name: &str) -> Result<FoundModel, UnknownModel> {
         let overlay = Overlay::embedded();
-        let found = lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| Found {
-            model: overlay.model(&entry),
-            matched,
-        });
+        let found =
+            lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| FoundModel {
+                model: overlay.model(&entry),
+                matched,
+            });
         match (found, self.limits.get(name)) {
-            (Some(found), Some(limits)) => Ok(Found {
+            (Some(found), Some(limits)) => Ok(FoundModel {
                 model: limits::apply(found.model, limits),
                 ..found
             }),
             (Some(found), None) => Ok(found),
             (None, limits) => limits
                 .and_then(|limits| limits::alone(name, limits))
-                .map(|model| Found {
+                .map(|model| FoundModel {
                     model,
-                    matched: Match::Limits,
+                    matched: ModelMatch::Limits,
                 })
                 .ok_or_else(|| self.unknown(name)),
         }
     }
 
     /// Sets limits for requests with this name.
-    pub fn set(&mut self, name: &str, limits: Limits) {
+    pub fn set(&mut self, name: &str, limits: ModelLimits) {
         self.limits.set(name, limits);
     }
 
     /// Remembers limits that an error named, for requests with this name.
-    pub fn learn(&mut self, name: &str, limits: Limits) {
+    pub fn learn(&mut self, name: &str, limits: ModelLimits) {
         self.limits.learn(name, limits);
     }
 
     /// All learned limits, by name.
-    pub fn learned(&self) -> &BTreeMap<String, Limits> {
+    pub fn learned(&self) -> &BTreeMap<String, ModelLimits> {
         self.limits.learned()
     }
 
     /// The models of the registry whose id or provider contains `filter` (all if it is empty), by
     /// id.
-    pub fn list(&self, filter: &str) -> impl Iterator<Item = Model> {
+    pub fn list(&self, filter: &str) -> impl Iterator<Item = ModelInfo> {
         let filter = filter.to_ascii_lowercase();
-        let wanted = move |entry: &Entry<'_>| {
+        let wanted = move |entry: &SnapshotEntry<'_>| {
             entry.id.to_ascii_lowercase().contains(&filter) || entry.provider.contains(&filter)
         };
         let entries = self
             .snapshot
             .lines()
-            .filter_map(Entry::parse)
+            .filter_map(SnapshotEntry::parse)
             .filter(wanted);
         entries.map(|entry| Overlay::embedded().model(&entry))
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, Serializer};
 use trimtab_model::Usage;
 
-use super::price::{Money, Prices, Tier};
+use super::price::{Money, PriceTier, Prices};
 
 /// The facts about one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Model {
+pub struct ModelInfo {
     /// Its name in the registry.
     pub id: String,
     /// The provider, as the registry names it; empty if only a limit is known.
@@ -23,11 +23,11 @@ pub struct Model {
     /// The prices per token; none if unknown.
     pub prices: Option<Prices>,
     /// Prices of long prompts, by rising threshold.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
     /// Its prompt cache.
-    pub cache: Cache,
+    pub cache: CacheRules,
     /// Its rules for conversations.
-    pub rules: Rules,
+    pub rules: ModelRules,
     /// Whether it reasons before it answers.
     pub reasons: bool,
     /// Its vocabulary, such as `o200k_base`, `cl100k_base` or `claude`.
@@ -36,7 +36,7 @@ pub struct Model {
     pub retires: Option<String>,
 }
 
-impl Model {
+impl ModelInfo {
     /// The maximum tokens of a call including its answer: the smaller of the window and the prompt
     /// limit.
     ///
@@ -75,7 +75,7 @@ impl Model {
 
 /// The prompt cache of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cache {
+pub struct CacheRules {
     /// Whether it exists, and how it is used.
     pub kind: CacheKind,
     /// The minimum size of a cached prefix.
@@ -105,9 +105,9 @@ pub enum CacheKind {
 
 /// The rules of a model for conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Rules {
+pub struct ModelRules {
     /// Whether changed text before reasoning makes a request invalid.
-    pub bound_reasoning: Binding,
+    pub bound_reasoning: ReasoningBinding,
     /// Reasoning must be sent back with its calls.
     pub returns_reasoning: bool,
     /// Prompt and output limit may exceed the window: the answer stops when it is full.
@@ -120,7 +120,7 @@ pub struct Rules {
 /// Whether a model's reasoning is valid only after the exact same prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Binding {
+pub enum ReasoningBinding {
     /// It stays valid.
     #[default]
     Free,

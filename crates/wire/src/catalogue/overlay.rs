@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::model::{Binding, Cache, CacheKind, Model, Rules};
+use super::model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
 use super::names::{bare, is_family};
-use super::price::{Price, Prices, Tier};
-use super::snapshot::{Entry, RawPrices};
+use super::price::{Price, PriceTier, Prices};
+use super::snapshot::{RawPrices, SnapshotEntry};
 
 /// Our own table, in `data/overlay.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -18,13 +18,13 @@ pub(super) struct Overlay {
     /// Aliases of models.
     aliases: BTreeMap<String, String>,
     /// Facts by family.
-    family: Vec<Facts>,
+    family: Vec<FamilyFacts>,
 }
 
 /// Facts about a model family, or about everything that a provider serves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
+struct FamilyFacts {
     #[serde(default)]
     names: Vec<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Facts {
     read: Option<u64>,
     write: Option<u64>,
     write_long: Option<u64>,
-    bound_reasoning: Option<Binding>,
+    bound_reasoning: Option<ReasoningBinding>,
     returns_reasoning: Option<bool>,
     answer_may_overrun: Option<bool>,
     silent_overflow: Option<bool>,
@@ -62,10 +62,10 @@ impl Overlay {
     }
 
     /// The model of an entry, with the facts of its families.
-    pub(super) fn model(&self, entry: &Entry<'_>) -> Model {
+    pub(super) fn model(&self, entry: &SnapshotEntry<'_>) -> ModelInfo {
         let facts = self.facts(entry);
         let prices = prices(entry.prices, None, &facts);
-        Model {
+        ModelInfo {
             id: entry.id.to_owned(),
             provider: entry.provider.to_owned(),
             window: window(entry, &facts),
@@ -82,13 +82,13 @@ impl Overlay {
     }
 
     /// All facts about an entry: longer names override shorter ones, and providers override models.
-    fn facts(&self, entry: &Entry<'_>) -> Facts {
+    fn facts(&self, entry: &SnapshotEntry<'_>) -> FamilyFacts {
         let name = bare(entry.id);
-        let longest = |facts: &&Facts| {
+        let longest = |facts: &&FamilyFacts| {
             let names = facts.names.iter().filter(|family| is_family(family, &name));
             names.map(String::len).max()
         };
-        let mut families: Vec<(usize, &Facts)> = self
+        let mut families: Vec<(usize, &FamilyFacts)> = self
             .family
             .iter()
             .filter_map(|facts| longest(&facts).map(|length| (length, facts)))
@@ -102,11 +102,11 @@ impl Overlay {
             .into_iter()
             .map(|(_, facts)| facts)
             .chain(providers);
-        ordered.fold(Facts::default(), Facts::then)
+        ordered.fold(FamilyFacts::default(), FamilyFacts::then)
     }
 }
 
-impl Facts {
+impl FamilyFacts {
     fn serves(&self, provider: &str) -> bool {
         self.providers.iter().any(|name| name == provider)
     }
@@ -137,7 +137,7 @@ impl Facts {
 /// The window of a model. Registries list the prompt limit, which for most models is the whole
 /// window. If the answer has separate room, the overlay names the window; a provider with smaller
 /// limits keeps them.
-fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
+fn window(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> u64 {
     let sum = entry
         .max_input
         .saturating_add(entry.max_output.unwrap_or(0));
@@ -148,7 +148,7 @@ fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
 }
 
 /// The prices of the model, or of a tier that omits values equal to `base`.
-fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices> {
+fn prices(raw: RawPrices, base: Option<Prices>, facts: &FamilyFacts) -> Option<Prices> {
     let input = raw.input.or(base.map(|base| base.input))?;
     let output = raw.output.or(base.map(|base| base.output))?;
     let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
@@ -173,9 +173,9 @@ fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices>
     })
 }
 
-fn tiers(entry: &Entry<'_>, base: Option<Prices>, facts: &Facts) -> Vec<Tier> {
+fn tiers(entry: &SnapshotEntry<'_>, base: Option<Prices>, facts: &FamilyFacts) -> Vec<PriceTier> {
     let tier = |(above, raw): &(u64, RawPrices)| {
-        Some(Tier {
+        Some(PriceTier {
             above: *above,
             prices: prices(*raw, base, facts)?,
         })
@@ -183,10 +183,10 @@ fn tiers(entry: &Entry<'_>, base: Option<Prices>, facts: &Facts) -> Vec<Tier> {
     entry.tiers.iter().filter_map(tier).collect()
 }
 
-fn cache(entry: &Entry<'_>, facts: &Facts) -> Cache {
+fn cache(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> CacheRules {
     let caches = entry.caches || entry.prices.read.is_some();
     let kind = facts.cache.or(caches.then_some(CacheKind::Automatic));
-    Cache {
+    CacheRules {
         kind: kind.unwrap_or_default(),
         minimum: entry.minimum.or(facts.minimum),
         lifetime: facts.lifetime.map(Duration::from_secs),
@@ -195,8 +195,8 @@ fn cache(entry: &Entry<'_>, facts: &Facts) -> Cache {
     }
 }
 
-fn rules(facts: &Facts) -> Rules {
-    Rules {
+fn rules(facts: &FamilyFacts) -> ModelRules {
+    ModelRules {
         bound_reasoning: facts.bound_reasoning.unwrap_or_default(),
         returns_reasoning: facts.returns_reasoning.unwrap_or_default(),
         answer_may_overrun: facts.answer_may_overrun.unwrap_or_default(),

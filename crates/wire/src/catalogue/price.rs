@@ -198,7 +198,7 @@ impl Prices {
 ///
 /// The whole call is billed at these prices, not only the part above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Tier {
+pub struct PriceTier {
     /// The tier applies to prompts with more tokens than this.
     pub above: u64,
     /// Its prices.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::price::Price;
-use super::snapshot::{Entry, RawPrices};
+use super::snapshot::{RawPrices, SnapshotEntry};
 
 /// The prompt sizes above which registries list other prices, in their spelling.
 const THRESHOLDS: [(u64, &str); 6] = [
@@ -78,7 +78,7 @@ pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
         skipped: Vec::new(),
     };
     for (id, fields) in sorted {
-        match Fields::new(id, fields)?.entry()? {
+        match RegistryFields::new(id, fields)?.entry()? {
             Ok(entry) => {
                 entry.write(&mut registry.lines);
                 registry.kept += 1;
@@ -94,12 +94,12 @@ pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
 }
 
 /// The fields of one model.
-struct Fields<'a> {
+struct RegistryFields<'a> {
     model: &'a str,
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RegistryFields<'a> {
     fn new(model: &'a str, value: &'a Value) -> Result<Self, RegistryError> {
         let bad = |field: &str, value: String, expected| RegistryError::Field {
             model: model.to_owned(),
@@ -120,7 +120,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The entry, or the reason to skip it.
-    fn entry(&self) -> Result<Result<Entry<'a>, &'static str>, RegistryError> {
+    fn entry(&self) -> Result<Result<SnapshotEntry<'a>, &'static str>, RegistryError> {
         if self.model == SAMPLE {
             return Ok(Err("the registry's own example"));
         }
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         let max_output = max_output
             .or(self.tokens("max_tokens")?)
             .filter(|tokens| *tokens > 0);
-        Ok(Ok(Entry {
+        Ok(Ok(SnapshotEntry {
             id: self.model,
             provider: self.text("litellm_provider")?.unwrap_or_default(),
             max_input,

@@ -24,7 +24,7 @@ pub(super) struct Snapshot(Cow<'static, str>);
 
 /// A parsed line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct SnapshotEntry<'a> {
     pub(super) id: &'a str,
     pub(super) provider: &'a str,
     pub(super) max_input: u64,
@@ -61,7 +61,7 @@ impl Snapshot {
             .enumerate()
             .skip_while(|(_, line)| line.starts_with('#'))
         {
-            match Entry::parse(line) {
+            match SnapshotEntry::parse(line) {
                 Some(entry) if entry.id > before => before = entry.id,
                 _ => return Err(number + 1),
             }
@@ -69,7 +69,7 @@ impl Snapshot {
         Ok(Self(Cow::Owned(text)))
     }
 
-    /// Accepts sorted lines written by [`Entry::write`].
+    /// Accepts sorted lines written by [`SnapshotEntry::write`].
     pub(super) fn from_lines(lines: String) -> Self {
         Self(Cow::Owned(lines))
     }
@@ -101,9 +101,11 @@ impl Snapshot {
     }
 
     /// The model with exactly this id.
-    pub(super) fn get(&self, id: &str) -> Option<Entry<'_>> {
+    pub(super) fn get(&self, id: &str) -> Option<SnapshotEntry<'_>> {
         let line = self.starting_at(id).next()?;
-        (id_of(line) == id).then(|| Entry::parse(line)).flatten()
+        (id_of(line) == id)
+            .then(|| SnapshotEntry::parse(line))
+            .flatten()
     }
 
     /// The lines from the first id that is not less than `id`.
@@ -153,7 +155,7 @@ pub(super) fn id_of(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }
 
-impl<'a> Entry<'a> {
+impl<'a> SnapshotEntry<'a> {
     /// Parses a line; none if it is invalid.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split('\t');

@@ -1,16 +1,16 @@
 //! The calls of an assistant message.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Extra, Part, RawJson};
+use trimtab_model::{Call, ExtraFields, Part, RawJson};
 
-use crate::json::{self, Fields, Object, array, owned};
+use crate::json::{self, JsonFields, ObjectWriter, array, owned};
 use crate::marks;
 
 /// The name of the legacy field that preceded `tool_calls`.
 const LEGACY: &str = "function_call";
 
 /// Moves the calls in `fields` to `parts`.
-pub(super) fn take(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
+pub(super) fn take(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
     // An empty list stays an unknown field, so that it is written back.
     let some = |raw| json::list(raw).filter(|list| !list.is_empty());
     if let Some(list) = fields.take_if("tool_calls", some) {
@@ -36,7 +36,7 @@ fn regular(raw: &RawValue) -> Option<Call> {
         id: entry.take_string("id")?,
         name: function.take_string("name")?,
         arguments: function.take_string("arguments")?,
-        extra: Extra::new(),
+        extra: ExtraFields::new(),
     };
     if !function.is_empty() {
         return None;
@@ -85,7 +85,7 @@ fn legacy(raw: &RawValue) -> Option<Call> {
 }
 
 /// Adds the calls of `parts` to a message.
-pub(super) fn write(object: Object, parts: &[Part]) -> Object {
+pub(super) fn write(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
     let (old, new): (Vec<&Call>, Vec<&Call>) = parts
         .iter()
         .filter_map(Part::as_call)
@@ -99,17 +99,17 @@ fn write_call(call: &Call) -> String {
     if let Some(raw) = unchanged(call) {
         return raw;
     }
-    Object::new()
+    ObjectWriter::new()
         .text("id", &call.id)
         .text("type", "function")
-        .raw("function", &write_function(call, &Extra::new()))
+        .raw("function", &write_function(call, &ExtraFields::new()))
         // Items of Responses have an id of their own beside that of the call.
         .extra(&call.extra, &["type", "id"])
         .end()
 }
 
-fn write_function(call: &Call, extra: &Extra) -> String {
-    Object::new()
+fn write_function(call: &Call, extra: &ExtraFields) -> String {
+    ObjectWriter::new()
         .text("name", &call.name)
         .text("arguments", &call.arguments)
         .extra(extra, &[])

@@ -1,9 +1,9 @@
 //! Writes Chat Completions messages.
 
-use trimtab_model::{Extra, Message, Output, Part, RawJson, Reasoning, Role};
+use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role};
 
 use super::{calls, meta};
-use crate::json::{Object, array, quoted};
+use crate::json::{ObjectWriter, array, quoted};
 use crate::{marks, media};
 
 /// Writes one message; a tool message with several outputs becomes several.
@@ -21,7 +21,7 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
-    let object = Object::new().text("role", if legacy { "function" } else { "tool" });
+    let object = ObjectWriter::new().text("role", if legacy { "function" } else { "tool" });
     let nameless = output.call_id.is_empty() && marks::has(&output.extra, marks::NAMELESS);
     let id = (!nameless).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
@@ -63,7 +63,7 @@ fn write_rest(message: &Message) -> RawJson {
         Some(own) if message.role == Role::User && own != "user" => own,
         _ => message.role.as_str(),
     };
-    let object = Object::new().text("role", role);
+    let object = ObjectWriter::new().text("role", role);
     let object = object.maybe("content", rest_content(message));
     let object = write_reasoning(object, &message.parts);
     let object = calls::write(object, &message.parts);
@@ -83,7 +83,7 @@ fn rest_content(message: &Message) -> Option<String> {
 }
 
 /// The original content field of a message without text, or the result of `or`.
-fn as_read(extra: &Extra, or: impl FnOnce() -> Option<String>) -> Option<String> {
+fn as_read(extra: &ExtraFields, or: impl FnOnce() -> Option<String>) -> Option<String> {
     if marks::is_absent(extra) {
         return None;
     }
@@ -104,13 +104,13 @@ fn content(parts: &[&Part], as_list: bool) -> Option<String> {
     }
 }
 
-fn no_fields(extra: &Extra) -> bool {
+fn no_fields(extra: &ExtraFields) -> bool {
     extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 fn write_part(part: &Part) -> String {
     match part {
-        Part::Text(text) => Object::new()
+        Part::Text(text) => ObjectWriter::new()
             .text("type", "text")
             .text("text", &text.text)
             .extra(&text.extra, &[])
@@ -122,7 +122,7 @@ fn write_part(part: &Part) -> String {
     }
 }
 
-fn write_reasoning(object: Object, parts: &[Part]) -> Object {
+fn write_reasoning(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
     let thoughts: Vec<&Reasoning> = parts
         .iter()
         .filter_map(|part| match part {

@@ -4,22 +4,22 @@
 //! words with one bit per byte, and escaped bytes are found by arithmetic: one branch per block
 //! instead of one per backslash.
 
-use super::strings::{End, escape};
-use super::unscannable::{Unscannable, Why};
+use super::strings::{StringEnd, escape};
+use super::unscannable::{Unscannable, UnscannableReason};
 
 const ONES: u64 = u64::MAX / 255;
 const LOW: u64 = ONES * 0x7f;
 
 /// The result of scanning whole blocks.
-pub(super) enum Blocks {
+pub(super) enum BlockScan {
     /// The string ends here.
-    End(End),
+    End(StringEnd),
     /// The string continues at this offset, which is not inside an escape.
     On { at: usize, escaped: bool },
 }
 
 /// Scans whole blocks from `start`, which is inside a string and not inside an escape.
-pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<Blocks, Unscannable> {
+pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<BlockScan, Unscannable> {
     let (blocks, _) = bytes.get(start..).unwrap_or_default().as_chunks::<64>();
     let mut any_escaped = escaped;
     let mut carried = 0;
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<Blocks, 
         check_controls(block, base, inside)?;
         any_escaped |= backslashes & inside != 0;
         if ends != 0 {
-            return Ok(Blocks::End(End {
+            return Ok(BlockScan::End(StringEnd {
                 quote: base + ends.trailing_zeros() as usize,
                 escaped: any_escaped,
             }));
@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<Blocks, 
     }
     // A trailing backslash is scanned again, together with what it escapes.
     let at = start + 64 * blocks.len() - usize::from(carried != 0);
-    Ok(Blocks::On {
+    Ok(BlockScan::On {
         at,
         escaped: any_escaped,
     })
@@ -91,7 +91,7 @@ fn check_controls(block: &[u8; 64], base: usize, inside: u64) -> Result<(), Unsc
     }
     Err(Unscannable {
         offset: base + controls.trailing_zeros() as usize,
-        why: Why::ControlCharacter,
+        why: UnscannableReason::ControlCharacter,
     })
 }
 

@@ -8,17 +8,17 @@ use std::borrow::Cow;
 use trimtab_model::work;
 
 use super::span::Span;
-use super::strings::{End, closing_quote};
-use super::unscannable::{Unscannable, Why};
+use super::strings::{StringEnd, closing_quote};
+use super::unscannable::{Unscannable, UnscannableReason};
 
 /// The maximum nesting depth; parsers commonly stop at 128.
 const MAX_DEPTH: u32 = 127;
 
-pub(crate) type Scanned<T> = Result<T, Unscannable>;
+pub(crate) type ScanResult<T> = Result<T, Unscannable>;
 
 /// A place in JSON text.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
@@ -26,12 +26,12 @@ pub(crate) struct Cursor<'a> {
 }
 
 /// A list or object that is being read.
-pub(crate) struct Open {
+pub(crate) struct OpenContainer {
     close: u8,
     first: bool,
 }
 
-impl Open {
+impl OpenContainer {
     /// A list or object that ends with `close`, after its first element.
     pub(crate) fn past_first(close: u8) -> Self {
         Self {
@@ -42,12 +42,12 @@ impl Open {
 }
 
 /// A field's name, and the start of the field.
-pub(crate) struct Key<'a> {
+pub(crate) struct FieldKey<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) start: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self::at(text, 0)
     }
@@ -80,9 +80,11 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    pub(crate) fn fail<T>(&self, why: Why) -> Scanned<T> {
+    pub(crate) fn fail<T>(&self, why: UnscannableReason) -> ScanResult<T> {
         let why = match why {
-            Why::UnexpectedByte if self.at >= self.bytes.len() => Why::Truncated,
+            UnscannableReason::UnexpectedByte if self.at >= self.bytes.len() => {
+                UnscannableReason::Truncated
+            }
             other => other,
         };
         Err(Unscannable {
@@ -92,30 +94,30 @@ impl<'a> Cursor<'a> {
     }
 
     /// Checks that only white space is left.
-    pub(crate) fn finish(mut self) -> Scanned<()> {
+    pub(crate) fn finish(mut self) -> ScanResult<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => self.fail(Why::TrailingBytes),
+            Some(_) => self.fail(UnscannableReason::TrailingBytes),
         }
     }
 
     /// Enters a list or object at the cursor.
-    pub(crate) fn open(&mut self) -> Scanned<Open> {
+    pub(crate) fn open(&mut self) -> ScanResult<OpenContainer> {
         let close = match self.peek() {
             Some(b'{') => b'}',
             Some(b'[') => b']',
-            _ => return self.fail(Why::UnexpectedByte),
+            _ => return self.fail(UnscannableReason::UnexpectedByte),
         };
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return self.fail(Why::TooDeep);
+            return self.fail(UnscannableReason::TooDeep);
         }
         self.at += 1;
-        Ok(Open { close, first: true })
+        Ok(OpenContainer { close, first: true })
     }
 
     /// Moves to the next element or field; false at the end, which is consumed.
-    pub(crate) fn more(&mut self, open: &mut Open) -> Scanned<bool> {
+    pub(crate) fn more(&mut self, open: &mut OpenContainer) -> ScanResult<bool> {
         let first = std::mem::replace(&mut open.first, false);
         match self.peek() {
             Some(byte) if byte == open.close => {
@@ -129,12 +131,12 @@ impl<'a> Cursor<'a> {
                 Ok(true)
             }
             Some(_) if first => Ok(true),
-            _ => self.fail(Why::UnexpectedByte),
+            _ => self.fail(UnscannableReason::UnexpectedByte),
         }
     }
 
     /// Moves over the name of the next field; none at the end.
-    pub(crate) fn field(&mut self, open: &mut Open) -> Scanned<Option<Key<'a>>> {
+    pub(crate) fn field(&mut self, open: &mut OpenContainer) -> ScanResult<Option<FieldKey<'a>>> {
         if !self.more(open)? {
             return Ok(None);
         }
@@ -144,19 +146,19 @@ impl<'a> Cursor<'a> {
             let json = self.text.get(start..=end.quote).unwrap_or_default();
             match serde_json::from_str(json) {
                 Ok(name) => Cow::Owned(name),
-                Err(_) => return self.fail(Why::BadKey),
+                Err(_) => return self.fail(UnscannableReason::BadKey),
             }
         } else {
             Cow::Borrowed(self.text.get(start + 1..end.quote).unwrap_or_default())
         };
-        Ok(Some(Key { name, start }))
+        Ok(Some(FieldKey { name, start }))
     }
 
     /// Moves over a name and its colon.
-    fn key(&mut self) -> Scanned<End> {
+    fn key(&mut self) -> ScanResult<StringEnd> {
         let end = self.string()?;
         if self.peek() != Some(b':') {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         self.at += 1;
         self.skip_space();
@@ -164,7 +166,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a value of any type.
-    pub(crate) fn value(&mut self) -> Scanned<Span> {
+    pub(crate) fn value(&mut self) -> ScanResult<Span> {
         let first = self.peek();
         let start = self.at;
         match first {
@@ -179,7 +181,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a value, without scanning it if it is at `known`.
-    pub(crate) fn value_or(&mut self, known: Span) -> Scanned<Span> {
+    pub(crate) fn value_or(&mut self, known: Span) -> ScanResult<Span> {
         self.skip_space();
         if known.is_empty() || known.start as usize != self.at {
             return self.value();
@@ -188,9 +190,9 @@ impl<'a> Cursor<'a> {
         Ok(known)
     }
 
-    fn string(&mut self) -> Scanned<End> {
+    fn string(&mut self) -> ScanResult<StringEnd> {
         if self.bytes.get(self.at) != Some(&b'"') {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         let end = closing_quote(self.bytes, self.at + 1)?;
         self.at = end.quote + 1;
@@ -198,7 +200,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves over a list or object without recursion: one bit per level tells which it is.
-    fn nested(&mut self) -> Scanned<()> {
+    fn nested(&mut self) -> ScanResult<()> {
         let outside = self.depth;
         let mut objects = 0u128;
         let mut open = self.open()?;
@@ -222,7 +224,7 @@ impl<'a> Cursor<'a> {
             } else {
                 let close = if objects & 1 == 1 { b'}' } else { b']' };
                 objects >>= 1;
-                open = Open {
+                open = OpenContainer {
                     close,
                     first: false,
                 };
@@ -230,26 +232,26 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn scalar(&mut self) -> Scanned<()> {
+    fn scalar(&mut self) -> ScanResult<()> {
         match self.bytes.get(self.at) {
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
             Some(b'n') => self.word(b"null"),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.fail(Why::UnexpectedByte),
+            _ => self.fail(UnscannableReason::UnexpectedByte),
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Scanned<()> {
+    fn word(&mut self, word: &[u8]) -> ScanResult<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if !rest.starts_with(word) {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn number(&mut self) -> Scanned<()> {
+    fn number(&mut self) -> ScanResult<()> {
         self.take_if(|byte| byte == b'-');
         if !self.take_if(|byte| byte == b'0') {
             self.digits()?;
@@ -264,10 +266,10 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Scanned<()> {
+    fn digits(&mut self) -> ScanResult<()> {
         let digit = |byte: u8| byte.is_ascii_digit();
         if !self.take_if(digit) {
-            return self.fail(Why::BadNumber);
+            return self.fail(UnscannableReason::BadNumber);
         }
         while self.take_if(digit) {}
         Ok(())

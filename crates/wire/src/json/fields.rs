@@ -7,15 +7,15 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use trimtab_model::Extra;
+use trimtab_model::ExtraFields;
 
-use super::{Type, owned, string, text, type_of};
+use super::{JsonType, owned, string, text, type_of};
 
 /// The fields of an object, in their original order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// Adds a field.
     pub(crate) fn push(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
         self.0.push((name, value));
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of `key`, if it is an object.
-    pub(crate) fn fields(&self, key: &str) -> Option<Fields<'a>> {
+    pub(crate) fn fields(&self, key: &str) -> Option<JsonFields<'a>> {
         self.get(key).and_then(super::fields)
     }
 
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The type of the value of `key`.
-    pub(crate) fn type_of(&self, key: &str) -> Option<Type> {
+    pub(crate) fn type_of(&self, key: &str) -> Option<JsonType> {
         self.get(key).map(type_of)
     }
 
@@ -106,10 +106,10 @@ impl<'a> Fields<'a> {
     }
 
     /// The remaining fields, owned and without overridden duplicates.
-    pub(crate) fn into_extra(self) -> Extra {
+    pub(crate) fn into_extra(self) -> ExtraFields {
         let mut seen = HashSet::new();
         let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
-        let mut extra: Extra = (self.0.iter().rev().filter(last))
+        let mut extra: ExtraFields = (self.0.iter().rev().filter(last))
             .map(|(name, value)| (name.clone().into_owned(), owned(value)))
             .collect();
         extra.reverse();
@@ -117,54 +117,54 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor(PhantomData))
+        deserializer.deserialize_map(JsonFieldsVisitor(PhantomData))
     }
 }
 
-struct FieldsVisitor<'a>(PhantomData<&'a ()>);
+struct JsonFieldsVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
-    type Value = Fields<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for JsonFieldsVisitor<'a> {
+    type Value = JsonFields<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonFields<'a>, A::Error> {
         let mut fields = Vec::with_capacity(4);
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(FieldName(name)) = map.next_key()? {
             fields.push((name, map.next_value()?));
         }
-        Ok(Fields(fields))
+        Ok(JsonFields(fields))
     }
 }
 
 /// A field's name, borrowed unless it contains escapes.
-pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+pub(crate) struct FieldName<'a>(pub(crate) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor(PhantomData))
+        deserializer.deserialize_str(FieldNameVisitor(PhantomData))
     }
 }
 
-struct NameVisitor<'a>(PhantomData<&'a ()>);
+struct FieldNameVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for NameVisitor<'a> {
-    type Value = Name<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for FieldNameVisitor<'a> {
+    type Value = FieldName<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field name")
     }
 
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'a>, E> {
-        Ok(Name(Cow::Borrowed(name)))
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FieldName<'a>, E> {
+        Ok(FieldName(Cow::Borrowed(name)))
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Name<'a>, E> {
-        Ok(Name(Cow::Owned(name.to_owned())))
+    fn visit_str<E>(self, name: &str) -> Result<FieldName<'a>, E> {
+        Ok(FieldName(Cow::Owned(name.to_owned())))
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn fields_keep_their_order_and_spelling() {
         let json = r#"{"z": 1.50, "a": {"x" : 1}, "\u006e": null}"#;
-        let mut fields: Fields = serde_json::from_str(json).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(json).unwrap();
         assert_eq!(fields.names().collect::<Vec<_>>(), ["z", "a", "n"]);
         assert!(fields.take("a").is_some());
         let extra = fields.into_extra();
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn the_last_of_a_name_is_the_one_that_counts() {
-        let mut fields: Fields = serde_json::from_str(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
         assert_eq!(fields.take("a").unwrap().get(), "3");
         assert_eq!(fields.names().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]
     fn false_stays_where_it_is() {
-        let mut fields: Fields = serde_json::from_str(r#"{"a": false, "b": true}"#).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(r#"{"a": false, "b": true}"#).unwrap();
         assert!(!fields.take_true("a") && fields.take_true("b"));
         assert!(fields.has("a") && !fields.has("b"));
     }

@@ -6,15 +6,15 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Fields, Name};
+use super::{FieldName, JsonFields};
 
 /// The value of a content field.
 ///
 /// Most of a transcript is content. Scanning it first and parsing it later would cost another pass,
 /// so the usual forms are parsed at once; a reader that meets another form starts again with
-/// [`Given::Raw`].
+/// [`ContentValue::Raw`].
 #[derive(Debug)]
-pub(crate) enum Given<'a> {
+pub(crate) enum ContentValue<'a> {
     /// Not parsed yet.
     Raw(&'a RawValue),
     /// Null.
@@ -22,39 +22,39 @@ pub(crate) enum Given<'a> {
     /// An unescaped text.
     Text(String),
     /// A list of objects.
-    List(Vec<Entry<'a>>),
+    List(Vec<ContentEntry<'a>>),
 }
 
 /// An object whose content field was parsed at once.
 #[derive(Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct ContentEntry<'a> {
     /// All other fields.
-    pub(crate) fields: Fields<'a>,
+    pub(crate) fields: JsonFields<'a>,
     /// The content field, if there is one.
-    pub(crate) content: Option<Given<'a>>,
+    pub(crate) content: Option<ContentValue<'a>>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ContentEntry<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntryVisitor(PhantomData))
+        deserializer.deserialize_map(ContentEntryVisitor(PhantomData))
     }
 }
 
-struct EntryVisitor<'a>(PhantomData<&'a ()>);
+struct ContentEntryVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for EntryVisitor<'a> {
-    type Value = Entry<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for ContentEntryVisitor<'a> {
+    type Value = ContentEntry<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry<'a>, A::Error> {
-        let mut entry = Entry {
-            fields: Fields::default(),
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ContentEntry<'a>, A::Error> {
+        let mut entry = ContentEntry {
+            fields: JsonFields::default(),
             content: None,
         };
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(FieldName(name)) = map.next_key()? {
             if name == "content" {
                 entry.content = Some(map.next_value()?);
             } else {
@@ -65,34 +65,34 @@ impl<'de: 'a, 'a> Visitor<'de> for EntryVisitor<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ContentValue<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(GivenVisitor(PhantomData))
+        deserializer.deserialize_any(ContentValueVisitor(PhantomData))
     }
 }
 
-struct GivenVisitor<'a>(PhantomData<&'a ()>);
+struct ContentValueVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for GivenVisitor<'a> {
-    type Value = Given<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for ContentValueVisitor<'a> {
+    type Value = ContentValue<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text, a list of objects or null")
     }
 
-    fn visit_unit<E>(self) -> Result<Given<'a>, E> {
-        Ok(Given::Null)
+    fn visit_unit<E>(self) -> Result<ContentValue<'a>, E> {
+        Ok(ContentValue::Null)
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Given<'a>, E> {
-        Ok(Given::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<ContentValue<'a>, E> {
+        Ok(ContentValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Given<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ContentValue<'a>, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = seq.next_element()? {
             entries.push(entry);
         }
-        Ok(Given::List(entries))
+        Ok(ContentValue::List(entries))
     }
 }

@@ -14,9 +14,9 @@ pub(crate) mod span;
 pub(crate) mod strings;
 pub(crate) mod unscannable;
 
-pub(crate) use fields::{Fields, Name};
-pub(crate) use given::{Entry, Given};
-pub(crate) use object::{Object, array, quoted};
+pub(crate) use fields::{FieldName, JsonFields};
+pub(crate) use given::{ContentEntry, ContentValue};
+pub(crate) use object::{ObjectWriter, array, quoted};
 pub(crate) use pick::{elements, pick};
 
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ use trimtab_model::RawJson;
 
 /// The type of a value, known from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum JsonType {
     Null,
     Bool,
     Number,
@@ -37,14 +37,14 @@ pub(crate) enum Type {
 }
 
 /// The type of `raw`, which is known to be valid JSON.
-pub(crate) fn type_of(raw: &RawValue) -> Type {
+pub(crate) fn type_of(raw: &RawValue) -> JsonType {
     match raw.get().as_bytes().first() {
-        Some(b'"') => Type::Text,
-        Some(b'{') => Type::Object,
-        Some(b'[') => Type::List,
-        Some(b't' | b'f') => Type::Bool,
-        Some(b'n') => Type::Null,
-        _ => Type::Number,
+        Some(b'"') => JsonType::Text,
+        Some(b'{') => JsonType::Object,
+        Some(b'[') => JsonType::List,
+        Some(b't' | b'f') => JsonType::Bool,
+        Some(b'n') => JsonType::Null,
+        _ => JsonType::Number,
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
 }
 
 /// The fields, if `raw` is an object.
-pub(crate) fn fields(raw: &RawValue) -> Option<Fields<'_>> {
+pub(crate) fn fields(raw: &RawValue) -> Option<JsonFields<'_>> {
     parse(raw)
 }
 
@@ -113,12 +113,12 @@ mod tests {
     fn types_are_told_from_the_first_byte() {
         let types = ["null", "true", "-1", "\"\"", "[]", "{}"].map(|json| type_of(&raw(json)));
         let expected = [
-            Type::Null,
-            Type::Bool,
-            Type::Number,
-            Type::Text,
-            Type::List,
-            Type::Object,
+            JsonType::Null,
+            JsonType::Bool,
+            JsonType::Number,
+            JsonType::Text,
+            JsonType::List,
+            JsonType::Object,
         ];
         assert_eq!(types, expected);
     }

@@ -1,15 +1,15 @@
 //! Writes JSON by appending to a string.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Extra, RawJson};
+use trimtab_model::{ExtraFields, RawJson};
 
 use crate::marks;
 
 /// An object under construction.
 #[derive(Debug)]
-pub(crate) struct Object(String);
+pub(crate) struct ObjectWriter(String);
 
-impl Object {
+impl ObjectWriter {
     /// An empty object.
     pub(crate) fn new() -> Self {
         Self(String::from("{"))
@@ -50,7 +50,7 @@ impl Object {
 
     /// Adds the unknown fields, except our marks and the names in `but`.
     #[must_use]
-    pub(crate) fn extra(mut self, extra: &Extra, but: &[&str]) -> Self {
+    pub(crate) fn extra(mut self, extra: &ExtraFields, but: &[&str]) -> Self {
         for (name, value) in extra {
             if !marks::is_mark(name) && !but.contains(&name.as_str()) {
                 self = self.raw(name, value.as_str());

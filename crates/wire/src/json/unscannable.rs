@@ -8,13 +8,13 @@ pub struct Unscannable {
     /// The position in bytes from the start of the body.
     pub offset: usize,
     /// The reason.
-    pub why: Why,
+    pub why: UnscannableReason,
 }
 
 /// The reasons why a body was not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum UnscannableReason {
     /// It ends in the middle of a value.
     Truncated,
     /// A byte that is invalid at this position.
@@ -45,7 +45,7 @@ pub enum Why {
     NotAMessage,
 }
 
-impl Why {
+impl UnscannableReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::Truncated => "it ends in the middle of a value",

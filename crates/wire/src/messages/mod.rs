@@ -24,4 +24,4 @@ pub(crate) use part::{read as read_part, write as write_part};
 pub(crate) use read::{from_content, from_entry, from_fields, system};
 pub use read::{read_message, read_system};
 pub(crate) use write::write_list;
-pub use write::{Request, write_request};
+pub use write::{MessagesFields, write_request};

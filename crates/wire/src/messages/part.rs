@@ -2,10 +2,13 @@
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Call, Extra, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
+    Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
 };
 
-use crate::json::{self, Entry, Fields, Given, Object, Type, array, owned, quoted, type_of};
+use crate::json::{
+    self, ContentEntry, ContentValue, JsonFields, JsonType, ObjectWriter, array, owned, quoted,
+    type_of,
+};
 use crate::{marks, media};
 
 /// Reasoning that the provider hides.
@@ -20,7 +23,7 @@ pub(crate) fn read(raw: &RawValue) -> Part {
 
 /// Reads a list of parts. Their original JSON is needed only if one is unknown.
 pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
-    let all = json::parse::<Vec<Fields<'_>>>(raw);
+    let all = json::parse::<Vec<JsonFields<'_>>>(raw);
     let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(from_fields).collect());
     known.unwrap_or_else(|| {
         let elements = json::list(raw).unwrap_or_default();
@@ -29,19 +32,19 @@ pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
 }
 
 /// Reads a list of scanned parts; none if one is unknown.
-pub(super) fn from_entries(entries: Vec<Entry<'_>>) -> Option<Vec<Part>> {
+pub(super) fn from_entries(entries: Vec<ContentEntry<'_>>) -> Option<Vec<Part>> {
     let parts = entries.into_iter();
     parts
         .map(|entry| known(entry.fields, entry.content))
         .collect()
 }
 
-fn from_fields(mut fields: Fields<'_>) -> Option<Part> {
-    let given = fields.take("content").map(Given::Raw);
+fn from_fields(mut fields: JsonFields<'_>) -> Option<Part> {
+    let given = fields.take("content").map(ContentValue::Raw);
     known(fields, given)
 }
 
-fn known(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
+fn known(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
     let type_name = fields.take_string("type")?;
     if given.is_some() && type_name != "tool_result" {
         return None;
@@ -68,7 +71,7 @@ fn known(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     }
 }
 
-fn redacted(mut fields: Fields<'_>) -> Option<Part> {
+fn redacted(mut fields: JsonFields<'_>) -> Option<Part> {
     let seal = fields.take_string("data")?;
     let mut extra = fields.into_extra();
     marks::set_text(&mut extra, marks::TYPE, REDACTED);
@@ -79,7 +82,7 @@ fn redacted(mut fields: Fields<'_>) -> Option<Part> {
     }))
 }
 
-fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
+fn output(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
     let call_id = fields.take_string("tool_use_id")?;
     let (content, as_list) = match given {
         None => (Vec::new(), false),
@@ -102,14 +105,14 @@ fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
 }
 
 /// Reads a content field; none if it is neither text nor a list. True if it is a list.
-fn content(given: Given<'_>) -> Option<(Vec<Part>, bool)> {
+fn content(given: ContentValue<'_>) -> Option<(Vec<Part>, bool)> {
     match given {
-        Given::Text(text) => Some((vec![Part::text(text)], false)),
-        Given::List(entries) => Some((from_entries(entries)?, true)),
-        Given::Null => None,
-        Given::Raw(raw) => match type_of(raw) {
-            Type::Text => Some((vec![Part::text(json::string(raw)?)], false)),
-            Type::List => Some((read_list(raw), true)),
+        ContentValue::Text(text) => Some((vec![Part::text(text)], false)),
+        ContentValue::List(entries) => Some((from_entries(entries)?, true)),
+        ContentValue::Null => None,
+        ContentValue::Raw(raw) => match type_of(raw) {
+            JsonType::Text => Some((vec![Part::text(json::string(raw)?)], false)),
+            JsonType::List => Some((read_list(raw), true)),
             _ => None,
         },
     }
@@ -145,21 +148,21 @@ pub(super) fn is_plain(parts: &[Part]) -> bool {
     }
 }
 
-fn no_fields(extra: &Extra) -> bool {
+fn no_fields(extra: &ExtraFields) -> bool {
     extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 /// Writes one part.
 pub(crate) fn write(part: &Part) -> String {
     match part {
-        Part::Text(text) => Object::new()
+        Part::Text(text) => ObjectWriter::new()
             .text("type", "text")
             .text("text", &text.text)
             .extra(&text.extra, &[])
             .end(),
         Part::Reasoning(reasoning) => write_reasoning(reasoning),
         Part::Media(media) => media::to_messages(&media.raw),
-        Part::Call(call) => Object::new()
+        Part::Call(call) => ObjectWriter::new()
             .text("type", "tool_use")
             .text("id", &call.id)
             .text("name", &call.name)
@@ -176,9 +179,11 @@ fn write_reasoning(reasoning: &Reasoning) -> String {
     let seal = reasoning.seal.as_deref().map(quoted);
     let redacted = marks::text(&reasoning.extra, marks::TYPE).as_deref() == Some(REDACTED);
     let object = if redacted {
-        Object::new().text("type", REDACTED).maybe("data", seal)
+        ObjectWriter::new()
+            .text("type", REDACTED)
+            .maybe("data", seal)
     } else {
-        Object::new()
+        ObjectWriter::new()
             .text("type", "thinking")
             .text("thinking", &reasoning.text)
             .maybe("signature", seal)
@@ -192,7 +197,7 @@ fn input(arguments: &str) -> String {
         Ok(_) => arguments.to_owned(),
         Err(_) if arguments.trim().is_empty() => "{}".to_owned(),
         // A model of another dialect may write anything; this one accepts only objects.
-        Err(_) => Object::new().text("arguments", arguments).end(),
+        Err(_) => ObjectWriter::new().text("arguments", arguments).end(),
     }
 }
 
@@ -204,7 +209,7 @@ fn write_output(output: &Output) -> String {
         parts => Some(array(parts.iter().map(write))),
     };
     let overruled: &[&str] = if output.is_error { &["is_error"] } else { &[] };
-    Object::new()
+    ObjectWriter::new()
         .text("type", "tool_result")
         .text("tool_use_id", &output.call_id)
         .maybe("content", content)

@@ -1,14 +1,14 @@
 //! Writes a Messages request.
 
-use trimtab_model::{Extra, Message, Part, RawJson, Role};
+use trimtab_model::{ExtraFields, Message, Part, RawJson, Role};
 
 use super::part;
-use crate::json::{Object, array, quoted};
+use crate::json::{ObjectWriter, array, quoted};
 use crate::marks;
 
 /// The fields of a request that contain the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct MessagesFields {
     /// The `system` field, if it is not empty.
     pub system: Option<RawJson>,
     /// The `messages` field.
@@ -17,13 +17,13 @@ pub struct Request {
 
 /// Writes a conversation: leading system messages become `system`, and adjacent outputs go into one
 /// user message.
-pub fn write_request(messages: &[Message]) -> Request {
+pub fn write_request(messages: &[Message]) -> MessagesFields {
     let leading = messages
         .iter()
         .take_while(|message| message.role == Role::System)
         .count();
     let (system, rest) = messages.split_at(leading);
-    Request {
+    MessagesFields {
         system: write_system(system),
         messages: write_list(rest),
     }
@@ -31,14 +31,14 @@ pub fn write_request(messages: &[Message]) -> Request {
 
 /// Writes messages as entries of the `messages` field, including system messages.
 pub(crate) fn write_list(messages: &[Message]) -> Vec<RawJson> {
-    let mut written: Vec<Entry> = Vec::new();
+    let mut written: Vec<MessageDraft> = Vec::new();
     for message in messages {
         match written.last_mut() {
             Some(last) if last.takes(message) => last.join(message),
-            _ => written.push(Entry::new(message)),
+            _ => written.push(MessageDraft::new(message)),
         }
     }
-    written.into_iter().map(Entry::end).collect()
+    written.into_iter().map(MessageDraft::end).collect()
 }
 
 fn write_system(system: &[Message]) -> Option<RawJson> {
@@ -54,17 +54,17 @@ fn write_system(system: &[Message]) -> Option<RawJson> {
 }
 
 /// One message of the request under construction.
-struct Entry {
+struct MessageDraft {
     role: &'static str,
     outputs: bool,
     /// The content, if it is a string.
     plain: Option<String>,
     parts: Vec<String>,
     stop_reason: Option<String>,
-    extra: Extra,
+    extra: ExtraFields,
 }
 
-impl Entry {
+impl MessageDraft {
     fn new(message: &Message) -> Self {
         let role = match message.role {
             Role::System => "system",
@@ -104,7 +104,7 @@ impl Entry {
 
     fn end(self) -> RawJson {
         let content = self.plain.unwrap_or_else(|| array(&self.parts));
-        Object::new()
+        ObjectWriter::new()
             .text("role", self.role)
             .raw("content", &content)
             .maybe("stop_reason", self.stop_reason.as_deref().map(quoted))

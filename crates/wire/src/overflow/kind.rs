@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The meaning of a provider's answer for the size of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum OverflowKind {
     /// The prompt alone does not fit the window.
     Prompt,
     /// The prompt fits, but not together with the requested answer.
@@ -41,7 +41,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl OverflowKind {
     /// True if the request itself was too large for the window or the endpoint.
     pub const fn is_overflow(self) -> bool {
         matches!(
@@ -51,17 +51,17 @@ impl Kind {
     }
 
     /// The default action.
-    pub const fn action(self) -> Action {
+    pub const fn action(self) -> OverflowAction {
         match self {
             Self::Prompt | Self::AnswerCut | Self::Silent | Self::Items | Self::LongWindow => {
-                Action::Compact
+                OverflowAction::Compact
             }
-            Self::PromptAndAnswer | Self::AnswerLimit => Action::LowerReserve,
-            Self::Bytes | Self::Media | Self::Field => Action::ShrinkBytes,
-            Self::RateLimit | Self::Server => Action::BackOff,
-            Self::Pairing => Action::Repair,
-            Self::Reasoning => Action::StripReasoning,
-            Self::Quota | Self::Other => Action::None,
+            Self::PromptAndAnswer | Self::AnswerLimit => OverflowAction::LowerReserve,
+            Self::Bytes | Self::Media | Self::Field => OverflowAction::ShrinkBytes,
+            Self::RateLimit | Self::Server => OverflowAction::BackOff,
+            Self::Pairing => OverflowAction::Repair,
+            Self::Reasoning => OverflowAction::StripReasoning,
+            Self::Quota | Self::Other => OverflowAction::None,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Kind {
 /// What helps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum OverflowAction {
     /// Send fewer tokens.
     Compact,
     /// Request a shorter answer, and compact only if that is not enough.

@@ -5,16 +5,16 @@
 //! both together are too large.
 //!
 //! ```
-//! use trimtab_wire::overflow::{Action, Kind, Response, classify};
+//! use trimtab_wire::overflow::{OverflowAction, OverflowKind, ProviderResponse, classify};
 //!
 //! let body = br#"{"error": {"message": "prompt is too long: 213,462 tokens > 200,000 maximum"}}"#;
-//! let verdict = classify(&Response::new(400, body));
-//! assert_eq!((verdict.kind, verdict.action), (Kind::Prompt, Action::Compact));
+//! let verdict = classify(&ProviderResponse::new(400, body));
+//! assert_eq!((verdict.kind, verdict.action), (OverflowKind::Prompt, OverflowAction::Compact));
 //! assert_eq!(verdict.sizes.limit, Some(200_000));
 //! assert_eq!(verdict.sizes.excess(), Some(13_462));
 //!
 //! let body = br#"{"message": "Too many tokens, please wait before trying again."}"#;
-//! assert_eq!(classify(&Response::new(429, body)).action, Action::BackOff);
+//! assert_eq!(classify(&ProviderResponse::new(429, body)).action, OverflowAction::BackOff);
 //! ```
 
 mod clean;
@@ -32,18 +32,18 @@ use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::Usage;
 
-pub use kind::{Action, Certainty, Kind};
-pub use rules::{Rules, RulesError};
-pub use sizes::Sizes;
+pub use kind::{Certainty, OverflowAction, OverflowKind};
+pub use rules::{OverflowRules, RulesError};
+pub use sizes::ErrorSizes;
 
-use text::{Scope, Text};
+use text::{ErrorText, TextScope};
 
 /// A request above this share of the window, in percent, counts as large.
 const LARGE: u64 = 80;
 
 /// A provider's answer, with what is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Response<'a> {
+pub struct ProviderResponse<'a> {
     status: u16,
     body: &'a [u8],
     headers: &'a [(&'a str, &'a str)],
@@ -53,7 +53,7 @@ pub struct Response<'a> {
     estimate: Option<u64>,
 }
 
-impl<'a> Response<'a> {
+impl<'a> ProviderResponse<'a> {
     /// A complete answer, or the start of a stream.
     pub const fn new(status: u16, body: &'a [u8]) -> Self {
         Self {
@@ -123,15 +123,15 @@ impl<'a> Response<'a> {
 
 /// The meaning of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct OverflowVerdict {
     /// The kind of error.
-    pub kind: Kind,
+    pub kind: OverflowKind,
     /// What helps.
-    pub action: Action,
+    pub action: OverflowAction,
     /// Whether the answer states it explicitly.
     pub certainty: Certainty,
-    /// The figures in the text; bytes for [`Kind::Bytes`] and [`Kind::Media`], else tokens.
-    pub sizes: Sizes,
+    /// The figures in the text; bytes for [`OverflowKind::Bytes`] and [`OverflowKind::Media`], else tokens.
+    pub sizes: ErrorSizes,
     /// The delay that the answer asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
@@ -141,7 +141,7 @@ pub struct Verdict {
     pub patterns: Vec<usize>,
 }
 
-impl Verdict {
+impl OverflowVerdict {
     /// True if the request itself was too large.
     pub const fn is_overflow(&self) -> bool {
         self.kind.is_overflow()
@@ -149,13 +149,13 @@ impl Verdict {
 }
 
 /// Classifies an answer by the embedded rules.
-pub fn classify(response: &Response<'_>) -> Verdict {
-    Rules::embedded().classify(response)
+pub fn classify(response: &ProviderResponse<'_>) -> OverflowVerdict {
+    OverflowRules::embedded().classify(response)
 }
 
-impl Rules {
+impl OverflowRules {
     /// Classifies an answer.
-    pub fn classify(&self, response: &Response<'_>) -> Verdict {
+    pub fn classify(&self, response: &ProviderResponse<'_>) -> OverflowVerdict {
         let mut text = text::read(response.body, scope(response));
         // AWS services send the error type in this header.
         if let Some(code) = response.header("x-amzn-errortype") {
@@ -168,13 +168,13 @@ impl Rules {
             self.judge(response, &text)
                 .unwrap_or_else(|| fallback(response, &text))
         };
-        Verdict {
+        OverflowVerdict {
             retry_after: retry_after(response),
             ..verdict
         }
     }
 
-    fn judge(&self, response: &Response<'_>, text: &Text) -> Option<Verdict> {
+    fn judge(&self, response: &ProviderResponse<'_>, text: &ErrorText) -> Option<OverflowVerdict> {
         if text.lines.is_empty() {
             return None;
         }
@@ -182,101 +182,101 @@ impl Rules {
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
         // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);
-        Some(Verdict {
+        Some(OverflowVerdict {
             kind,
             action: rate(kind, &sizes).or(action).unwrap_or(kind.action()),
             sizes,
             rule: rule.name.clone(),
             patterns: rule.evidence(&text.lines),
-            ..Verdict::default()
+            ..OverflowVerdict::default()
         })
     }
 }
 
 /// Everything except a success, and events that say so, is read as an error.
-fn scope(response: &Response<'_>) -> Scope {
+fn scope(response: &ProviderResponse<'_>) -> TextScope {
     // A failed stream starts with status 200.
     let failed = matches!(response.event, Some("error" | "response.failed"));
     if response.is_success() && !failed {
-        Scope::Answer
+        TextScope::Answer
     } else {
-        Scope::Error
+        TextScope::Error
     }
 }
 
 /// A request above the whole allowance never succeeds, however long one waits.
-fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
+fn rate(kind: OverflowKind, sizes: &ErrorSizes) -> Option<OverflowAction> {
     let over = sizes
         .actual
         .zip(sizes.limit)
         .is_some_and(|(actual, limit)| actual > limit);
-    (kind == Kind::RateLimit && over).then_some(Action::Compact)
+    (kind == OverflowKind::RateLimit && over).then_some(OverflowAction::Compact)
 }
 
 /// No rule matches: use the status, or the usage of an answer.
-fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
+fn fallback(response: &ProviderResponse<'_>, text: &ErrorText) -> OverflowVerdict {
     let kind = match response.status {
         200..=299 => return silent(response, text),
-        413 => Kind::Bytes,
-        429 => Kind::RateLimit,
-        408 | 500 | 502..=599 => Kind::Server,
-        _ => Kind::Other,
+        413 => OverflowKind::Bytes,
+        429 => OverflowKind::RateLimit,
+        408 | 500 | 502..=599 => OverflowKind::Server,
+        _ => OverflowKind::Other,
     };
-    Verdict {
+    OverflowVerdict {
         kind,
         action: kind.action(),
-        ..Verdict::default()
+        ..OverflowVerdict::default()
     }
 }
 
 /// Some servers reject a long prompt without an explanation.
-fn unexplained(response: &Response<'_>) -> Verdict {
+fn unexplained(response: &ProviderResponse<'_>) -> OverflowVerdict {
     let possible = response.status == 400;
     match (possible, response.is_large()) {
         // A small request cannot have overflowed.
-        (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
-        (true, large) => Verdict {
-            kind: Kind::Prompt,
-            action: Action::Compact,
+        (true, Some(false)) | (false, _) => fallback(response, &ErrorText::default()),
+        (true, large) => OverflowVerdict {
+            kind: OverflowKind::Prompt,
+            action: OverflowAction::Compact,
             certainty: if large.is_some() {
                 Certainty::Stated
             } else {
                 Certainty::IfLarge
             },
-            ..Verdict::default()
+            ..OverflowVerdict::default()
         },
     }
 }
 
 /// A success whose prompt the server truncated silently.
-fn silent(response: &Response<'_>, text: &Text) -> Verdict {
+fn silent(response: &ProviderResponse<'_>, text: &ErrorText) -> OverflowVerdict {
     let usage = text
         .usage
         .as_ref()
         .map(usage_of)
         .filter(|usage| usage.prompt() > 0);
     let (Some(usage), Some(window)) = (usage, response.window) else {
-        return Verdict::default();
+        return OverflowVerdict::default();
     };
     // Some servers truncate the prompt silently. Only the usage shows it.
     if !is_cut(&usage, window, response.estimate, text) {
-        return Verdict::default();
+        return OverflowVerdict::default();
     }
     let actual = Some(usage.prompt());
-    Verdict {
-        kind: Kind::Silent,
-        action: Kind::Silent.action(),
-        sizes: Sizes {
+    OverflowVerdict {
+        kind: OverflowKind::Silent,
+        action: OverflowKind::Silent.action(),
+        sizes: ErrorSizes {
             limit: Some(window),
             actual,
-            ..Sizes::default()
+            ..ErrorSizes::default()
         },
-        ..Verdict::default()
+        ..OverflowVerdict::default()
     }
 }
 
 /// The window is full, or nearly so without room for an answer, or far less was read than sent.
-fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> bool {
+fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &ErrorText) -> bool {
     let prompt = usage.prompt();
     let no_room = usage.output == 0 && text.lines.contains("finish_reason=length");
     prompt >= window
@@ -298,7 +298,7 @@ fn usage_of(usage: &Value) -> Usage {
     }
 }
 
-fn retry_after(response: &Response<'_>) -> Option<Duration> {
+fn retry_after(response: &ProviderResponse<'_>) -> Option<Duration> {
     let millis = response
         .header("retry-after-ms")
         .and_then(|text| text.trim().parse().ok());

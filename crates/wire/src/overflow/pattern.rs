@@ -14,24 +14,24 @@ const PROGRAM: usize = 1 << 20;
 /// share the compiled form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
-pub(super) struct Pattern(Arc<Inner>);
+pub(super) struct OverflowPattern(Arc<PatternInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PatternInner {
     text: String,
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl From<String> for Pattern {
+impl From<String> for OverflowPattern {
     fn from(text: String) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(PatternInner {
             text,
             compiled: OnceLock::new(),
         }))
     }
 }
 
-impl Pattern {
+impl OverflowPattern {
     /// The source of the pattern.
     pub(super) fn as_str(&self) -> &str {
         &self.0.text

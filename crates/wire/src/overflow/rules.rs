@@ -5,41 +5,41 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::kind::{Action, Kind};
-use super::pattern::Pattern;
-use super::sizes::Figure;
+use super::kind::{OverflowAction, OverflowKind};
+use super::pattern::OverflowPattern;
+use super::sizes::SizePattern;
 
 /// Rules by which answers are judged, in order: the first that fits decides.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Rules {
+pub struct OverflowRules {
     #[serde(rename = "rule")]
-    ordered: Vec<Rule>,
+    ordered: Vec<OverflowRule>,
     #[serde(rename = "figure")]
-    pub(super) figures: Vec<Figure>,
+    pub(super) figures: Vec<SizePattern>,
 }
 
 /// One rule, as it is written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rule {
+pub(super) struct OverflowRule {
     pub(super) name: String,
-    pub(super) kind: Kind,
-    pub(super) action: Option<Action>,
+    pub(super) kind: OverflowKind,
+    pub(super) action: Option<OverflowAction>,
     provider: Option<String>,
     #[serde(default)]
     status: Vec<String>,
     #[serde(default)]
-    any: Vec<Pattern>,
+    any: Vec<OverflowPattern>,
     #[serde(default)]
-    all: Vec<Pattern>,
+    all: Vec<OverflowPattern>,
     #[serde(default)]
-    none: Vec<Pattern>,
+    none: Vec<OverflowPattern>,
 }
 
 /// `413`, or a class such as `5xx`.
 #[derive(Clone, Copy, Debug)]
-enum Status {
+enum StatusPattern {
     Exact(u16),
     Class(u16),
 }
@@ -78,10 +78,10 @@ pub enum RulesError {
     },
 }
 
-impl Rules {
+impl OverflowRules {
     /// The embedded rules (`data/overflow.toml`), parsed on first use.
     pub fn embedded() -> &'static Self {
-        static RULES: LazyLock<Rules> = LazyLock::new(|| {
+        static RULES: LazyLock<OverflowRules> = LazyLock::new(|| {
             // A test validates them. If they were ever broken, nothing would be an overflow.
             toml::from_str(include_str!("../../data/overflow.toml")).unwrap_or_default()
         });
@@ -116,14 +116,19 @@ impl Rules {
     }
 
     /// The first matching rule.
-    pub(super) fn first(&self, status: u16, provider: Option<&str>, text: &str) -> Option<&Rule> {
+    pub(super) fn first(
+        &self,
+        status: u16,
+        provider: Option<&str>,
+        text: &str,
+    ) -> Option<&OverflowRule> {
         self.ordered
             .iter()
             .find(|rule| rule.fits(status, provider, text))
     }
 }
 
-impl Rule {
+impl OverflowRule {
     fn check(&self) -> Result<(), RulesError> {
         let rule = || self.name.clone();
         if self.any.is_empty() && self.all.is_empty() && self.status.is_empty() {
@@ -132,7 +137,7 @@ impl Rule {
         if let Some(status) = self
             .status
             .iter()
-            .find(|status| Status::parse(status).is_none())
+            .find(|status| StatusPattern::parse(status).is_none())
         {
             return Err(RulesError::Status {
                 rule: rule(),
@@ -144,14 +149,15 @@ impl Rule {
     }
 
     fn fits(&self, status: u16, provider: Option<&str>, text: &str) -> bool {
-        let fits =
-            |wanted: &String| Status::parse(wanted).is_some_and(|wanted| wanted.fits(status));
+        let fits = |wanted: &String| {
+            StatusPattern::parse(wanted).is_some_and(|wanted| wanted.fits(status))
+        };
         // A rule for one provider applies to all as long as the provider is unknown.
         let provider = match (&self.provider, provider) {
             (Some(wanted), Some(provider)) => wanted == provider,
             _ => true,
         };
-        let found = |pattern: &Pattern| pattern.is_in(text);
+        let found = |pattern: &OverflowPattern| pattern.is_in(text);
         provider
             && (self.status.is_empty() || self.status.iter().any(fits))
             && (self.any.is_empty() || self.any.iter().any(found))
@@ -170,7 +176,7 @@ impl Rule {
     }
 }
 
-fn check(rule: &str, pattern: &Pattern) -> Result<(), RulesError> {
+fn check(rule: &str, pattern: &OverflowPattern) -> Result<(), RulesError> {
     match pattern.problem() {
         None => Ok(()),
         Some(problem) => Err(RulesError::Pattern {
@@ -181,7 +187,7 @@ fn check(rule: &str, pattern: &Pattern) -> Result<(), RulesError> {
     }
 }
 
-impl Status {
+impl StatusPattern {
     fn parse(text: &str) -> Option<Self> {
         match text.strip_suffix("xx") {
             Some(class) => class.parse().ok().map(Self::Class),

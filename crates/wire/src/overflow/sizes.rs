@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
-use super::pattern::Pattern;
+use super::kind::OverflowKind;
+use super::pattern::OverflowPattern;
 
 /// The figures of an error text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct ErrorSizes {
     /// The limit.
     pub limit: Option<u64>,
     /// The size that was sent, including the requested answer if the text says so.
@@ -20,7 +20,7 @@ pub struct Sizes {
     pub excess: Option<u64>,
 }
 
-impl Sizes {
+impl ErrorSizes {
     /// The excess, stated or computed.
     pub fn excess(&self) -> Option<u64> {
         let over = || {
@@ -36,8 +36,8 @@ impl Sizes {
 /// `chars_limit`, `chars_tokens` for servers that count before tokenising.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Figure {
-    pub(super) pattern: Pattern,
+pub(super) struct SizePattern {
+    pub(super) pattern: OverflowPattern,
     /// True if the figures of all matches are added up.
     #[serde(default)]
     sum: bool,
@@ -45,14 +45,14 @@ pub(super) struct Figure {
 
 /// The first match of each figure.
 #[derive(Default)]
-struct Found {
-    sizes: Sizes,
+struct FoundSizes {
+    sizes: ErrorSizes,
     chars: Option<u64>,
     chars_limit: Option<u64>,
     chars_tokens: Option<u64>,
 }
 
-impl Found {
+impl FoundSizes {
     fn slot(&mut self, name: &str) -> Option<&mut Option<u64>> {
         Some(match name {
             "limit" => &mut self.sizes.limit,
@@ -68,7 +68,7 @@ impl Found {
     }
 
     /// Takes the figures of a pattern that are still missing.
-    fn take(&mut self, figure: &Figure, text: &str) {
+    fn take(&mut self, figure: &SizePattern, text: &str) {
         // Most patterns do not occur in most texts, which is cheap to check.
         let Some(regex) = figure
             .pattern
@@ -103,8 +103,12 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// Extracts the figures, and decides by them whether prompt, answer or both are too large.
-pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Sizes) {
-    let mut found = Found::default();
+pub(super) fn measure(
+    figures: &[SizePattern],
+    text: &str,
+    kind: OverflowKind,
+) -> (OverflowKind, ErrorSizes) {
+    let mut found = FoundSizes::default();
     for figure in figures {
         found.take(figure, text);
     }
@@ -121,15 +125,16 @@ pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Size
 }
 
 /// Figures override words: which of the two is too large is arithmetic.
-fn settle(kind: Kind, sizes: &Sizes, prompt: Option<u64>) -> Kind {
-    let (Kind::Prompt | Kind::PromptAndAnswer, Some(limit)) = (kind, sizes.limit) else {
+fn settle(kind: OverflowKind, sizes: &ErrorSizes, prompt: Option<u64>) -> OverflowKind {
+    let (OverflowKind::Prompt | OverflowKind::PromptAndAnswer, Some(limit)) = (kind, sizes.limit)
+    else {
         return kind;
     };
     match (prompt, sizes.answer) {
-        (Some(prompt), _) if prompt >= limit => Kind::Prompt,
-        (_, Some(answer)) if answer >= limit => Kind::AnswerLimit,
+        (Some(prompt), _) if prompt >= limit => OverflowKind::Prompt,
+        (_, Some(answer)) if answer >= limit => OverflowKind::AnswerLimit,
         (Some(prompt), Some(answer)) if prompt.saturating_add(answer) > limit => {
-            Kind::PromptAndAnswer
+            OverflowKind::PromptAndAnswer
         }
         _ => kind,
     }

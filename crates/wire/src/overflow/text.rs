@@ -73,7 +73,7 @@ const ANSWERS: [&str; 4] = ["choices", "delta", "candidates", "response"];
 
 /// The extracted text.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Text {
+pub(super) struct ErrorText {
     /// The lines.
     pub(super) lines: String,
     /// True if there was nothing at all.
@@ -84,16 +84,16 @@ pub(super) struct Text {
 
 /// Whether the input is an error, or an answer that may contain one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum TextScope {
     Error,
     Answer,
 }
 
 /// Reads a body.
-pub(super) fn read(body: &[u8], scope: Scope) -> Text {
-    let mut text = Text {
+pub(super) fn read(body: &[u8], scope: TextScope) -> ErrorText {
+    let mut text = ErrorText {
         empty: body.iter().all(u8::is_ascii_whitespace),
-        ..Text::default()
+        ..ErrorText::default()
     };
     let body = capped(body);
     let body = body.trim();
@@ -101,10 +101,10 @@ pub(super) fn read(body: &[u8], scope: Scope) -> Text {
         text.value(&value, scope, 0);
     } else if is_stream(body) {
         text.stream(body, scope);
-    } else if scope == Scope::Error {
+    } else if scope == TextScope::Error {
         text.plain(body, 0);
     }
-    if scope == Scope::Error && text.lines.is_empty() {
+    if scope == TextScope::Error && text.lines.is_empty() {
         text.line(&clean(clipped(body)));
     }
     text
@@ -130,7 +130,7 @@ fn is_stream(body: &str) -> bool {
         .any(|start| body.starts_with(start))
 }
 
-impl Text {
+impl ErrorText {
     /// Adds a line, if there is room.
     pub(super) fn line(&mut self, line: &str) {
         if self.lines.len().saturating_add(line.len()) < MOST_TEXT {
@@ -143,16 +143,16 @@ impl Text {
     }
 
     /// Server-sent events: each `data:` line separately.
-    fn stream(&mut self, body: &str, scope: Scope) {
+    fn stream(&mut self, body: &str, scope: TextScope) {
         let mut event = scope;
         for line in body.lines() {
             if let Some(name) = line.strip_prefix("event:") {
                 let failed = matches!(name.trim(), "error" | "response.failed");
-                event = if failed { Scope::Error } else { scope };
+                event = if failed { TextScope::Error } else { scope };
             } else if let Some(data) = line.strip_prefix("data:") {
                 match serde_json::from_str(data.trim()) {
                     Ok(value) => self.value(&value, event, 0),
-                    Err(_) if event == Scope::Error => self.plain(data, 0),
+                    Err(_) if event == TextScope::Error => self.plain(data, 0),
                     Err(_) => {}
                 }
             }
@@ -177,20 +177,20 @@ impl Text {
         {
             Some(Ok(value)) if value.is_object() => {
                 self.line(&clean(before));
-                self.value(&value, Scope::Error, depth + 1);
+                self.value(&value, TextScope::Error, depth + 1);
             }
             _ => self.line(&clean(text)),
         }
     }
 
-    fn value(&mut self, value: &Value, scope: Scope, depth: usize) {
+    fn value(&mut self, value: &Value, scope: TextScope, depth: usize) {
         if depth > DEPTH {
             return;
         }
         match value {
             Value::Object(fields) => {
                 let scope = if is_error(fields) {
-                    Scope::Error
+                    TextScope::Error
                 } else {
                     scope
                 };
@@ -203,14 +203,14 @@ impl Text {
                     self.value(value, scope, depth + 1);
                 }
             }
-            Value::String(text) if scope == Scope::Error => self.plain(text, depth + 1),
+            Value::String(text) if scope == TextScope::Error => self.plain(text, depth + 1),
             _ => {}
         }
     }
 
-    fn field(&mut self, key: &str, value: &Value, scope: Scope, depth: usize) {
+    fn field(&mut self, key: &str, value: &Value, scope: TextScope, depth: usize) {
         let inner = if ERRORS.contains(&key) || key.ends_with("exception") {
-            Scope::Error
+            TextScope::Error
         } else {
             scope
         };
@@ -226,13 +226,15 @@ impl Text {
                 self.usage = Some(serde_json::json!({"prompt_tokens": value}));
             }
             Value::String(code) if is_stop(key) => self.line(&format!("{key}={}", clean(code))),
-            Value::String(code) if CODES.contains(&key) && inner == Scope::Error => {
+            Value::String(code) if CODES.contains(&key) && inner == TextScope::Error => {
                 self.line(&format!("{key}={}", clean(code)));
             }
-            Value::Number(number) if inner == Scope::Error => self.line(&format!("{key}={number}")),
-            _ if ANSWERS.contains(&key) => self.value(value, Scope::Answer, depth),
+            Value::Number(number) if inner == TextScope::Error => {
+                self.line(&format!("{key}={number}"))
+            }
+            _ if ANSWERS.contains(&key) => self.value(value, TextScope::Answer, depth),
             _ if CONTENT.contains(&key) => {}
-            Value::String(text) if inner == Scope::Error => self.plain(text, depth),
+            Value::String(text) if inner == TextScope::Error => self.plain(text, depth),
             _ => self.value(value, inner, depth),
         }
     }

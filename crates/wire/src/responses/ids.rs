@@ -1,6 +1,6 @@
 //! The provider's ids of entries.
 
-use trimtab_model::{Extra, Message, Part, RawJson};
+use trimtab_model::{ExtraFields, Message, Part, RawJson};
 
 use crate::marks;
 
@@ -32,7 +32,7 @@ pub fn without_ids(message: &Message) -> Message {
     message
 }
 
-fn forget(extra: &mut Extra) {
+fn forget(extra: &mut ExtraFields) {
     extra.retain(|(name, _)| name != "id");
     for (name, json) in extra {
         if name == marks::ITEM || name == marks::RAW {

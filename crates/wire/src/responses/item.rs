@@ -2,15 +2,16 @@
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Call, Extra, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+    Call, ExtraFields, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role,
+    Text,
 };
 
 use super::read::mark_untyped;
-use crate::json::{self, Fields, Object, Type, owned, type_of};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, owned, type_of};
 use crate::marks;
 
 /// A message of anybody but the model.
-pub(super) fn message(mut fields: Fields<'_>) -> Message {
+pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "system" | "developer" => Role::System,
@@ -38,13 +39,13 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
 }
 
 /// True if an entry has a system role.
-pub(super) fn is_of_system(fields: &Fields<'_>) -> bool {
+pub(super) fn is_of_system(fields: &JsonFields<'_>) -> bool {
     let role = fields.text("role").unwrap_or_default();
     matches!(role.as_ref(), "system" | "developer")
 }
 
 /// A message of the model: its texts, with the other fields marked on the first.
-pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
+pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");
     let usual = as_list && fields.names().eq(["type", "role"]);
     let mut joined = false;
@@ -62,7 +63,9 @@ pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
         marks::set_text(&mut first.extra, marks::CONTENT, "text");
     }
     if !usual {
-        let item = Object::new().extra(&fields.into_extra(), &[]).end_raw();
+        let item = ObjectWriter::new()
+            .extra(&fields.into_extra(), &[])
+            .end_raw();
         marks::set(&mut first.extra, marks::ITEM, item);
     }
     Some(parts)
@@ -74,7 +77,7 @@ pub(crate) fn thought(raw: &RawValue) -> Part {
 }
 
 /// Reasoning; its seal can be read by the provider only.
-pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");
     if summary.is_none() && fields.has("summary") {
         return Part::Opaque(Opaque {
@@ -104,7 +107,7 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
 }
 
 /// A call of a function, or of a built-in tool.
-pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+pub(super) fn call(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let type_name = fields.take_string("type").unwrap_or_default();
     let field = if type_name == "custom_tool_call" {
         "input"
@@ -112,8 +115,8 @@ pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
         "arguments"
     };
     let usual = matches!(type_name.as_str(), "function_call" | "custom_tool_call")
-        && fields.type_of(field) == Some(Type::Text)
-        && fields.type_of("name") == Some(Type::Text);
+        && fields.type_of(field) == Some(JsonType::Text)
+        && fields.type_of("name") == Some(JsonType::Text);
     if !usual {
         return Part::Call(own_call(&type_name, &fields, raw));
     }
@@ -130,7 +133,7 @@ pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
 }
 
 /// A call with a special shape, such as a shell command: kept verbatim.
-fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
+fn own_call(type_name: &str, fields: &JsonFields<'_>, raw: &RawValue) -> Call {
     let name = fields.text("name").unwrap_or_default();
     let name = if name.is_empty() {
         type_name.strip_suffix("_call").unwrap_or(type_name)
@@ -156,14 +159,14 @@ fn plain(raw: &RawValue) -> String {
 }
 
 /// True if an entry of type `type_name` answers a call.
-pub(super) fn is_output(fields: &Fields<'_>, type_name: &str) -> bool {
-    let named = fields.type_of("call_id") == Some(Type::Text)
-        || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(Type::Text));
+pub(super) fn is_output(fields: &JsonFields<'_>, type_name: &str) -> bool {
+    let named = fields.type_of("call_id") == Some(JsonType::Text)
+        || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(JsonType::Text));
     type_name.ends_with("_output") && named
 }
 
 /// An output.
-pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
+pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     let type_name = fields.take_string("type").unwrap_or_default();
     let id_field = if fields.has("call_id") {
         "call_id"
@@ -196,11 +199,11 @@ pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
 /// Reads a content field. `usual` is the default type of its texts.
 fn content(raw: &RawValue, usual: &str) -> (Vec<Part>, bool) {
     match type_of(raw) {
-        Type::Text => (
+        JsonType::Text => (
             json::string(raw).map(Part::text).into_iter().collect(),
             false,
         ),
-        Type::List => {
+        JsonType::List => {
             let elements = json::list(raw).unwrap_or_default();
             let parts = elements.into_iter().map(|raw| part(raw, usual));
             (parts.collect(), true)
@@ -215,9 +218,9 @@ fn part(raw: &RawValue, usual: &str) -> Part {
     };
     let type_name = fields.text("type").unwrap_or_default().into_owned();
     match type_name.as_str() {
-        "input_text" | "output_text" | "text" if fields.type_of("text") == Some(Type::Text) => {
+        "input_text" | "output_text" | "text" if fields.type_of("text") == Some(JsonType::Text) => {
             fields.take("type");
-            let mut extra = Extra::new();
+            let mut extra = ExtraFields::new();
             if type_name != usual {
                 marks::set_text(&mut extra, marks::TYPE, &type_name);
             }

@@ -1,10 +1,10 @@
 //! Reads Responses input.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Opaque, Part, RawJson, Role};
+use trimtab_model::{Message, MessageKind, Opaque, Part, RawJson, Role};
 
 use super::item;
-use crate::json::{self, Fields, Type, owned};
+use crate::json::{self, JsonFields, JsonType, owned};
 use crate::marks;
 
 /// Reads the `input` field of a request: a string or a list.
@@ -13,7 +13,7 @@ pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
     if let Some(text) = json::string(raw) {
         return Ok(vec![Message::user(text)]);
     }
-    let mut gatherer = Gatherer::default();
+    let mut gatherer = MessageGatherer::default();
     for element in serde_json::from_str::<Vec<&RawValue>>(json)? {
         gatherer.push(element);
     }
@@ -29,14 +29,14 @@ pub(crate) fn instructions(text: String) -> Message {
 
 /// Gathers entries into messages.
 #[derive(Debug, Default)]
-pub(crate) struct Gatherer {
+pub(crate) struct MessageGatherer {
     /// The messages so far.
     pub(crate) messages: Vec<Message>,
     /// True while the entries belong to the same answer.
     speaking: bool,
 }
 
-impl Gatherer {
+impl MessageGatherer {
     /// Adds the next entry.
     pub(crate) fn push(&mut self, raw: &RawValue) {
         let fields = json::fields(raw).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Gatherer {
             "reasoning" => self.said(vec![item::reasoning(fields, raw)]),
             "compaction" | "compaction_summary" => self.compaction(&type_name, raw),
             other if item::is_output(&fields, other) => self.output(fields, raw),
-            _ if fields.type_of("call_id") == Some(Type::Text) => {
+            _ if fields.type_of("call_id") == Some(JsonType::Text) => {
                 self.said(vec![item::call(fields, raw)]);
             }
             other if item::is_of_system(&fields) => self.system_item(other, raw),
@@ -67,7 +67,7 @@ impl Gatherer {
         self.speaking = true;
     }
 
-    fn message(&mut self, raw: &RawValue, fields: Fields<'_>) {
+    fn message(&mut self, raw: &RawValue, fields: JsonFields<'_>) {
         if fields.text("role").is_some_and(|role| role == "assistant") {
             let parts = item::answer(fields).unwrap_or_else(|| vec![opaque("message", raw)]);
             self.said(parts);
@@ -77,7 +77,7 @@ impl Gatherer {
         }
     }
 
-    fn output(&mut self, fields: Fields<'_>, raw: &RawValue) {
+    fn output(&mut self, fields: JsonFields<'_>, raw: &RawValue) {
         self.speaking = false;
         self.messages.push(item::output(fields, raw));
     }
@@ -94,7 +94,7 @@ impl Gatherer {
     fn compaction(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
         let message = Message::new(Role::User, vec![opaque(type_name, raw)]);
-        self.messages.push(message.with_kind(Kind::Summary));
+        self.messages.push(message.with_kind(MessageKind::Summary));
     }
 }
 

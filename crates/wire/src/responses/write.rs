@@ -1,10 +1,10 @@
 //! Writes Responses input.
 
 use trimtab_model::{
-    Call, Extra, Kind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+    Call, ExtraFields, Message, MessageKind, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
 };
 
-use crate::json::{Fields, Object, array, quoted};
+use crate::json::{JsonFields, ObjectWriter, array, quoted};
 use crate::{marks, media};
 
 /// Writes a conversation as the entries of an `input` list.
@@ -40,7 +40,7 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     // A provider's own summary is an entry, not a message; so is an unknown system entry.
     let is_entry = |whole: &Opaque| {
         let of_system = message.role == Role::System && !whole.type_name.is_empty();
-        meta.kind == Some(Kind::Summary) || (of_system && !meta.content_list)
+        meta.kind == Some(MessageKind::Summary) || (of_system && !meta.content_list)
     };
     if let [Part::Opaque(whole)] = message.parts.as_slice()
         && is_entry(whole)
@@ -54,7 +54,7 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     };
     let typed = !marks::has(&meta.extra, marks::TYPE);
     let content = content(&message.parts, meta.content_list, "input_text");
-    let object = Object::new().maybe("type", typed.then(|| quoted("message")));
+    let object = ObjectWriter::new().maybe("type", typed.then(|| quoted("message")));
     let object = object
         .text("role", role)
         .maybe("content", content.or_else(|| nothing(&meta.extra)))
@@ -94,9 +94,9 @@ fn write_texts(texts: &[&Text]) -> RawJson {
         many => array(many.iter().map(|text| write_text(text, "output_text"))),
     };
     let item = first.and_then(|extra| marks::get(extra, marks::ITEM));
-    let object = match item.and_then(|json| serde_json::from_str::<Fields>(json).ok()) {
-        Some(fields) => Object::new().extra(&fields.into_extra(), &[]),
-        None => Object::new()
+    let object = match item.and_then(|json| serde_json::from_str::<JsonFields>(json).ok()) {
+        Some(fields) => ObjectWriter::new().extra(&fields.into_extra(), &[]),
+        None => ObjectWriter::new()
             .text("type", "message")
             .text("role", "assistant"),
     };
@@ -105,7 +105,7 @@ fn write_texts(texts: &[&Text]) -> RawJson {
 
 fn write_text(text: &Text, usual: &str) -> String {
     let type_name = marks::text(&text.extra, marks::TYPE);
-    Object::new()
+    ObjectWriter::new()
         .text("type", type_name.as_deref().unwrap_or(usual))
         .text("text", &text.text)
         .extra(&text.extra, &[])
@@ -116,13 +116,13 @@ fn write_reasoning(reasoning: &Reasoning) -> RawJson {
     let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
         || marks::is_absent(&reasoning.extra);
     let summary = (!given).then(|| {
-        let thought = Object::new()
+        let thought = ObjectWriter::new()
             .text("type", "summary_text")
             .text("text", &reasoning.text);
         let some = !reasoning.text.is_empty();
         array(some.then(|| thought.end()))
     });
-    Object::new()
+    ObjectWriter::new()
         .text("type", "reasoning")
         .extra(&reasoning.extra, &[])
         .maybe("summary", summary)
@@ -139,7 +139,7 @@ fn write_call(call: &Call) -> RawJson {
         Some("custom_tool_call") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
     };
-    Object::new()
+    ObjectWriter::new()
         .text("type", type_name)
         .text("call_id", &call.id)
         .text("name", &call.name)
@@ -149,9 +149,9 @@ fn write_call(call: &Call) -> RawJson {
 }
 
 /// The original entry, if it has a special shape in this dialect.
-fn own_entry(extra: &Extra) -> Option<RawJson> {
+fn own_entry(extra: &ExtraFields) -> Option<RawJson> {
     let raw = marks::get(extra, marks::RAW)?;
-    let fields: Fields = serde_json::from_str(raw).ok()?;
+    let fields: JsonFields = serde_json::from_str(raw).ok()?;
     let ours = fields.has("call_id") || fields.has("output");
     ours.then(|| RawJson::parse(raw).ok()).flatten()
 }
@@ -163,7 +163,7 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
     let own = marks::text(&output.extra, marks::TYPE);
     let type_name = own.as_deref().filter(|name| name.ends_with("_output"));
     let content = content(&output.content, as_list, "input_text");
-    Object::new()
+    ObjectWriter::new()
         .text("type", type_name.unwrap_or("function_call_output"))
         .text("call_id", &output.call_id)
         .maybe("output", content.or_else(|| nothing(&output.extra)))
@@ -172,7 +172,7 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
 }
 
 /// The value for a missing text: empty, unless the field was omitted.
-fn nothing(extra: &Extra) -> Option<String> {
+fn nothing(extra: &ExtraFields) -> Option<String> {
     (!marks::is_absent(extra)).then(|| quoted(""))
 }
 

@@ -5,66 +5,66 @@
 
 use trimtab_model::{Dialect, Role};
 
-use super::Scan;
-use super::element::Reader;
-use super::request::Request;
-use super::table::{MessageRow, Tables, narrow};
-use crate::json::cursor::Cursor;
+use super::BodyScan;
+use super::element::BodyReader;
+use super::request::RequestFields;
+use super::table::{MessageRow, ScanTables, narrow};
+use crate::json::cursor::JsonCursor;
 use crate::json::span::Span;
 
 /// The state before the list of messages.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
+pub(super) struct BodyHead {
     /// The start of the body's object.
     pub(super) start: usize,
     /// The start of the list.
     pub(super) list: usize,
-    pub(super) request: Request,
+    pub(super) request: RequestFields,
     /// The message of the system field.
-    pub(super) head: Tables,
+    pub(super) head: ScanTables,
 }
 
 /// A remembered scan.
 ///
 /// ```
 /// use trimtab_model::Dialect;
-/// use trimtab_wire::scan::Scan;
+/// use trimtab_wire::scan::BodyScan;
 ///
 /// let first = br#"{"model":"m","messages":[{"role":"user","content":"q"}]}"#;
 /// let next = br#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}"#;
-/// let memo = Scan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
+/// let memo = BodyScan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
 /// let boundary = memo.boundary(1).unwrap();
 /// assert_eq!(first[..boundary.offset], next[..boundary.offset]);
-/// let scan = Scan::resume(next, &memo, 1).unwrap();
+/// let scan = BodyScan::resume(next, &memo, 1).unwrap();
 /// assert_eq!((boundary.messages, scan.len()), (1, 2));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Memo {
+pub struct ScanMemo {
     dialect: Dialect,
-    before: Box<Before>,
+    before: Box<BodyHead>,
     /// The tables of the list, without the message of the system field.
-    tables: Tables,
+    tables: ScanTables,
     /// The markers in the list.
     markers: Vec<super::MarkerSpan>,
 }
 
 /// A position between two entries of the list of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Boundary {
+pub struct EntryBoundary {
     /// The number of bytes before it.
     pub offset: usize,
     /// The number of messages before it.
     pub messages: usize,
 }
 
-impl Scan<'_> {
+impl BodyScan<'_> {
     /// The memo of this scan; none if the body has no list of messages, or several.
-    pub fn into_memo(self) -> Option<Memo> {
+    pub fn into_memo(self) -> Option<ScanMemo> {
         let before = self.before?;
         let list = self.request.list;
         let mut markers = self.request.markers;
         markers.retain(|marker| list.contains(marker.field));
-        Some(Memo {
+        Some(ScanMemo {
             dialect: self.dialect,
             tables: without_head(self.tables, self.head),
             before,
@@ -74,7 +74,7 @@ impl Scan<'_> {
 }
 
 /// Removes the message of the system field.
-fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
+fn without_head(mut tables: ScanTables, head: Option<usize>) -> ScanTables {
     let Some(parts) = head else {
         return tables;
     };
@@ -90,7 +90,7 @@ fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
     tables
 }
 
-impl Memo {
+impl ScanMemo {
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -107,18 +107,18 @@ impl Memo {
     /// The approximate size in memory.
     pub fn size(&self) -> usize {
         size_of::<Self>()
-            + size_of::<Before>()
+            + size_of::<BodyHead>()
             + self.tables.size()
             + size_of_val(self.markers.as_slice())
     }
 
     /// The position after `entries` entries; none if a message may continue after it.
-    pub fn boundary(&self, entries: usize) -> Option<Boundary> {
+    pub fn boundary(&self, entries: usize) -> Option<EntryBoundary> {
         let last = self.tables.entries.get(entries.checked_sub(1)?)?;
         // In this dialect an answer continues across entries.
         let speaks = self.dialect == Dialect::Responses
             && self.role(last.message as usize) == Some(Role::Assistant);
-        (!speaks).then(|| Boundary {
+        (!speaks).then(|| EntryBoundary {
             offset: last.span.end as usize,
             messages: self.messages_before(entries),
         })
@@ -144,9 +144,9 @@ impl Memo {
     }
 
     /// A reader positioned after `entries` entries.
-    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<Reader<'a>> {
-        let Boundary { offset, .. } = self.boundary(entries)?;
-        let Before {
+    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<BodyReader<'a>> {
+        let EntryBoundary { offset, .. } = self.boundary(entries)?;
+        let BodyHead {
             start,
             request,
             head,
@@ -158,23 +158,23 @@ impl Memo {
         request
             .markers
             .extend(markers.filter(|marker| known.contains(marker.field)));
-        Some(Reader {
-            cursor: Cursor::inside(text, offset, 2),
+        Some(BodyReader {
+            cursor: JsonCursor::inside(text, offset, 2),
             request,
             tables: self.tables_before(entries),
             head: head.clone(),
             start: *start,
             lists: 1,
             before: Some(self.before.clone()),
-            ..Reader::new(text, self.dialect)
+            ..BodyReader::new(text, self.dialect)
         })
     }
 
-    fn tables_before(&self, entries: usize) -> Tables {
+    fn tables_before(&self, entries: usize) -> ScanTables {
         let messages = self.messages_before(entries);
         let next = self.tables.messages.get(messages);
         let parts = next.map_or(self.tables.parts.len(), |next| next.part as usize);
-        Tables {
+        ScanTables {
             entries: first(&self.tables.entries, entries),
             messages: first(&self.tables.messages, messages),
             parts: first(&self.tables.parts, parts),

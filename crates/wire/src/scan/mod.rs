@@ -2,18 +2,18 @@
 //! markers.
 //!
 //! The scan is one pass over the bytes without copies. Message positions are those of the model:
-//! [`Scan::message`] returns what the reader of the dialect makes of that position, so a plan for
+//! [`BodyScan::message`] returns what the reader of the dialect makes of that position, so a plan for
 //! the model's messages can be executed on the bytes.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Role};
-//! use trimtab_wire::scan::Scan;
+//! use trimtab_wire::scan::BodyScan;
 //!
 //! let body = br#"{"model": "m", "system": "be brief", "messages": [
 //!     {"role": "user", "content": [
 //!         {"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"},
 //!         {"type": "text", "text": "go on"}]}]}"#;
-//! let scan = Scan::new(body, Dialect::Messages).unwrap();
+//! let scan = BodyScan::new(body, Dialect::Messages).unwrap();
 //! let roles: Vec<Role> = (0..scan.len()).map(|at| scan.role(at).unwrap()).collect();
 //! assert_eq!(roles, [Role::System, Role::Tool, Role::User]);
 //! assert_eq!(scan.message(1).unwrap().text(), "a.txt");
@@ -34,30 +34,32 @@ mod view;
 mod tests;
 
 pub use crate::json::span::Span;
-pub use crate::json::unscannable::{Unscannable, Why};
+pub use crate::json::unscannable::{Unscannable, UnscannableReason};
 pub use detect::detect;
 pub(crate) use element::string;
-pub use memo::{Boundary, Memo};
-pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
+pub use memo::{EntryBoundary, ScanMemo};
+pub use request::{
+    AnswerLimit, LimitName, MarkerName, MarkerSpan, RequestFields, SessionHints, ToolSpan,
+};
 pub use table::{PartKind, PartSpan};
 
-use table::Tables;
+use table::ScanTables;
 use trimtab_model::Dialect;
 
 /// A request body as spans.
 #[derive(Clone, Debug)]
-pub struct Scan<'a> {
+pub struct BodyScan<'a> {
     text: &'a str,
     dialect: Dialect,
-    request: Request,
-    tables: Tables,
+    request: RequestFields,
+    tables: ScanTables,
     /// The number of parts of the first message, if it is in the system field and not in the list.
     head: Option<usize>,
     /// The state before the list, for scanning a longer body.
-    before: Option<Box<memo::Before>>,
+    before: Option<Box<memo::BodyHead>>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> BodyScan<'a> {
     /// Scans `body`, a request of `dialect`.
     pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
@@ -66,9 +68,9 @@ impl<'a> Scan<'a> {
 
     /// Scans a body that starts like another one, from the first difference on.
     ///
-    /// Up to the [`boundary`](Memo::boundary) of `entries` its bytes must equal those of the memo's
+    /// Up to the [`boundary`](ScanMemo::boundary) of `entries` its bytes must equal those of the memo's
     /// body; the caller must ensure that. A memo of another body gives a wrong scan, or none.
-    pub fn resume(body: &'a [u8], memo: &Memo, entries: usize) -> Result<Self, Unscannable> {
+    pub fn resume(body: &'a [u8], memo: &ScanMemo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         let Some(reader) = memo.reader(text, entries) else {
             return Self::new(body, memo.dialect());
@@ -77,7 +79,7 @@ impl<'a> Scan<'a> {
         Ok(Self::of(text, memo.dialect(), done))
     }
 
-    fn of(text: &'a str, dialect: Dialect, done: body::Done) -> Self {
+    fn of(text: &'a str, dialect: Dialect, done: body::ScannedBody) -> Self {
         Self {
             text,
             dialect,
@@ -91,7 +93,7 @@ impl<'a> Scan<'a> {
 
 fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
     if u32::try_from(body.len()).is_err() {
-        let why = Why::TooLong;
+        let why = UnscannableReason::TooLong;
         return Err(Unscannable { offset: 0, why });
     }
     simdutf8::basic::from_utf8(body).map_err(|_| not_utf8(body))
@@ -99,6 +101,6 @@ fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
 
 fn not_utf8(body: &[u8]) -> Unscannable {
     let offset = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
-    let why = Why::NotUtf8;
+    let why = UnscannableReason::NotUtf8;
     Unscannable { offset, why }
 }

@@ -4,7 +4,7 @@ use crate::json::span::Span;
 
 /// An output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct AnswerLimit {
     /// The field.
     pub name: LimitName,
     /// The number.
@@ -101,7 +101,7 @@ pub struct SessionHints {
 
 /// The fields of a body besides its messages. Spans are of values, empty if missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct RequestFields {
     /// The body's object.
     pub body: Span,
     /// `model`.
@@ -109,7 +109,7 @@ pub struct Request {
     /// `stream`.
     pub stream: Span,
     /// The output limits, in order.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<AnswerLimit>,
     /// `system` or `instructions`; Chat Completions has system messages instead.
     pub system: Span,
     /// The field of `system`, including its name.

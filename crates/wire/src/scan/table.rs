@@ -3,7 +3,7 @@
 use trimtab_model::{MediaKind, Role};
 
 use crate::json::span::Span;
-use crate::json::unscannable::{Unscannable, Why};
+use crate::json::unscannable::{Unscannable, UnscannableReason};
 
 /// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ pub struct PartSpan {
 
 /// One element of the body's list of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct EntrySpan {
     pub(crate) span: Span,
     /// The message of the model that it starts or extends.
     pub(crate) message: u32,
@@ -61,8 +61,8 @@ pub(crate) struct MessageRow {
 
 /// The tables of a scan.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tables {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct ScanTables {
+    pub(crate) entries: Vec<EntrySpan>,
     pub(crate) messages: Vec<MessageRow>,
     pub(crate) parts: Vec<PartSpan>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Tables {
 /// The minimum size that the tables may have.
 const FREE: usize = 64 << 10;
 
-impl Tables {
+impl ScanTables {
     /// Adds a message of `role`; its parts follow.
     pub(crate) fn message(&mut self, role: Role) {
         self.messages.push(MessageRow {
@@ -82,7 +82,7 @@ impl Tables {
 
     /// Adds an entry; its messages follow.
     pub(crate) fn entry(&mut self, span: Span, body: usize) -> Result<(), Unscannable> {
-        self.entries.push(Entry {
+        self.entries.push(EntrySpan {
             span,
             message: narrow(self.messages.len()),
         });
@@ -92,7 +92,7 @@ impl Tables {
     /// Rejects tables that outweigh the body: a hostile body consists of tiny parts.
     pub(crate) fn check_size(&self, offset: usize, body: usize) -> Result<(), Unscannable> {
         if self.size() > FREE.max(body.saturating_mul(2)) {
-            let why = Why::TooManyParts;
+            let why = UnscannableReason::TooManyParts;
             return Err(Unscannable { offset, why });
         }
         Ok(())

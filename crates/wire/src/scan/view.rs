@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Role};
 
 use super::element::string;
-use super::request::Request;
-use super::table::{Entry, PartSpan};
-use super::{PartKind, Scan};
+use super::request::RequestFields;
+use super::table::{EntrySpan, PartSpan};
+use super::{BodyScan, PartKind};
 use crate::json::pick;
 use crate::json::span::Span;
 use crate::{chat, messages, responses};
 
-impl<'a> Scan<'a> {
+impl<'a> BodyScan<'a> {
     /// The dialect of the scan.
     pub fn dialect(&self) -> Dialect {
         self.dialect
@@ -26,7 +26,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The fields of the body besides its messages.
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> &RequestFields {
         &self.request
     }
 
@@ -165,7 +165,7 @@ impl<'a> Scan<'a> {
             let text = self.string(self.request.list)?;
             return Some(Message::user(text));
         }
-        let mut gatherer = responses::Gatherer::default();
+        let mut gatherer = responses::MessageGatherer::default();
         for entry in self.tables.entries.get(entries)? {
             let raw: &RawValue = serde_json::from_str(self.json(entry.span)).ok()?;
             gatherer.push(raw);
@@ -195,7 +195,7 @@ impl<'a> Scan<'a> {
         self.text
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[EntrySpan] {
         &self.tables.entries
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ScriptedFault {
     /// The connection is reset before the answer starts.
     ResetBeforeHeaders,
     /// The connection is reset in the middle of the answer.
@@ -62,7 +62,7 @@ pub enum Fault {
     /// The answer is compressed although the client did not accept it.
     Encoding {
         /// The coding.
-        coding: Coding,
+        coding: ContentCoding,
     },
     /// The answer arrives in small pieces that do not align with events.
     Drip {
@@ -82,7 +82,7 @@ pub enum Fault {
 /// The encoding of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Coding {
+pub enum ContentCoding {
     /// `gzip`.
     Gzip,
     /// `gzip` under its old name.
@@ -96,7 +96,7 @@ pub enum Coding {
 /// The positions of catalogue faults in an answer: at once, early, late.
 const PLACES: [usize; 3] = [0, 2, 5];
 
-impl Fault {
+impl ScriptedFault {
     /// True if the answer does not arrive completely, so that the request must be repeated.
     pub fn is_fatal(self) -> bool {
         !matches!(
@@ -105,7 +105,7 @@ impl Fault {
                 | Self::Stall { .. }
                 | Self::Drip { .. }
                 | Self::Encoding {
-                    coding: Coding::Gzip | Coding::XGzip | Coding::Deflate
+                    coding: ContentCoding::Gzip | ContentCoding::XGzip | ContentCoding::Deflate
                 }
                 | Self::DuplicateUsage
                 | Self::Unknown
@@ -141,10 +141,10 @@ impl Fault {
             all.push(Self::ContentLength { off_by });
         }
         for coding in [
-            Coding::Gzip,
-            Coding::XGzip,
-            Coding::Deflate,
-            Coding::FalseGzip,
+            ContentCoding::Gzip,
+            ContentCoding::XGzip,
+            ContentCoding::Deflate,
+            ContentCoding::FalseGzip,
         ] {
             all.push(Self::Encoding { coding });
         }

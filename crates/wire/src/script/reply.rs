@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trimtab_model::Usage;
 
-use super::Fault;
+use super::ScriptedFault;
 
 /// One answer of the model: reasoning, text and calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Reply {
+pub struct ScriptedReply {
     /// The reasoning; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
@@ -23,13 +23,13 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The stop reason.
-    pub stop: Stop,
+    pub stop: ScriptedStop,
     /// The delay before each streamed piece, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
     /// The fault when it is given the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptedFault>,
 }
 
 /// A tool call.
@@ -40,7 +40,7 @@ pub struct ScriptedCall {
     pub name: String,
     /// The arguments.
     #[serde(default)]
-    pub arguments: Arguments,
+    pub arguments: ScriptedArguments,
     /// The id of the call; generated if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -55,7 +55,7 @@ pub struct ScriptedCall {
     untagged,
     expecting = "arguments are an object, or a text that is sent as it is"
 )]
-pub enum Arguments {
+pub enum ScriptedArguments {
     /// An object, the normal case.
     Object(Map<String, Value>),
     /// Any text, for a model that writes invalid JSON.
@@ -65,7 +65,7 @@ pub enum Arguments {
 /// The stop reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum ScriptedStop {
     /// The answer is complete, or the model waits for outputs.
     #[default]
     End,
@@ -73,13 +73,13 @@ pub enum Stop {
     Length,
 }
 
-impl Default for Arguments {
+impl Default for ScriptedArguments {
     fn default() -> Self {
         Self::Object(Map::new())
     }
 }
 
-impl Arguments {
+impl ScriptedArguments {
     /// The arguments as the model writes them.
     pub fn to_text(&self) -> String {
         match self {
@@ -93,9 +93,9 @@ impl ScriptedCall {
     /// A call of tool `name`. Arguments other than an object become a text.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         let arguments = match arguments {
-            Value::Object(object) => Arguments::Object(object),
-            Value::String(text) => Arguments::Raw(text),
-            other => Arguments::Raw(other.to_string()),
+            Value::Object(object) => ScriptedArguments::Object(object),
+            Value::String(text) => ScriptedArguments::Raw(text),
+            other => ScriptedArguments::Raw(other.to_string()),
         };
         Self {
             name: name.into(),
@@ -106,7 +106,7 @@ impl ScriptedCall {
     }
 }
 
-impl Reply {
+impl ScriptedReply {
     /// The reply after the end of a script.
     pub fn done() -> Self {
         Self::text("done")
@@ -141,7 +141,7 @@ impl Reply {
 
     /// Adds a fault for the first time it is given.
     #[must_use]
-    pub fn with_fault(mut self, fault: Fault) -> Self {
+    pub fn with_fault(mut self, fault: ScriptedFault) -> Self {
         self.fault = Some(fault);
         self
     }

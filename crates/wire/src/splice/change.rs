@@ -9,7 +9,7 @@ use crate::scan::MarkerName;
 
 /// One change of a body. Positions are those of the scan, before any change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum BodyChange {
     /// Shows an output differently. Only its content changes, and only if the body does not become
     /// longer.
     Show {
@@ -83,7 +83,7 @@ pub enum Change {
 
 /// A cache marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Marker {
+pub(super) struct CacheMarker {
     /// Its kind.
     pub(super) name: MarkerName,
     /// Its value.
@@ -93,14 +93,14 @@ pub(super) struct Marker {
 /// A change that cannot be made to this body. Nothing was changed; the caller sends the body
 /// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedChange {
     /// Index of the change in the list.
     pub change: usize,
     /// The reason.
     pub why: &'static str,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -110,4 +110,4 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedChange {}

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::edits::Edits;
-use super::members::Members;
-use crate::json::cursor::Cursor;
+use super::edits::ByteEdits;
+use super::members::ContainerMembers;
+use crate::json::cursor::JsonCursor;
 use crate::json::quoted;
 use crate::scan::Span;
 
@@ -14,7 +14,7 @@ pub(crate) struct Containers<'a> {
     text: &'a str,
     /// The list of messages, which is most of the body.
     list: Span,
-    changed: BTreeMap<Span, Members>,
+    changed: BTreeMap<Span, ContainerMembers>,
 }
 
 impl<'a> Containers<'a> {
@@ -27,11 +27,11 @@ impl<'a> Containers<'a> {
     }
 
     /// The members of the list or object at `container`.
-    pub(crate) fn at(&mut self, container: Span) -> &mut Members {
+    pub(crate) fn at(&mut self, container: Span) -> &mut ContainerMembers {
         let (text, list) = (self.text, self.list);
         self.changed
             .entry(container)
-            .or_insert_with(|| Members::read(text, container, list))
+            .or_insert_with(|| ContainerMembers::read(text, container, list))
     }
 
     /// Removes the element of `list` that contains `span`.
@@ -57,7 +57,7 @@ impl<'a> Containers<'a> {
         members.add(members.len(), format!("{}:{json}", quoted(name)));
     }
 
-    pub(crate) fn write(self, edits: &mut Edits) {
+    pub(crate) fn write(self, edits: &mut ByteEdits) {
         for members in self.changed.into_values() {
             members.write(edits);
         }
@@ -65,7 +65,7 @@ impl<'a> Containers<'a> {
 }
 
 /// A field of an object.
-pub(crate) struct Field {
+pub(crate) struct ObjectField {
     pub(crate) name: String,
     /// The field, including its name.
     pub(crate) span: Span,
@@ -73,9 +73,9 @@ pub(crate) struct Field {
 }
 
 /// The fields of the object at `object`.
-pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
+pub(crate) fn fields(text: &str, object: Span) -> Vec<ObjectField> {
     let mut found = Vec::new();
-    let mut cursor = Cursor::at(text, object.start as usize);
+    let mut cursor = JsonCursor::at(text, object.start as usize);
     if cursor.peek() != Some(b'{') {
         return found;
     }
@@ -84,7 +84,7 @@ pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
     };
     while let Ok(Some(key)) = cursor.field(&mut open) {
         let Ok(value) = cursor.value() else { break };
-        found.push(Field {
+        found.push(ObjectField {
             name: key.name.into_owned(),
             span: Span::new(key.start, value.end as usize),
             value,

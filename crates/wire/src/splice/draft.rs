@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trimtab_model::{Dialect, Message, Output, RawJson, Role};
 
-use super::change::{Change, Refused};
+use super::change::{BodyChange, RefusedChange};
 use super::write::sendable;
-use crate::scan::{PartKind, PartSpan, Scan};
+use crate::scan::{BodyScan, PartKind, PartSpan};
 
 /// A part: the position of its message, and its index in it.
-pub(super) type At = (usize, usize);
+pub(super) type PartIndex = (usize, usize);
 
 /// The intended result.
 #[derive(Debug, Default)]
-pub(super) struct Draft<'c> {
+pub(super) struct BodyDraft<'c> {
     /// The new outputs, with the index of the change.
-    pub(super) shown: BTreeMap<At, (usize, &'c Output)>,
+    pub(super) shown: BTreeMap<PartIndex, (usize, &'c Output)>,
     pub(super) removed: BTreeSet<usize>,
-    pub(super) removed_parts: BTreeSet<At>,
+    pub(super) removed_parts: BTreeSet<PartIndex>,
     pub(super) inserted: BTreeMap<usize, Vec<Message>>,
-    pub(super) renamed: BTreeMap<At, &'c str>,
+    pub(super) renamed: BTreeMap<PartIndex, &'c str>,
     pub(super) tools: Vec<&'c [RawJson]>,
     pub(super) removed_tools: Vec<&'c str>,
     pub(super) limit: Option<u64>,
@@ -28,13 +28,16 @@ pub(super) struct Draft<'c> {
     pub(super) system: Vec<String>,
 }
 
-impl<'c> Draft<'c> {
+impl<'c> BodyDraft<'c> {
     /// Combines `changes`, if all of them are possible.
-    pub(super) fn new(scan: &Scan<'_>, changes: &'c [Change]) -> Result<Self, Refused> {
+    pub(super) fn new(
+        scan: &BodyScan<'_>,
+        changes: &'c [BodyChange],
+    ) -> Result<Self, RefusedChange> {
         let mut draft = Self::default();
         for (index, change) in changes.iter().enumerate() {
             let taken = draft.take(scan, index, change);
-            taken.map_err(|why| Refused { change: index, why })?;
+            taken.map_err(|why| RefusedChange { change: index, why })?;
         }
         // Removing the last part of a message removes the message, because providers reject empty
         // ones.
@@ -44,12 +47,12 @@ impl<'c> Draft<'c> {
 
     fn take(
         &mut self,
-        scan: &Scan<'_>,
+        scan: &BodyScan<'_>,
         index: usize,
-        change: &'c Change,
+        change: &'c BodyChange,
     ) -> Result<(), &'static str> {
         match change {
-            Change::Show {
+            BodyChange::Show {
                 message,
                 part,
                 output,
@@ -60,12 +63,12 @@ impl<'c> Draft<'c> {
                 require(found.kind == PartKind::Output, "the part is no output")?;
                 self.shown.insert((*message, *part), (index, output));
             }
-            Change::Rename { message, part, id } => {
+            BodyChange::Rename { message, part, id } => {
                 let found = part_at(scan, (*message, *part))?;
                 require(!found.id.is_empty(), "the part has no id")?;
                 self.renamed.insert((*message, *part), id);
             }
-            Change::RemovePart { message, part } => {
+            BodyChange::RemovePart { message, part } => {
                 part_at(scan, (*message, *part))?;
                 self.removed_parts.insert((*message, *part));
             }
@@ -75,13 +78,17 @@ impl<'c> Draft<'c> {
     }
 
     /// Adds a change that does not concern a single part.
-    fn take_whole(&mut self, scan: &Scan<'_>, change: &'c Change) -> Result<(), &'static str> {
+    fn take_whole(
+        &mut self,
+        scan: &BodyScan<'_>,
+        change: &'c BodyChange,
+    ) -> Result<(), &'static str> {
         match change {
-            Change::Remove { message } => {
+            BodyChange::Remove { message } => {
                 require(*message < scan.len(), "there is no such message")?;
                 self.removed.insert(*message);
             }
-            Change::Replace { message, with } => {
+            BodyChange::Replace { message, with } => {
                 require(*message < scan.len(), "there is no such message")?;
                 require(
                     !(scan.has_head() && *message == 0),
@@ -91,23 +98,23 @@ impl<'c> Draft<'c> {
                 self.removed.insert(*message);
                 self.insert(scan, *message, with);
             }
-            Change::Insert { before, message } => {
+            BodyChange::Insert { before, message } => {
                 require(*before <= scan.len(), "there is no such position")?;
                 self.insert(scan, *before, message);
             }
-            Change::StripReasoning { before } => self.strip(scan, *before),
-            Change::AddTools { tools } => self.tools.push(tools),
-            Change::RemoveTools { names } => {
+            BodyChange::StripReasoning { before } => self.strip(scan, *before),
+            BodyChange::AddTools { tools } => self.tools.push(tools),
+            BodyChange::RemoveTools { names } => {
                 self.removed_tools.extend(names.iter().map(String::as_str));
             }
-            Change::SetLimit { tokens } => self.limit = Some(*tokens),
-            Change::StopThinking => self.stops_thinking = true,
+            BodyChange::SetLimit { tokens } => self.limit = Some(*tokens),
+            BodyChange::StopThinking => self.stops_thinking = true,
             _ => {}
         }
         Ok(())
     }
 
-    fn insert(&mut self, scan: &Scan<'_>, before: usize, message: &Message) {
+    fn insert(&mut self, scan: &BodyScan<'_>, before: usize, message: &Message) {
         let dialect = scan.dialect();
         // Our own system messages go into the system field; those of the client stay in the
         // conversation.
@@ -120,7 +127,7 @@ impl<'c> Draft<'c> {
         }
     }
 
-    fn strip(&mut self, scan: &Scan<'_>, before: usize) {
+    fn strip(&mut self, scan: &BodyScan<'_>, before: usize) {
         for message in 0..before.min(scan.len()) {
             let parts = scan.parts(message).iter().enumerate();
             let thoughts = parts.filter(|(_, part)| is_thought(part));
@@ -130,7 +137,7 @@ impl<'c> Draft<'c> {
     }
 
     /// Removes messages whose parts are all removed.
-    fn remove_emptied(&mut self, scan: &Scan<'_>) {
+    fn remove_emptied(&mut self, scan: &BodyScan<'_>) {
         let touched = self.removed_parts.iter().map(|(message, _)| *message);
         let mut last = None;
         let mut emptied = Vec::new();
@@ -151,12 +158,12 @@ impl<'c> Draft<'c> {
     }
 
     /// True if the part is not removed.
-    pub(super) fn stays(&self, at: At) -> bool {
+    pub(super) fn stays(&self, at: PartIndex) -> bool {
         !self.removed.contains(&at.0) && !self.removed_parts.contains(&at)
     }
 }
 
-fn part_at(scan: &Scan<'_>, (message, part): At) -> Result<PartSpan, &'static str> {
+fn part_at(scan: &BodyScan<'_>, (message, part): PartIndex) -> Result<PartSpan, &'static str> {
     let found = scan.parts(message).get(part).copied();
     found.ok_or("there is no such part")
 }

@@ -7,9 +7,9 @@ use crate::scan::Span;
 /// Replacements in any order. One inside another is void: removing a range also removes the changes
 /// inside it.
 #[derive(Debug, Default)]
-pub(crate) struct Edits(Vec<(Span, String)>);
+pub(crate) struct ByteEdits(Vec<(Span, String)>);
 
-impl Edits {
+impl ByteEdits {
     pub(crate) fn replace(&mut self, span: Span, text: impl Into<String>) {
         self.0.push((span, text.into()));
     }
@@ -32,7 +32,7 @@ impl Edits {
     }
 
     /// The replacements in order, without void ones.
-    pub(crate) fn settled(mut self) -> Settled {
+    pub(crate) fn settled(mut self) -> OrderedEdits {
         // Insertions come before replacements at the same position; of two replacements there, the
         // longer one contains the other.
         self.0
@@ -43,15 +43,15 @@ impl Edits {
             at = at.max(if stands { span.end } else { 0 });
             stands
         });
-        Settled(self.0)
+        OrderedEdits(self.0)
     }
 }
 
 /// Ordered, disjoint replacements.
 #[derive(Debug)]
-pub(crate) struct Settled(Vec<(Span, String)>);
+pub(crate) struct OrderedEdits(Vec<(Span, String)>);
 
-impl Settled {
+impl OrderedEdits {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_out_takes_along_what_is_inside() {
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         edits.replace(Span::new(2, 3), "x");
         edits.replace(Span::new(1, 4), "");
         edits.insert(1, "<");
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_tail_goes_where_its_first_byte_goes() {
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         edits.replace(Span::new(4, 5), "yyy");
         edits.replace(Span::new(1, 3), "");
         edits.insert(3, "<");

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use trimtab_model::{Dialect, Message, Role};
 
-use super::members::Members;
+use super::members::ContainerMembers;
 use super::write::{elements, entries};
-use super::{LeftOfEntry, Splicer};
-use crate::json::Object;
+use super::{RemainingEntry, Splicer};
+use crate::json::ObjectWriter;
 use crate::scan::Span;
 
 impl Splicer<'_, '_, '_> {
@@ -23,7 +23,7 @@ impl Splicer<'_, '_, '_> {
             return Ok(());
         }
         let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
-        let mut list = Members::new(self.scan.request().list, spans);
+        let mut list = ContainerMembers::new(self.scan.request().list, spans);
         self.remove_messages(&mut list);
         let batches = self.place_inserted(&list)?;
         for (before, batch) in batches {
@@ -36,13 +36,13 @@ impl Splicer<'_, '_, '_> {
     }
 
     /// Removes the entries of parts that are separate entries, then writes the list.
-    fn remove_entries_of_parts(&mut self, list: Option<Members>) {
+    fn remove_entries_of_parts(&mut self, list: Option<ContainerMembers>) {
         let dropped = self.entries_of_dropped_parts();
         let mut list = match list {
             None if dropped.is_empty() => return,
             None => {
                 let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
-                Members::new(self.scan.request().list, spans)
+                ContainerMembers::new(self.scan.request().list, spans)
             }
             Some(list) => list,
         };
@@ -92,7 +92,7 @@ impl Splicer<'_, '_, '_> {
             .all(|(part, _)| !self.draft.stays((message, part)))
     }
 
-    fn remove_messages(&mut self, list: &mut Members) {
+    fn remove_messages(&mut self, list: &mut ContainerMembers) {
         for &message in &self.draft.removed {
             if self.scan.has_head() && message == 0 {
                 let request = self.scan.request();
@@ -131,7 +131,7 @@ impl Splicer<'_, '_, '_> {
     /// are inserted there.
     fn place_inserted(
         &mut self,
-        list: &Members,
+        list: &ContainerMembers,
     ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
         let mut batches: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
         let kept_before = list.kept_before();
@@ -164,7 +164,7 @@ impl Splicer<'_, '_, '_> {
     }
 
     /// The remaining parts of an entry.
-    fn left_of(&mut self, entry: usize) -> LeftOfEntry {
+    fn left_of(&mut self, entry: usize) -> RemainingEntry {
         let (scan, draft) = (self.scan, self.draft);
         *self.left_of.entry(entry).or_insert_with(|| {
             let stays = |message: &usize| !draft.removed.contains(message);
@@ -173,7 +173,7 @@ impl Splicer<'_, '_, '_> {
                 messages.map(|message| (message, scan.role(message) == Some(Role::Tool)));
             let first = left.next();
             let begins_so = first.is_some_and(|(_, is_tool)| is_tool);
-            LeftOfEntry {
+            RemainingEntry {
                 first,
                 only_outputs: begins_so && left.all(|(_, is_tool)| is_tool),
             }
@@ -207,7 +207,7 @@ impl Splicer<'_, '_, '_> {
         &mut self,
         entry: usize,
         batch: &mut Vec<Message>,
-        (list, before): (&Members, Option<usize>),
+        (list, before): (&ContainerMembers, Option<usize>),
     ) {
         let is_tool = |message: &Message| message.role == Role::Tool;
         // The provider wants all outputs of a round in one message.
@@ -251,7 +251,9 @@ impl Splicer<'_, '_, '_> {
         }
         if !self.draft.removed.contains(&user) {
             let content = self.scan.json(span);
-            let message = Object::new().text("role", "user").raw("content", content);
+            let message = ObjectWriter::new()
+                .text("role", "user")
+                .raw("content", content);
             jsons.push(message.end());
         }
         for (before, batch) in &self.draft.inserted {

@@ -4,20 +4,20 @@
 
 use std::collections::BTreeMap;
 
-use super::edits::Edits;
-use crate::json::cursor::Cursor;
+use super::edits::ByteEdits;
+use crate::json::cursor::JsonCursor;
 use crate::scan::Span;
 
 /// A list's elements, or an object's fields with their names.
 #[derive(Debug)]
-pub(crate) struct Members {
+pub(crate) struct ContainerMembers {
     container: Span,
     spans: Vec<Span>,
     dropped: Vec<bool>,
     added: BTreeMap<usize, Vec<String>>,
 }
 
-impl Members {
+impl ContainerMembers {
     pub(crate) fn new(container: Span, spans: Vec<Span>) -> Self {
         let dropped = vec![false; spans.len()];
         Self {
@@ -32,7 +32,7 @@ impl Members {
     /// not scanned again.
     pub(crate) fn read(text: &str, container: Span, known: Span) -> Self {
         let mut spans = Vec::new();
-        let mut cursor = Cursor::at(text, container.start as usize);
+        let mut cursor = JsonCursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
         if let Ok(mut open) = cursor.open() {
             loop {
@@ -105,7 +105,7 @@ impl Members {
     }
 
     /// Writes the replacements for the intended members.
-    pub(crate) fn write(self, edits: &mut Edits) {
+    pub(crate) fn write(self, edits: &mut ByteEdits) {
         let stays = |index: &usize| !self.is_dropped(*index);
         let last = (0..self.spans.len()).rfind(stays);
         match last {
@@ -115,7 +115,7 @@ impl Members {
     }
 
     /// No member stays.
-    fn write_all_new(self, edits: &mut Edits) {
+    fn write_all_new(self, edits: &mut ByteEdits) {
         let text = self.added.into_values().flatten().collect::<Vec<_>>();
         let text = text.join(",");
         match (self.spans.first(), self.spans.last()) {
@@ -131,7 +131,7 @@ impl Members {
     }
 
     /// Some members stay; `last` is the last of them.
-    fn write_around(self, last: usize, edits: &mut Edits) {
+    fn write_around(self, last: usize, edits: &mut ByteEdits) {
         let mut added = self.added.into_iter().peekable();
         let mut previous: Option<Span> = None;
         let members = self.spans.iter().zip(&self.dropped).enumerate();
@@ -187,14 +187,14 @@ mod tests {
     use super::*;
 
     fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
-        let mut members = Members::read(text, Span::new(0, text.len()), Span::default());
+        let mut members = ContainerMembers::read(text, Span::new(0, text.len()), Span::default());
         for index in drop {
             members.drop_member(*index);
         }
         for (before, json) in add {
             members.add(*before, (*json).to_owned());
         }
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         members.write(&mut edits);
         String::from_utf8(edits.apply(text)).unwrap()
     }

@@ -5,17 +5,17 @@
 //!
 //! ```
 //! use trimtab_model::{Dialect, Output};
-//! use trimtab_wire::scan::Scan;
-//! use trimtab_wire::splice::{Change, splice};
+//! use trimtab_wire::scan::BodyScan;
+//! use trimtab_wire::splice::{BodyChange, splice};
 //!
 //! let body = br#"{"messages": [
 //!     {"role": "user", "content": "list", "x": 1.50},
 //!     {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function",
 //!         "function": {"name": "ls", "arguments": "{}"}}]},
 //!     {"role": "tool", "tool_call_id": "c1", "content": "a.txt\nb.txt\nc.txt"}]}"#;
-//! let scan = Scan::new(body, Dialect::Chat).unwrap();
+//! let scan = BodyScan::new(body, Dialect::Chat).unwrap();
 //! let output = Output::new("c1", "3 files");
-//! let spliced = splice(&scan, &[Change::Show { message: 2, part: 0, output }]).unwrap();
+//! let spliced = splice(&scan, &[BodyChange::Show { message: 2, part: 0, output }]).unwrap();
 //! let text = String::from_utf8(spliced.body.into_owned()).unwrap();
 //! assert!(text.contains(r#""content": "3 files"}]}"#) && text.contains(r#""x": 1.50"#));
 //! ```
@@ -34,21 +34,21 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Change, Refused};
-pub use sent::{Sent, changes, changes_behind};
+pub use change::{BodyChange, RefusedChange};
+pub use sent::{SentMessage, changes, changes_behind};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use containers::{Containers, value_of};
-use draft::Draft;
-use edits::{Edits, Settled};
+use draft::BodyDraft;
+use edits::{ByteEdits, OrderedEdits};
 
-use crate::scan::{MarkerSpan, Scan, Span};
+use crate::scan::{BodyScan, MarkerSpan, Span};
 
 /// A changed body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spliced<'a> {
+pub struct SplicedBody<'a> {
     /// The new body; the original if nothing changed.
     pub body: Cow<'a, [u8]>,
     /// The changes that were skipped because the body would have grown.
@@ -58,19 +58,22 @@ pub struct Spliced<'a> {
 /// Changes the body of `scan`.
 ///
 /// Fails as a whole if one of the changes is impossible.
-pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Refused> {
+pub fn splice<'a>(
+    scan: &BodyScan<'a>,
+    changes: &[BodyChange],
+) -> Result<SplicedBody<'a>, RefusedChange> {
     let (edits, skipped) = edits(scan, changes)?;
     let body = if edits.is_empty() {
         Cow::Borrowed(scan.body())
     } else {
         Cow::Owned(edits.apply(scan.text(), 0))
     };
-    Ok(Spliced { body, skipped })
+    Ok(SplicedBody { body, skipped })
 }
 
 /// A body that was changed from a position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail {
+pub struct SplicedTail {
     /// The new body from that position on.
     pub bytes: Vec<u8>,
     /// The new position of the requested byte; none if it was removed.
@@ -83,27 +86,30 @@ pub struct Tail {
 /// A caller that knows the new bytes before `start` from an earlier request need not change them
 /// again. None if a change crosses `start`.
 pub fn splice_tail(
-    scan: &Scan<'_>,
-    changes: &[Change],
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
     start: usize,
     place: usize,
-) -> Result<Option<Tail>, Refused> {
+) -> Result<Option<SplicedTail>, RefusedChange> {
     let (edits, _) = edits(scan, changes)?;
     let Some(first) = edits.moved(start) else {
         return Ok(None);
     };
     let moved = edits.moved(place).and_then(|at| at.checked_sub(first));
     let bytes = edits.apply(scan.text(), start);
-    Ok(Some(Tail { bytes, moved }))
+    Ok(Some(SplicedTail { bytes, moved }))
 }
 
 /// The edits of a body, and the changes that would have made it longer.
-fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), Refused> {
-    let draft = Draft::new(scan, changes)?;
+fn edits(
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
+) -> Result<(OrderedEdits, Vec<usize>), RefusedChange> {
+    let draft = BodyDraft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,
         draft: &draft,
-        edits: Edits::default(),
+        edits: ByteEdits::default(),
         containers: Containers::new(scan.text(), scan.request().list),
         skipped: Vec::new(),
         markers_by_place: markers_by_place(scan),
@@ -112,7 +118,7 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
         left_of: HashMap::new(),
         nameless: BTreeSet::new(),
     };
-    splicer.messages().map_err(|why| Refused {
+    splicer.messages().map_err(|why| RefusedChange {
         change: changes.len().saturating_sub(1),
         why,
     })?;
@@ -123,9 +129,9 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
 
 /// Executes a draft.
 struct Splicer<'s, 'a, 'c> {
-    scan: &'s Scan<'a>,
-    draft: &'s Draft<'c>,
-    edits: Edits,
+    scan: &'s BodyScan<'a>,
+    draft: &'s BodyDraft<'c>,
+    edits: ByteEdits,
     containers: Containers<'a>,
     skipped: Vec<usize>,
     /// The markers of the body, by position.
@@ -135,21 +141,21 @@ struct Splicer<'s, 'a, 'c> {
     /// For lists inside messages, whether a part in them stays.
     left_in: HashMap<Span, bool>,
     /// The remaining parts of visited entries.
-    left_of: HashMap<usize, LeftOfEntry>,
+    left_of: HashMap<usize, RemainingEntry>,
     /// The answers whose entries lost their ids.
     nameless: BTreeSet<usize>,
 }
 
 /// The remaining part of an entry, whose messages may be removed one by one.
 #[derive(Clone, Copy, Debug)]
-struct LeftOfEntry {
+struct RemainingEntry {
     /// The first remaining message in it, and whether it contains outputs.
     first: Option<(usize, bool)>,
     /// True if all remaining messages contain outputs.
     only_outputs: bool,
 }
 
-fn markers_by_place(scan: &Scan<'_>) -> Vec<MarkerSpan> {
+fn markers_by_place(scan: &BodyScan<'_>) -> Vec<MarkerSpan> {
     let mut markers = scan.request().markers.clone();
     markers.sort_by_key(|marker| marker.field);
     markers
@@ -173,7 +179,7 @@ impl Splicer<'_, '_, '_> {
         self.markers_by_place.get(inside).unwrap_or_default()
     }
 
-    fn finish(mut self) -> (Settled, Vec<usize>) {
+    fn finish(mut self) -> (OrderedEdits, Vec<usize>) {
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();
         (self.edits.settled(), self.skipped)

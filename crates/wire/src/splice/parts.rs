@@ -3,9 +3,9 @@
 use trimtab_model::{Dialect, RawJson};
 
 use super::Splicer;
-use super::change::Marker;
+use super::change::CacheMarker;
 use super::containers::fields;
-use super::draft::{At, is_thought};
+use super::draft::{PartIndex, is_thought};
 use super::write::output_content;
 use crate::json::quoted;
 use crate::scan::{PartKind, PartSpan, Span};
@@ -44,21 +44,21 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn part(&self, (message, part): At) -> Option<PartSpan> {
+    fn part(&self, (message, part): PartIndex) -> Option<PartSpan> {
         self.scan.parts(message).get(part).copied()
     }
 
     /// The marker of a replaced content, which must be kept.
-    fn marker_in(&self, content: Span) -> Option<Marker> {
+    fn marker_in(&self, content: Span) -> Option<CacheMarker> {
         let found = self.markers_in(content).last()?;
         let value = self.scan.json(found.value);
-        Some(Marker {
+        Some(CacheMarker {
             name: found.name,
             value: RawJson::parse(value).ok()?,
         })
     }
 
-    fn remove_part(&mut self, at: At) {
+    fn remove_part(&mut self, at: PartIndex) {
         let Some(part) = self.part(at) else { return };
         let Some(entry) = self.scan.entry_range(at.0).next() else {
             return self.remove_system_part(&part);
@@ -79,7 +79,7 @@ impl Splicer<'_, '_, '_> {
         self.containers.drop_element(system, part.span);
     }
 
-    fn remove_chat_part(&mut self, at: At, entry: usize, part: &PartSpan) {
+    fn remove_chat_part(&mut self, at: PartIndex, entry: usize, part: &PartSpan) {
         let Some(object) = self.scan.entries().get(entry).map(|entry| entry.span) else {
             return;
         };
@@ -94,7 +94,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn remove_chat_call(&mut self, at: At, object: Span, part: &PartSpan) {
+    fn remove_chat_call(&mut self, at: PartIndex, object: Span, part: &PartSpan) {
         let list = self.value_of(object, "tool_calls");
         let Some(list) = list.filter(|list| list.contains(part.span)) else {
             return self.containers.drop_field(object, "function_call");
@@ -106,7 +106,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn remove_chat_content(&mut self, at: At, object: Span, part: &PartSpan) {
+    fn remove_chat_content(&mut self, at: PartIndex, object: Span, part: &PartSpan) {
         let Some(content) = self.value_of(object, "content") else {
             return;
         };
@@ -128,7 +128,7 @@ impl Splicer<'_, '_, '_> {
         })
     }
 
-    fn remove_responses_part(&mut self, at: At, part: &PartSpan) {
+    fn remove_responses_part(&mut self, at: PartIndex, part: &PartSpan) {
         let Some(entry) = self.scan.entry_of(part.span) else {
             return;
         };

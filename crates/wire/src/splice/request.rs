@@ -4,8 +4,8 @@ use trimtab_model::Dialect;
 
 use super::Splicer;
 use super::containers::{fields, value_of};
-use super::members::Members;
-use crate::json::{Object, array, quoted};
+use super::members::ContainerMembers;
+use crate::json::{ObjectWriter, array, quoted};
 use crate::scan::{LimitName, Span};
 
 /// The start of the type of an edit that clears reasoning, including its quote.
@@ -105,7 +105,9 @@ impl Splicer<'_, '_, '_> {
     /// Removes edits that clear reasoning.
     fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
         let text = self.scan.text();
-        let elements = Members::read(text, edits, Span::default()).spans().to_vec();
+        let elements = ContainerMembers::read(text, edits, Span::default())
+            .spans()
+            .to_vec();
         let clears = |element: &Span| {
             let kind = value_of(text, *element, "type");
             kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
@@ -142,7 +144,10 @@ impl Splicer<'_, '_, '_> {
     fn append(&mut self, content: Span, text: &str) {
         let json = self.scan.json(content);
         if json.starts_with('[') {
-            let part = Object::new().text("type", "text").text("text", text).end();
+            let part = ObjectWriter::new()
+                .text("type", "text")
+                .text("text", text)
+                .end();
             let members = self.containers.at(content);
             members.add(members.len(), part);
         } else if json.starts_with('"') {

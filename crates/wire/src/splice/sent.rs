@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use trimtab_model::{Call, Dialect, Message, Output, Part, Role};
 
-use super::Change;
+use super::BodyChange;
 
 /// A message to send, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentMessage {
     /// The message to send.
     pub message: Arc<Message>,
     /// The position of the original message; none for our own.
@@ -23,13 +23,17 @@ pub struct Sent {
 /// ```
 /// use std::sync::Arc;
 /// use trimtab_model::{Dialect, Message};
-/// use trimtab_wire::splice::{Change, Sent, changes};
+/// use trimtab_wire::splice::{BodyChange, SentMessage, changes};
 ///
 /// let came = ["one", "two"].map(Message::user);
-/// let last = Sent { message: Arc::new(came[1].clone()), from: Some(1) };
-/// assert_eq!(changes(&came, &[last], Dialect::Chat), [Change::Remove { message: 0 }]);
+/// let last = SentMessage { message: Arc::new(came[1].clone()), from: Some(1) };
+/// assert_eq!(changes(&came, &[last], Dialect::Chat), [BodyChange::Remove { message: 0 }]);
 /// ```
-pub fn changes<M: Borrow<Message>>(came: &[M], sent: &[Sent], dialect: Dialect) -> Vec<Change> {
+pub fn changes<M: Borrow<Message>>(
+    came: &[M],
+    sent: &[SentMessage],
+    dialect: Dialect,
+) -> Vec<BodyChange> {
     changes_behind(0, came, sent, dialect)
 }
 
@@ -38,9 +42,9 @@ pub fn changes<M: Borrow<Message>>(came: &[M], sent: &[Sent], dialect: Dialect) 
 pub fn changes_behind<M: Borrow<Message>>(
     settled: usize,
     came: &[M],
-    sent: &[Sent],
+    sent: &[SentMessage],
     dialect: Dialect,
-) -> Vec<Change> {
+) -> Vec<BodyChange> {
     let mut changes = Vec::new();
     let mut kept = vec![false; came.len()];
     kept.iter_mut().take(settled).for_each(|kept| *kept = true);
@@ -69,22 +73,22 @@ pub fn changes_behind<M: Borrow<Message>>(
     changes.reverse();
     // Everything that no sent message came from is removed.
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-    changes.extend(gone.map(|(message, _)| Change::Remove { message }));
+    changes.extend(gone.map(|(message, _)| BodyChange::Remove { message }));
     changes
 }
 
 /// Groups entries that must be one message: the outputs of a round, if the dialect wants them in
 /// the message after the calls. Every other entry is a group of its own.
-fn batches(sent: &[Sent], dialect: Dialect) -> Vec<&[Sent]> {
-    let together = |one: &Sent, next: &Sent| {
-        let tool = |entry: &Sent| entry.message.role == Role::Tool;
+fn batches(sent: &[SentMessage], dialect: Dialect) -> Vec<&[SentMessage]> {
+    let together = |one: &SentMessage, next: &SentMessage| {
+        let tool = |entry: &SentMessage| entry.message.role == Role::Tool;
         dialect == Dialect::Messages && tool(one) && tool(next)
     };
     sent.chunk_by(together).collect()
 }
 
 /// The positions at which the entries of a batch can stay, if the next one stays at `before`.
-fn places(batch: &[Sent], before: usize) -> Vec<Option<usize>> {
+fn places(batch: &[SentMessage], before: usize) -> Vec<Option<usize>> {
     let mut before = before;
     let mut places: Vec<Option<usize>> = Vec::with_capacity(batch.len());
     for entry in batch.iter().rev() {
@@ -102,19 +106,19 @@ fn mark(kept: &mut [bool], place: Option<usize>) {
     }
 }
 
-fn put_in(before: usize, message: &Arc<Message>) -> Change {
-    Change::Insert {
+fn put_in(before: usize, message: &Arc<Message>) -> BodyChange {
+    BodyChange::Insert {
         before,
         message: Arc::clone(message),
     }
 }
 
 /// A batch of several messages as one.
-fn one_message(batch: &[Sent], place: Option<usize>, before: usize) -> Change {
+fn one_message(batch: &[SentMessage], place: Option<usize>, before: usize) -> BodyChange {
     let parts = batch.iter().flat_map(|entry| entry.message.parts.clone());
     let message = Arc::new(Message::new(Role::Tool, parts.collect()));
     match place {
-        Some(at) => Change::Replace {
+        Some(at) => BodyChange::Replace {
             message: at,
             with: message,
         },
@@ -123,12 +127,16 @@ fn one_message(batch: &[Sent], place: Option<usize>, before: usize) -> Change {
 }
 
 /// The position at which an entry can stay, if the next one stays at `before`.
-fn place(entry: &Sent, before: usize) -> Option<usize> {
+fn place(entry: &SentMessage, before: usize) -> Option<usize> {
     entry.from.filter(|position| *position < before)
 }
 
 /// The changes that turn the message at `position` into `shown`.
-fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message>) -> Vec<Change> {
+fn rewritten<M: Borrow<Message>>(
+    log: &[M],
+    position: usize,
+    shown: &Arc<Message>,
+) -> Vec<BodyChange> {
     let Some(came) = log.get(position).map(Borrow::borrow) else {
         return Vec::new();
     };
@@ -137,7 +145,7 @@ fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message
         return Vec::new();
     }
     let with = || {
-        vec![Change::Replace {
+        vec![BodyChange::Replace {
             message: position,
             with: Arc::clone(shown),
         }]
@@ -149,55 +157,55 @@ fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message
 }
 
 /// How an original part relates to a part to send.
-enum Step {
+enum PartDifference {
     /// Identical.
     Same,
     /// Identical after a change.
-    Changed(Change),
+    Changed(BodyChange),
     /// Different.
     Other,
 }
 
 /// The changes of single parts; none if the message must be rewritten.
-fn part_changes(message: usize, came: &Message, shown: &Message) -> Option<Vec<Change>> {
+fn part_changes(message: usize, came: &Message, shown: &Message) -> Option<Vec<BodyChange>> {
     let mut changes = Vec::new();
     let mut left = shown.parts.iter().peekable();
     for (part, was) in came.parts.iter().enumerate() {
         let step = left
             .peek()
-            .map_or(Step::Other, |is| step(message, part, was, is));
-        if let Step::Other = step {
-            changes.push(Change::RemovePart { message, part });
+            .map_or(PartDifference::Other, |is| step(message, part, was, is));
+        if let PartDifference::Other = step {
+            changes.push(BodyChange::RemovePart { message, part });
             continue;
         }
         left.next();
-        if let Step::Changed(change) = step {
+        if let PartDifference::Changed(change) = step {
             changes.push(change);
         }
     }
     left.next().is_none().then_some(changes)
 }
 
-fn step(message: usize, part: usize, was: &Part, is: &Part) -> Step {
-    let changed = |same: bool, change: Change| {
+fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
+    let changed = |same: bool, change: BodyChange| {
         if same {
-            Step::Changed(change)
+            PartDifference::Changed(change)
         } else {
-            Step::Other
+            PartDifference::Other
         }
     };
     match (was, is) {
-        (was, is) if was == is => Step::Same,
+        (was, is) if was == is => PartDifference::Same,
         (Part::Call(was), Part::Call(is)) => {
             let id = is.id.clone();
             let same = Call {
                 id: id.clone(),
                 ..was.clone()
             } == *is;
-            changed(same, Change::Rename { message, part, id })
+            changed(same, BodyChange::Rename { message, part, id })
         }
         (Part::Output(was), Part::Output(is)) if was.call_id == is.call_id => {
-            Step::Changed(Change::Show {
+            PartDifference::Changed(BodyChange::Show {
                 message,
                 part,
                 output: is.clone(),
@@ -209,8 +217,8 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> Step {
                 call_id: id.clone(),
                 ..was.clone()
             } == *is;
-            changed(same, Change::Rename { message, part, id })
+            changed(same, BodyChange::Rename { message, part, id })
         }
-        _ => Step::Other,
+        _ => PartDifference::Other,
     }
 }

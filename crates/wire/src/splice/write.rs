@@ -1,8 +1,8 @@
 //! Writes new JSON for our own messages.
 
-use trimtab_model::{Dialect, Message, Metadata, Output, Part, RawJson, Role};
+use trimtab_model::{Dialect, Message, MessageMetadata, Output, Part, RawJson, Role};
 
-use super::change::Marker;
+use super::change::CacheMarker;
 use crate::json::pick;
 use crate::{chat, marks, messages, responses};
 
@@ -10,13 +10,13 @@ use crate::{chat, marks, messages, responses};
 pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     let meta = &message.meta;
     let mut sent = message.clone();
-    sent.meta = Metadata {
+    sent.meta = MessageMetadata {
         // Chat Completions would send the kind.
         kind: meta.kind.filter(|_| dialect != Dialect::Chat),
         wire_role: meta.wire_role.clone(),
         content_list: meta.content_list,
         extra: meta.extra.clone(),
-        ..Metadata::default()
+        ..MessageMetadata::default()
     };
     for part in &mut sent.parts {
         if let Part::Output(output) = part {
@@ -58,7 +58,7 @@ pub(super) fn output_content(
     output: &Output,
     dialect: Dialect,
     as_list: bool,
-    marker: Option<Marker>,
+    marker: Option<CacheMarker>,
 ) -> Option<String> {
     let mut output = Output {
         extra: Vec::new(),
@@ -86,7 +86,7 @@ pub(super) fn output_content(
 }
 
 /// Puts `marker` on the last text, unless the content already has one.
-fn set_marker(output: &mut Output, marker: Marker) {
+fn set_marker(output: &mut Output, marker: CacheMarker) {
     let is_marked = |part: &Part| match part {
         Part::Text(text) => text
             .extra

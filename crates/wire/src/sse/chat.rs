@@ -3,18 +3,22 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Usage};
 
-use super::event::{Delta, Event};
-use super::watcher::{State, error, number, some, text};
-use crate::json::{Fields, elements, pick};
+use super::event::{StreamEvent, TextDelta};
+use super::watcher::{StreamState, error, number, some, text};
+use crate::json::{JsonFields, elements, pick};
 
 /// The maximum number of unknown fields per call; providers send one or two.
 const MOST_UNKNOWN: usize = 64;
 
 /// Parses one event; none if it is not an object.
-pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+pub(super) fn event(
+    state: &mut StreamState,
+    data: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
     if let Some(failure) = some(failure) {
-        each(Event::Error(error(failure, data)));
+        each(StreamEvent::Error(error(failure, data)));
         return Some(());
     }
     state.start(each);
@@ -23,12 +27,16 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
     }
     if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
         state.usage = Usage::from_chat(&usage);
-        each(Event::Usage(state.usage));
+        each(StreamEvent::Usage(state.usage));
     }
     Some(())
 }
 
-fn choose(state: &mut State, choice: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+fn choose(
+    state: &mut StreamState,
+    choice: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [index, delta, stop] = pick(choice, ["index", "delta", "finish_reason"])?;
     // Only the first of several answers is used.
     if number(index).unwrap_or(0) > 0 {
@@ -36,29 +44,33 @@ fn choose(state: &mut State, choice: &str, each: &mut impl FnMut(Event<'_>)) -> 
     }
     let names = ["content", "reasoning_content", "reasoning", "tool_calls"];
     if let Some([content, thought, other, calls]) = delta.and_then(|json| pick(json, names)) {
-        let thought = some(thought).or(some(other)).and_then(Delta::new);
+        let thought = some(thought).or(some(other)).and_then(TextDelta::new);
         say(
             thought.filter(|delta| !delta.is_empty()),
-            Event::Reasoning,
+            StreamEvent::Reasoning,
             each,
         );
-        let content = content.and_then(Delta::new);
-        say(content.filter(|delta| !delta.is_empty()), Event::Text, each);
+        let content = content.and_then(TextDelta::new);
+        say(
+            content.filter(|delta| !delta.is_empty()),
+            StreamEvent::Text,
+            each,
+        );
         for call in calls.into_iter().flat_map(elements) {
             add_call(state, call);
         }
     }
     if let Some(stop) = text(stop) {
         state.end_calls(each);
-        each(Event::Stop(stop));
+        each(StreamEvent::Stop(stop));
     }
     Some(())
 }
 
 fn say<'a>(
-    delta: Option<Delta<'a>>,
-    event: impl FnOnce(Delta<'a>) -> Event<'a>,
-    each: &mut impl FnMut(Event<'_>),
+    delta: Option<TextDelta<'a>>,
+    event: impl FnOnce(TextDelta<'a>) -> StreamEvent<'a>,
+    each: &mut impl FnMut(StreamEvent<'_>),
 ) {
     if let Some(delta) = delta {
         each(event(delta));
@@ -67,8 +79,8 @@ fn say<'a>(
 
 /// Adds a piece of a call. Unknown fields are kept: some providers put signed reasoning in one, and
 /// want it back.
-fn add_call(state: &mut State, json: &str) -> Option<()> {
-    let mut fields: Fields<'_> = serde_json::from_str(json).ok()?;
+fn add_call(state: &mut StreamState, json: &str) -> Option<()> {
+    let mut fields: JsonFields<'_> = serde_json::from_str(json).ok()?;
     let index = number(fields.take("index").map(RawValue::get)).unwrap_or(0);
     let id = fields.take_string("id").filter(|id| !id.is_empty());
     let function = fields.take("function").map(RawValue::get);
@@ -94,7 +106,7 @@ fn begins_another(open: &Call, id: Option<&str>, name: Option<&str>) -> bool {
     name.is_some() && !open.id.is_empty() && id.is_some_and(|id| id != open.id)
 }
 
-fn keep_unknown(call: &mut Call, fields: Fields<'_>) {
+fn keep_unknown(call: &mut Call, fields: JsonFields<'_>) {
     for (name, value) in fields.into_extra() {
         if value.as_str() == "null" {
             continue;

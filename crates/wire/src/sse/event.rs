@@ -9,11 +9,11 @@ use crate::scan::string;
 
 /// A piece of text, unescaped on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delta<'a> {
+pub struct TextDelta<'a> {
     json: &'a str,
 }
 
-impl<'a> Delta<'a> {
+impl<'a> TextDelta<'a> {
     /// A delta, if `json` is a string.
     pub(super) fn new(json: &'a str) -> Option<Self> {
         json.starts_with('"').then_some(Self { json })
@@ -33,13 +33,13 @@ impl<'a> Delta<'a> {
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum StreamEvent<'a> {
     /// The answer starts.
     Start,
     /// More text of the answer.
-    Text(Delta<'a>),
+    Text(TextDelta<'a>),
     /// More of the model's reasoning.
-    Reasoning(Delta<'a>),
+    Reasoning(TextDelta<'a>),
     /// Complete reasoning with the provider's signature, to be sent back. Chat Completions has
     /// none.
     Thought(Reasoning),

@@ -2,7 +2,7 @@
 
 use trimtab_model::{Call, Dialect, Reasoning, Usage, work};
 
-use super::event::{Event, StreamError};
+use super::event::{StreamError, StreamEvent};
 use super::frames::{EventFrame, EventFrames, MAX_EVENT};
 use super::open_parts::OpenParts;
 use super::{chat, messages, responses};
@@ -14,14 +14,14 @@ const MAX_KEPT: usize = 8 << 20;
 
 /// Watches a stream.
 #[derive(Clone, Debug)]
-pub struct Watcher {
+pub struct StreamWatcher {
     frames: EventFrames,
-    state: State,
+    state: StreamState,
 }
 
 /// The state of the answer.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct StreamState {
     dialect: Dialect,
     /// The incomplete calls, by the index that the stream gives them.
     calls: OpenParts<Call>,
@@ -34,7 +34,7 @@ pub(super) struct State {
     ended: bool,
 }
 
-impl Watcher {
+impl StreamWatcher {
     /// Watches an answer of `dialect`.
     pub fn new(dialect: Dialect) -> Self {
         Self::with_limit(dialect, MAX_EVENT)
@@ -44,7 +44,7 @@ impl Watcher {
     pub fn with_limit(dialect: Dialect, limit: usize) -> Self {
         Self {
             frames: EventFrames::new(limit),
-            state: State {
+            state: StreamState {
                 dialect,
                 calls: OpenParts::default(),
                 thoughts: OpenParts::default(),
@@ -57,7 +57,7 @@ impl Watcher {
     }
 
     /// Reads the next bytes and passes their events to `each`.
-    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Event<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(StreamEvent<'_>)) {
         work::step_bytes(bytes.len());
         let state = &mut self.state;
         self.frames
@@ -65,13 +65,13 @@ impl Watcher {
     }
 
     /// Takes the data of one event, which the caller has already framed.
-    pub fn take(&mut self, data: &str, mut each: impl FnMut(Event<'_>)) {
+    pub fn take(&mut self, data: &str, mut each: impl FnMut(StreamEvent<'_>)) {
         let frame = EventFrame::Data(data.as_bytes());
         self.state.frame(&frame, &mut each);
     }
 
     /// Ends the stream and reports the parts that were left open.
-    pub fn finish(&mut self, mut each: impl FnMut(Event<'_>)) {
+    pub fn finish(&mut self, mut each: impl FnMut(StreamEvent<'_>)) {
         let state = &mut self.state;
         self.frames.finish(|frame| state.frame(&frame, &mut each));
         state.end_calls(&mut each);
@@ -88,18 +88,18 @@ impl Watcher {
     }
 }
 
-impl State {
-    fn frame(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(Event<'_>)) {
+impl StreamState {
+    fn frame(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(StreamEvent<'_>)) {
         work::step(1);
         let data = match frame {
-            EventFrame::Overlong => return each(Event::Overlong),
+            EventFrame::Overlong => return each(StreamEvent::Overlong),
             EventFrame::Data(data) => data,
         };
         if data.trim_ascii() == b"[DONE]" {
             return self.end(each);
         }
         let Ok(data) = std::str::from_utf8(data) else {
-            return each(Event::Malformed);
+            return each(StreamEvent::Malformed);
         };
         let read = match self.dialect {
             Dialect::Chat => chat::event(self, data, each),
@@ -107,22 +107,22 @@ impl State {
             Dialect::Responses => responses::event(self, data, each),
         };
         if read.is_none() {
-            each(Event::Malformed);
+            each(StreamEvent::Malformed);
         }
     }
 
     /// Reports the start of the answer, once.
-    pub(super) fn start(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn start(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         if !std::mem::replace(&mut self.started, true) {
-            each(Event::Start);
+            each(StreamEvent::Start);
         }
     }
 
     /// Reports the end of the answer, once.
-    pub(super) fn end(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn end(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         self.end_calls(each);
         if !std::mem::replace(&mut self.ended, true) {
-            each(Event::End);
+            each(StreamEvent::End);
         }
     }
 
@@ -174,22 +174,22 @@ impl State {
     }
 
     /// Reports the complete call or reasoning at `index`.
-    pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(StreamEvent<'_>)) {
         if let Some(thought) = self.thoughts.end(index) {
             let seal = thought.seal.as_ref().map_or(0, String::len);
             self.kept = self.kept.saturating_sub(thought.text.len() + seal);
-            each(Event::Thought(thought));
+            each(StreamEvent::Thought(thought));
         }
         if let Some(call) = self.calls.end(index) {
             self.kept = self.kept.saturating_sub(call.arguments.len());
-            each(Event::Call(call));
+            each(StreamEvent::Call(call));
         }
     }
 
-    pub(super) fn end_calls(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn end_calls(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         for call in std::mem::take(&mut self.calls).in_order() {
             self.kept = self.kept.saturating_sub(call.arguments.len());
-            each(Event::Call(call));
+            each(StreamEvent::Call(call));
         }
     }
 }

@@ -4,14 +4,14 @@
 //! continues with the content of the `compacted` line.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Role, work};
+use trimtab_model::{Message, MessageKind, Role, work};
 
 use super::own;
-use super::reader::Log;
-use super::thread::{Origin, Read, came, usage_inside};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, string};
-use crate::responses::{self, Gatherer};
+use super::reader::TranscriptLog;
+use super::thread::{MessageOrigin, ReadConversation, came, usage_inside};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, string};
+use crate::responses::{self, MessageGatherer};
 
 /// The first words of messages that the client wrote in the user's name.
 const NOTES: [&str; 6] = [
@@ -29,22 +29,22 @@ const BOOKKEEPING: &str = "internal_chat_message_metadata_passthrough";
 
 /// A rollout being read.
 #[derive(Default)]
-pub(super) struct Rollout {
+pub(super) struct CodexRollout {
     id: Option<String>,
     model: Option<String>,
     window: Option<u64>,
-    gatherer: Gatherer,
+    gatherer: MessageGatherer,
     compactions: Vec<usize>,
-    origins: Vec<Origin>,
+    origins: Vec<MessageOrigin>,
     unit: usize,
     /// The position of the newest answer, to which token counts belong.
     answer: Option<usize>,
 }
 
-impl Log for Rollout {
+impl TranscriptLog for CodexRollout {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.unit = number;
-        let line: Fields = serde_json::from_str(line)?;
+        let line: JsonFields = serde_json::from_str(line)?;
         let (Some(payload), Some(type_name)) = (line.get("payload"), line.text("type")) else {
             return Ok(());
         };
@@ -62,15 +62,15 @@ impl Log for Rollout {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
-        let mut read = Conversation::new(Form::Codex);
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
+        let mut read = Conversation::new(TranscriptForm::Codex);
         read.id = self.id;
         read.model = self.model;
         read.window = self.window;
         read.messages = self.gatherer.messages;
         read.compactions = self.compactions;
         let some = !read.messages.is_empty();
-        let read = Read {
+        let read = ReadConversation {
             conversation: read,
             origins: self.origins,
         };
@@ -78,7 +78,7 @@ impl Log for Rollout {
     }
 }
 
-impl Rollout {
+impl CodexRollout {
     fn session(&mut self, payload: &RawValue) {
         // A fork repeats the session it came from.
         if self.id.is_some() {
@@ -93,11 +93,11 @@ impl Rollout {
             let message = self.gatherer.messages.len();
             self.gatherer.messages.push(responses::instructions(text));
             let unit = self.unit;
-            self.origins.push(Origin { message, unit });
+            self.origins.push(MessageOrigin { message, unit });
         }
     }
 
-    fn item(&mut self, line: &Fields<'_>, entry: &RawValue) {
+    fn item(&mut self, line: &JsonFields<'_>, entry: &RawValue) {
         let before = self.gatherer.messages.len();
         self.push(entry);
         own::apply(line, self.gatherer.messages.iter_mut().skip(before));
@@ -121,9 +121,9 @@ impl Rollout {
             .extend(came(&self.gatherer.messages, before, self.unit));
     }
 
-    fn event(&mut self, event: &Fields<'_>) {
+    fn event(&mut self, event: &JsonFields<'_>) {
         let type_name = event.text("type").unwrap_or_default();
-        let limit = |fields: &Fields<'_>| fields.number("model_context_window");
+        let limit = |fields: &JsonFields<'_>| fields.number("model_context_window");
         match type_name.as_ref() {
             "task_started" => self.window = limit(event).or(self.window),
             "task_complete" | "turn_aborted" => self.gatherer.pause(),
@@ -136,7 +136,7 @@ impl Rollout {
         }
     }
 
-    fn usage(&mut self, usage: &Fields<'_>) {
+    fn usage(&mut self, usage: &JsonFields<'_>) {
         let (Some(input), Some(output)) =
             (usage.number("input_tokens"), usage.number("output_tokens"))
         else {
@@ -153,7 +153,7 @@ impl Rollout {
     }
 
     /// The messages after a compaction: kept messages and the summary.
-    fn compacted(&mut self, payload: &Fields<'_>) {
+    fn compacted(&mut self, payload: &JsonFields<'_>) {
         self.gatherer.pause();
         let start = self.gatherer.messages.len();
         self.compactions.push(start);
@@ -167,13 +167,13 @@ impl Rollout {
             let is_summary = !found && message.text().contains(&summary);
             found |= is_summary;
             if is_summary {
-                message.meta.kind = Some(Kind::Summary);
+                message.meta.kind = Some(MessageKind::Summary);
             } else if message.role == Role::User {
-                message.meta.kind = message.meta.kind.or(Some(Kind::Retain));
+                message.meta.kind = message.meta.kind.or(Some(MessageKind::Retain));
             }
         }
         if !found {
-            let message = Message::user(summary).with_kind(Kind::Summary);
+            let message = Message::user(summary).with_kind(MessageKind::Summary);
             let before = self.gatherer.messages.len();
             self.gatherer.messages.push(message);
             self.origins
@@ -182,15 +182,15 @@ impl Rollout {
     }
 }
 
-fn kind_of(message: &Message) -> Option<Kind> {
+fn kind_of(message: &Message) -> Option<MessageKind> {
     let text = message.text();
     if text.starts_with(ABORTED) {
-        return Some(Kind::TurnAborted);
+        return Some(MessageKind::TurnAborted);
     }
     NOTES
         .iter()
         .any(|note| text.starts_with(note))
-        .then_some(Kind::Note)
+        .then_some(MessageKind::Note)
 }
 
 fn drop_bookkeeping(message: &mut Message) {

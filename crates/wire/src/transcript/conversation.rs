@@ -2,7 +2,7 @@
 
 use trimtab_model::{Message, RawJson, Role};
 
-use super::Form;
+use super::TranscriptForm;
 
 /// One recorded conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Conversation {
     /// The id in the transcript.
     pub id: Option<String>,
     /// The form of the transcript.
-    pub form: Form,
+    pub form: TranscriptForm,
     /// All original messages. The system prompt, if known, is the first.
     pub messages: Vec<Message>,
     /// The tool definitions, if the transcript has them.
@@ -26,7 +26,7 @@ pub struct Conversation {
 
 impl Conversation {
     /// An empty conversation.
-    pub fn new(form: Form) -> Self {
+    pub fn new(form: TranscriptForm) -> Self {
         Self {
             id: None,
             form,
@@ -42,8 +42,8 @@ impl Conversation {
     ///
     /// ```
     /// # use trimtab_model::Message;
-    /// # use trimtab_wire::transcript::{Conversation, Form};
-    /// let mut conversation = Conversation::new(Form::Codex);
+    /// # use trimtab_wire::transcript::{Conversation, TranscriptForm};
+    /// let mut conversation = Conversation::new(TranscriptForm::Codex);
     /// conversation.messages = ["rules", "old", "summary", "new"].map(Message::user).into();
     /// conversation.messages[0] = Message::system("rules");
     /// conversation.compactions = vec![2];

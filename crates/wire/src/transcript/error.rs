@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::Form;
+use super::TranscriptForm;
 
 /// The reasons why a transcript could not be read.
 #[derive(Debug)]
@@ -51,7 +51,10 @@ impl ReadError {
         match self {
             Self::Io(_) => "check that the file is there and may be read".to_owned(),
             Self::Empty | Self::Form { .. } => {
-                let forms: Vec<String> = Form::ALL.iter().map(ToString::to_string).collect();
+                let forms: Vec<String> = TranscriptForm::ALL
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 format!("understood are: {}", forms.join("; "))
             }
             Self::Syntax { .. } => {
@@ -107,7 +110,7 @@ impl From<io::Error> for ReadError {
 
 /// Something that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct TranscriptWarning {
     /// Line in the file, from 1.
     pub line: u64,
     /// A description.

@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Opaque, Output, Part, Role, work};
 
 use super::own;
-use super::reader::Log;
-use super::thread::{Origin, Read, thought, usage_inside};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, Type, owned, string, type_of};
+use super::reader::TranscriptLog;
+use super::thread::{MessageOrigin, ReadConversation, thought, usage_inside};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
 
 /// A session being read.
 #[derive(Default)]
-pub(super) struct Session {
+pub(super) struct GeminiSession {
     id: Option<String>,
     model: Option<String>,
-    entries: Vec<Entry>,
+    entries: Vec<GeminiEntry>,
     places: HashMap<String, usize>,
     /// The units of all entries that a later line replaced.
     replaced: Vec<usize>,
@@ -27,16 +27,16 @@ pub(super) struct Session {
 
 /// One entry: its messages, and the outputs that it contains.
 #[derive(Default)]
-struct Entry {
+struct GeminiEntry {
     messages: Vec<Message>,
     outputs: Vec<Output>,
     /// The units of the entry, which is written again when more is known.
     units: Vec<usize>,
 }
 
-impl Log for Session {
+impl TranscriptLog for GeminiSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
-        let fields: Fields = serde_json::from_str(line)?;
+        let fields: JsonFields = serde_json::from_str(line)?;
         self.id = self
             .id
             .take()
@@ -52,14 +52,14 @@ impl Log for Session {
                 self.entry(number, &fields);
             }
         }
-        if fields.type_of("type") == Some(Type::Text) {
+        if fields.type_of("type") == Some(JsonType::Text) {
             self.entry(number, &fields);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
-        let mut read = Conversation::new(Form::GeminiCli);
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
+        let mut read = Conversation::new(TranscriptForm::GeminiCli);
         read.id = self.id;
         read.model = self.model;
         let (mut entries, replaced) = (self.entries, self.replaced);
@@ -70,7 +70,7 @@ impl Log for Session {
         let (messages, origins) = in_order(entries);
         read.messages = messages;
         let some = !read.messages.is_empty();
-        let read = Read {
+        let read = ReadConversation {
             conversation: read,
             origins,
         };
@@ -79,10 +79,13 @@ impl Log for Session {
 }
 
 /// Reads a session that is one document.
-pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
-    let mut session = Session {
+pub(super) fn document(
+    fields: &JsonFields<'_>,
+    messages: &[JsonFields<'_>],
+) -> Option<Conversation> {
+    let mut session = GeminiSession {
         id: fields.get("sessionId").and_then(string),
-        ..Session::default()
+        ..GeminiSession::default()
     };
     for (number, entry) in messages.iter().enumerate() {
         session.entry(number, entry);
@@ -91,7 +94,7 @@ pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<C
     read.map(|read| read.conversation)
 }
 
-impl Session {
+impl GeminiSession {
     /// Reads a line that contains everything again.
     fn start_over(&mut self, number: usize, all: Vec<&RawValue>) {
         let old = std::mem::take(&mut self.entries);
@@ -104,7 +107,7 @@ impl Session {
         }
     }
 
-    fn entry(&mut self, unit: usize, fields: &Fields<'_>) {
+    fn entry(&mut self, unit: usize, fields: &JsonFields<'_>) {
         let mut entry = match fields.text("type").unwrap_or_default().as_ref() {
             "user" => user(fields),
             "gemini" => {
@@ -131,7 +134,7 @@ impl Session {
     }
 }
 
-fn user(fields: &Fields<'_>) -> Entry {
+fn user(fields: &JsonFields<'_>) -> GeminiEntry {
     let mut said = Vec::new();
     let mut outputs = Vec::new();
     for part in parts_of(fields) {
@@ -142,20 +145,20 @@ fn user(fields: &Fields<'_>) -> Entry {
     }
     let messages = [(Role::Tool, outputs), (Role::User, said)];
     let some = messages.into_iter().filter(|(_, parts)| !parts.is_empty());
-    Entry {
+    GeminiEntry {
         messages: some
             .map(|(role, parts)| Message::new(role, parts))
             .collect(),
-        ..Entry::default()
+        ..GeminiEntry::default()
     }
 }
 
-fn parts_of(fields: &Fields<'_>) -> Vec<Part> {
+fn parts_of(fields: &JsonFields<'_>) -> Vec<Part> {
     let Some(content) = fields.get("content") else {
         return Vec::new();
     };
     match type_of(content) {
-        Type::Text => string(content).map(Part::text).into_iter().collect(),
+        JsonType::Text => string(content).map(Part::text).into_iter().collect(),
         _ => json::list(content)
             .unwrap_or_default()
             .into_iter()
@@ -178,7 +181,7 @@ fn part(raw: &RawValue) -> Part {
     }
 }
 
-fn output(response: &Fields<'_>) -> Output {
+fn output(response: &JsonFields<'_>) -> Output {
     let text = |name: &str| response.get(name).and_then(string).unwrap_or_default();
     let given = response.fields("response").unwrap_or_default();
     let said = ["output", "error"]
@@ -191,7 +194,7 @@ fn output(response: &Fields<'_>) -> Output {
     output
 }
 
-fn answer(fields: &Fields<'_>) -> Entry {
+fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
     let thoughts: Vec<String> = fields
         .list("thoughts")
         .unwrap_or_default()
@@ -228,16 +231,16 @@ fn answer(fields: &Fields<'_>) -> Entry {
             count("output") + count("thoughts"),
         )
     });
-    Entry {
+    GeminiEntry {
         messages: vec![message],
         outputs,
-        ..Entry::default()
+        ..GeminiEntry::default()
     }
 }
 
 /// The messages in order. Outputs appear in the answer and again on a separate line; the line wins,
 /// because it says when they were sent.
-fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
+fn in_order(entries: Vec<GeminiEntry>) -> (Vec<Message>, Vec<MessageOrigin>) {
     let on_lines: HashSet<String> = entries
         .iter()
         .flat_map(|entry| &entry.messages)
@@ -257,7 +260,10 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
             let in_answers = said
                 .outputs()
                 .filter_map(|o| answers.get(&o.call_id).copied());
-            origins.extend(own.chain(in_answers).map(|unit| Origin { message, unit }));
+            origins.extend(
+                own.chain(in_answers)
+                    .map(|unit| MessageOrigin { message, unit }),
+            );
             work::step(said.parts.len());
             messages.push(said);
         }
@@ -272,7 +278,7 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
             messages.push(Message::new(Role::Tool, parts));
             let message = messages.len() - 1;
             let units = entry.units.into_iter();
-            origins.extend(units.map(|unit| Origin { message, unit }));
+            origins.extend(units.map(|unit| MessageOrigin { message, unit }));
         }
     }
     (messages, origins)

@@ -9,14 +9,14 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a transcript, without blank ones.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct TranscriptLines<R> {
     input: R,
     buffer: Vec<u8>,
     /// Number of the current line, from 1.
     pub(super) number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> TranscriptLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self {
             input,

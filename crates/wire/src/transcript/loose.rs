@@ -3,30 +3,30 @@
 use serde_json::value::RawValue;
 
 use super::form::dialect_of_message;
-use super::reader::Log;
-use super::thread::{Origin, Read, came};
-use super::{Conversation, Form};
-use crate::json::Fields;
+use super::reader::TranscriptLog;
+use super::thread::{MessageOrigin, ReadConversation, came};
+use super::{Conversation, TranscriptForm};
+use crate::json::JsonFields;
 use crate::{chat, messages, responses};
 
 /// A conversation with one message per line, in any dialect.
 #[derive(Default)]
-pub(super) struct Loose {
-    gatherer: responses::Gatherer,
-    form: Option<Form>,
-    origins: Vec<Origin>,
+pub(super) struct MessagePerLine {
+    gatherer: responses::MessageGatherer,
+    form: Option<TranscriptForm>,
+    origins: Vec<MessageOrigin>,
 }
 
-impl Log for Loose {
+impl TranscriptLog for MessagePerLine {
     fn line(&mut self, unit: usize, line: &str) -> Result<(), serde_json::Error> {
         let raw: &RawValue = serde_json::from_str(line)?;
-        let fields: Fields = serde_json::from_str(line)?;
+        let fields: JsonFields = serde_json::from_str(line)?;
         let form = dialect_of_message(&fields);
         let before = self.gatherer.messages.len();
         self.form = self.form.or(form);
         match form.or(self.form) {
-            Some(Form::Responses) => self.gatherer.push(raw),
-            Some(Form::Messages) => {
+            Some(TranscriptForm::Responses) => self.gatherer.push(raw),
+            Some(TranscriptForm::Messages) => {
                 self.gatherer.pause();
                 self.gatherer.messages.extend(messages::from_fields(fields));
             }
@@ -41,10 +41,10 @@ impl Log for Loose {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
-        let mut read = Conversation::new(self.form.unwrap_or(Form::Chat));
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
+        let mut read = Conversation::new(self.form.unwrap_or(TranscriptForm::Chat));
         read.messages = self.gatherer.messages;
-        vec![Read {
+        vec![ReadConversation {
             conversation: read,
             origins: self.origins,
         }]

@@ -4,12 +4,14 @@
 //! introduced by a `step-start`.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
+use trimtab_model::{
+    Call, Media, MediaKind, Message, MessageKind, Opaque, Output, Part, Role, Usage,
+};
 
 use super::own;
-use super::thread::{Origin, Read};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, owned, string};
+use super::thread::{MessageOrigin, ReadConversation};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, owned, string};
 
 /// Internal notes of opencode in a message, which are never sent.
 const OWN: [&str; 7] = [
@@ -23,9 +25,12 @@ const OWN: [&str; 7] = [
 ];
 
 /// Reads a session, and records which element of its list gave which message.
-pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read> {
+pub(super) fn read(
+    fields: &JsonFields<'_>,
+    messages: &[JsonFields<'_>],
+) -> Option<ReadConversation> {
     let info = fields.fields("info")?;
-    let mut read = Conversation::new(Form::OpenCode);
+    let mut read = Conversation::new(TranscriptForm::OpenCode);
     read.id = info.get("id").and_then(string);
     let mut origins = Vec::new();
     for (unit, entry) in messages.iter().enumerate() {
@@ -46,15 +51,15 @@ pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read>
             read.messages.push(message);
         }
         let came = first..read.messages.len();
-        origins.extend(came.map(|message| Origin { message, unit }));
+        origins.extend(came.map(|message| MessageOrigin { message, unit }));
     }
-    Some(Read {
+    Some(ReadConversation {
         conversation: read,
         origins,
     })
 }
 
-fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
+fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
     let first = messages.len();
     let mut outputs = Vec::new();
     let mut current = Message::new(Role::Assistant, Vec::new());
@@ -78,7 +83,7 @@ fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
     if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
         last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
         last.meta.stop_reason = info.get("finish").and_then(string);
-        last.meta.kind = info.is_true("summary").then_some(Kind::Summary);
+        last.meta.kind = info.is_true("summary").then_some(MessageKind::Summary);
     }
 }
 
@@ -117,7 +122,7 @@ fn said(raw: &RawValue) -> Option<Part> {
     }
 }
 
-fn call(fields: &Fields<'_>) -> Call {
+fn call(fields: &JsonFields<'_>) -> Call {
     let text = |name: &str| fields.get(name).and_then(string).unwrap_or_default();
     let state = fields.fields("state").unwrap_or_default();
     let arguments = state.get("input").map_or("{}", RawValue::get);
@@ -125,7 +130,7 @@ fn call(fields: &Fields<'_>) -> Call {
 }
 
 /// The output of a call; none while it runs.
-fn output(fields: &Fields<'_>) -> Option<Part> {
+fn output(fields: &JsonFields<'_>) -> Option<Part> {
     let state = fields.fields("state")?;
     let failed = state.text("status")? == "error";
     let name = if failed { "error" } else { "output" };
@@ -137,9 +142,9 @@ fn output(fields: &Fields<'_>) -> Option<Part> {
 }
 
 /// Cached tokens are separate from input, and reasoning is separate from output.
-fn usage(tokens: &Fields<'_>) -> Usage {
+fn usage(tokens: &JsonFields<'_>) -> Usage {
     let cache = tokens.fields("cache").unwrap_or_default();
-    let count = |fields: &Fields<'_>, name: &str| fields.number(name).unwrap_or(0);
+    let count = |fields: &JsonFields<'_>, name: &str| fields.number(name).unwrap_or(0);
     Usage {
         input: count(tokens, "input"),
         cache_creation: count(&cache, "write"),

@@ -1,8 +1,8 @@
 //! Our own messages in logs of other agents: a separate field names their kind.
 
-use trimtab_model::{Kind, Message, Role};
+use trimtab_model::{Message, MessageKind, Role};
 
-use crate::json::{self, Fields, Object};
+use crate::json::{self, JsonFields, ObjectWriter};
 
 /// The name of the field; agents ignore unknown fields.
 pub(super) const FIELD: &str = "trimtab";
@@ -15,7 +15,7 @@ pub(super) fn mark(message: &Message) -> Option<String> {
         .and_then(|kind| serde_json::to_string(&kind).ok());
     let system = message.role == Role::System;
     (kind.is_some() || system).then(|| {
-        let object = Object::new().maybe("kind", kind);
+        let object = ObjectWriter::new().maybe("kind", kind);
         object
             .maybe("role", system.then(|| json::quoted("system")))
             .end()
@@ -23,11 +23,14 @@ pub(super) fn mark(message: &Message) -> Option<String> {
 }
 
 /// Applies the field of a line to its user messages.
-pub(super) fn apply<'m>(line: &Fields<'_>, messages: impl IntoIterator<Item = &'m mut Message>) {
+pub(super) fn apply<'m>(
+    line: &JsonFields<'_>,
+    messages: impl IntoIterator<Item = &'m mut Message>,
+) {
     let Some(ours) = line.fields(FIELD) else {
         return;
     };
-    let kind = ours.get("kind").and_then(json::parse::<Kind>);
+    let kind = ours.get("kind").and_then(json::parse::<MessageKind>);
     let system = ours.text("role").is_some_and(|role| role == "system");
     for message in messages {
         if message.role == Role::User {

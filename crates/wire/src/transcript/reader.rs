@@ -6,12 +6,13 @@ use std::io::BufRead;
 use serde_json::value::RawValue;
 use trimtab_model::work;
 
-use super::form::{Content, recognise};
-use super::lines::Lines;
-use super::loose::Loose;
-use super::thread::Read;
+use super::form::{LineContent, recognise};
+use super::lines::TranscriptLines;
+use super::loose::MessagePerLine;
+use super::thread::ReadConversation;
 use super::{
-    Conversation, Form, ReadError, Warning, claude_code, codex, copilot, document, gemini,
+    Conversation, ReadError, TranscriptForm, TranscriptWarning, claude_code, codex, copilot,
+    document, gemini,
 };
 
 /// The maximum number of lines before one must be recognised, because logs start with lines of
@@ -19,11 +20,11 @@ use super::{
 const LINES_TO_RECOGNISE: u64 = 32;
 
 /// A log whose lines together form conversations.
-pub(super) trait Log {
+pub(super) trait TranscriptLog {
     /// Reads line `number` of the file; fails if it is not JSON.
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error>;
     /// Returns the conversations.
-    fn finish(self: Box<Self>) -> Vec<Read>;
+    fn finish(self: Box<Self>) -> Vec<ReadConversation>;
     /// True if text that is not JSON may appear between the lines.
     fn allows_text(&self) -> bool {
         false
@@ -34,62 +35,66 @@ pub(super) trait Log {
 ///
 /// The iterator ends after the first error. A file with one conversation per line is read line by
 /// line; a log is one session and is read as a whole.
-pub struct Reader<R> {
-    lines: Lines<R>,
-    state: State,
-    warnings: Vec<Warning>,
+pub struct TranscriptReader<R> {
+    lines: TranscriptLines<R>,
+    state: ReaderState,
+    warnings: Vec<TranscriptWarning>,
 }
 
-enum State {
+enum ReaderState {
     Start,
     /// The current line is a conversation, and so are all further ones.
     Each,
     Read(VecDeque<Conversation>),
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> TranscriptReader<R> {
     /// A reader of `input`, which is opened when the first conversation is requested.
     pub fn new(input: R) -> Self {
         Self {
-            lines: Lines::new(input),
-            state: State::Start,
+            lines: TranscriptLines::new(input),
+            state: ReaderState::Start,
             warnings: Vec::new(),
         }
     }
 
     /// Everything that was skipped so far.
-    pub fn warnings(&self) -> &[Warning] {
+    pub fn warnings(&self) -> &[TranscriptWarning] {
         &self.warnings
     }
 
     fn start(&mut self) -> Result<Option<Conversation>, ReadError> {
         let Some(read) = self.open()? else {
-            self.state = State::Each;
+            self.state = ReaderState::Each;
             return self.current().map(Some);
         };
         if read.is_empty() {
             return Err(ReadError::Empty);
         }
         let conversations = read.into_iter().map(|read| read.conversation);
-        self.state = State::Read(conversations.collect());
+        self.state = ReaderState::Read(conversations.collect());
         self.step()
     }
 
     /// Detects the form of the file and reads it if it is a log; none if each line is a
     /// conversation, starting with the current one.
-    pub(super) fn open(&mut self) -> Result<Option<Vec<Read>>, ReadError> {
+    pub(super) fn open(&mut self) -> Result<Option<Vec<ReadConversation>>, ReadError> {
         if !self.lines.advance()? {
             return Err(ReadError::Empty);
         }
         // A document may be pretty-printed over many lines.
         self.join_document()?;
-        let log: Box<dyn Log> = match self.recognise()? {
-            Content::Conversation => return Ok(None),
-            Content::Log(Form::ClaudeCode) => Box::<claude_code::Session>::default(),
-            Content::Log(Form::Codex) => Box::<codex::Rollout>::default(),
-            Content::Log(Form::CopilotCli) => Box::<copilot::Session>::default(),
-            Content::Log(Form::GeminiCli) => Box::<gemini::Session>::default(),
-            Content::Log(_) | Content::Message => Box::<Loose>::default(),
+        let log: Box<dyn TranscriptLog> = match self.recognise()? {
+            LineContent::Conversation => return Ok(None),
+            LineContent::Log(TranscriptForm::ClaudeCode) => {
+                Box::<claude_code::ClaudeCodeSession>::default()
+            }
+            LineContent::Log(TranscriptForm::Codex) => Box::<codex::CodexRollout>::default(),
+            LineContent::Log(TranscriptForm::CopilotCli) => {
+                Box::<copilot::CopilotSession>::default()
+            }
+            LineContent::Log(TranscriptForm::GeminiCli) => Box::<gemini::GeminiSession>::default(),
+            LineContent::Log(_) | LineContent::Message => Box::<MessagePerLine>::default(),
         };
         self.read_log(log).map(Some)
     }
@@ -104,7 +109,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn recognise(&mut self) -> Result<Content, ReadError> {
+    fn recognise(&mut self) -> Result<LineContent, ReadError> {
         let first = self.lines.number;
         loop {
             if let Some(content) = recognise(self.raw()?) {
@@ -140,7 +145,10 @@ impl<R: BufRead> Reader<R> {
             .ok_or(ReadError::Form { line })
     }
 
-    fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Read>, ReadError> {
+    fn read_log(
+        &mut self,
+        mut log: Box<dyn TranscriptLog>,
+    ) -> Result<Vec<ReadConversation>, ReadError> {
         loop {
             let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
             work::step_text(self.lines.text()?);
@@ -160,7 +168,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Skips faults that are normal in a log: an incomplete last line, and text between the lines
     /// in printed output.
-    fn forgive(&mut self, error: ReadError, log: &dyn Log) -> Result<(), ReadError> {
+    fn forgive(&mut self, error: ReadError, log: &dyn TranscriptLog) -> Result<(), ReadError> {
         let ReadError::Syntax {
             line, ref message, ..
         } = error
@@ -174,7 +182,7 @@ impl<R: BufRead> Reader<R> {
         } else {
             return Err(error);
         };
-        self.warnings.push(Warning {
+        self.warnings.push(TranscriptWarning {
             line,
             message: message.to_owned(),
         });
@@ -183,21 +191,21 @@ impl<R: BufRead> Reader<R> {
 
     fn step(&mut self) -> Result<Option<Conversation>, ReadError> {
         match &mut self.state {
-            State::Start => self.start(),
-            State::Each if self.lines.advance()? => self.current().map(Some),
-            State::Each => Ok(None),
-            State::Read(read) => Ok(read.pop_front()),
+            ReaderState::Start => self.start(),
+            ReaderState::Each if self.lines.advance()? => self.current().map(Some),
+            ReaderState::Each => Ok(None),
+            ReaderState::Read(read) => Ok(read.pop_front()),
         }
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
+impl<R: BufRead> Iterator for TranscriptReader<R> {
     type Item = Result<Conversation, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
         if step.is_err() {
-            self.state = State::Read(VecDeque::new());
+            self.state = ReaderState::Read(VecDeque::new());
         }
         step.transpose()
     }

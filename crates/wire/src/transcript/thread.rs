@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use trimtab_model::{Message, Part, Usage};
 
-use super::{Conversation, Form};
+use super::{Conversation, TranscriptForm};
 
 /// Records that a unit of a file gave a message, or a part of it.
 ///
 /// A unit can be removed or inserted: a line, or an element of a document's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Origin {
+pub(super) struct MessageOrigin {
     /// Position of the message.
     pub(super) message: usize,
     /// Number of the unit.
@@ -19,11 +19,11 @@ pub(super) struct Origin {
 
 /// A conversation of a log, with the origins of its messages.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadConversation {
     /// The conversation.
     pub(super) conversation: Conversation,
     /// The unit of each message.
-    pub(super) origins: Vec<Origin>,
+    pub(super) origins: Vec<MessageOrigin>,
 }
 
 /// A growing conversation of a log.
@@ -33,13 +33,13 @@ pub(super) struct Thread {
     pub(super) conversation: Conversation,
     /// The position of a message by its id in the log.
     places: HashMap<String, usize>,
-    origins: Vec<Origin>,
+    origins: Vec<MessageOrigin>,
     /// The current unit.
     unit: usize,
 }
 
 impl Thread {
-    fn new(form: Form) -> Self {
+    fn new(form: TranscriptForm) -> Self {
         Self {
             conversation: Conversation::new(form),
             places: HashMap::new(),
@@ -57,7 +57,7 @@ impl Thread {
     /// Records that the current unit gave a message.
     fn came(&mut self, message: usize) {
         let unit = self.unit;
-        self.origins.push(Origin { message, unit });
+        self.origins.push(MessageOrigin { message, unit });
     }
 
     /// Adds a piece of the message `id`: a log may write one answer on several lines, with outputs
@@ -102,7 +102,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// The thread of `agent`, created if necessary; none is the main one.
-    pub(super) fn of(&mut self, form: Form, agent: Option<String>) -> &mut Thread {
+    pub(super) fn of(&mut self, form: TranscriptForm, agent: Option<String>) -> &mut Thread {
         let thread = if let Some(agent) = agent {
             let next = self.numbers.len();
             let number = *self.numbers.entry(agent.clone()).or_insert(next);
@@ -116,7 +116,7 @@ impl Threads {
     }
 
     /// The non-empty conversations, named after their session.
-    pub(super) fn finish(self, session: Option<&str>) -> Vec<Read> {
+    pub(super) fn finish(self, session: Option<&str>) -> Vec<ReadConversation> {
         let main = self.main.map(|thread| (None, thread));
         let side = self
             .side
@@ -130,7 +130,7 @@ impl Threads {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
                 };
-                Read {
+                ReadConversation {
                     conversation,
                     origins: thread.origins,
                 }
@@ -146,10 +146,10 @@ pub(super) fn came(
     messages: &[Message],
     before: usize,
     unit: usize,
-) -> impl Iterator<Item = Origin> + use<> {
+) -> impl Iterator<Item = MessageOrigin> + use<> {
     let count = messages.len();
     let first = before.min(count.saturating_sub(1));
-    (first..count).map(move |message| Origin { message, unit })
+    (first..count).map(move |message| MessageOrigin { message, unit })
 }
 
 /// Reasoning, if it has any text.

@@ -4,19 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use trimtab_model::{Dialect, Role, work};
 
-use super::{Fault, MAX_MARKERS, Rule};
-use crate::scan::{PartKind, PartSpan, Scan, Span};
+use super::{MAX_MARKERS, RequestFault, RequestRule};
+use crate::scan::{BodyScan, PartKind, PartSpan, Span};
 
 /// Validates a body message by message.
-pub(super) struct Judge<'s, 'a> {
-    pub(super) scan: &'s Scan<'a>,
-    pub(super) faults: Vec<Fault>,
+pub(super) struct BodyValidator<'s, 'a> {
+    pub(super) scan: &'s BodyScan<'a>,
+    pub(super) faults: Vec<RequestFault>,
     pub(super) entry: usize,
     begun: bool,
     /// The calls of the current round, in order.
     calls: Vec<String>,
     /// The state of each call, by its id.
-    answers: HashMap<String, Answer>,
+    answers: HashMap<String, CallAnswer>,
     /// True once the round has an output.
     answering: bool,
     ids: HashSet<String>,
@@ -24,15 +24,15 @@ pub(super) struct Judge<'s, 'a> {
 
 /// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum CallAnswer {
     Missing,
     Given,
     /// It needs no output, but may have one.
     Optional,
 }
 
-impl<'s, 'a> Judge<'s, 'a> {
-    pub(super) fn new(scan: &'s Scan<'a>) -> Self {
+impl<'s, 'a> BodyValidator<'s, 'a> {
+    pub(super) fn new(scan: &'s BodyScan<'a>) -> Self {
         Self {
             scan,
             faults: Vec::new(),
@@ -45,9 +45,9 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
     }
 
-    fn fault(&mut self, rule: Rule) {
+    fn fault(&mut self, rule: RequestRule) {
         let entry = self.entry;
-        self.faults.push(Fault { entry, rule });
+        self.faults.push(RequestFault { entry, rule });
     }
 
     /// Only Messages requires a certain first role. A system directive without content may precede
@@ -60,7 +60,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         let first = !std::mem::replace(&mut self.begun, true);
         if first && role != Role::User && in_messages {
             // The provider requires a user message first, apart from such directives.
-            self.fault(Rule::UserNotFirst);
+            self.fault(RequestRule::UserNotFirst);
         }
     }
 
@@ -81,8 +81,8 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.answering = false;
         let answers = std::mem::take(&mut self.answers);
         for id in std::mem::take(&mut self.calls) {
-            if answers.get(&id) == Some(&Answer::Missing) {
-                self.fault(Rule::OpenCall(id));
+            if answers.get(&id) == Some(&CallAnswer::Missing) {
+                self.fault(RequestRule::OpenCall(id));
             }
         }
     }
@@ -95,15 +95,15 @@ impl<'s, 'a> Judge<'s, 'a> {
             // A message with only blank texts is empty for the provider.
             if parts.iter().all(blank) {
                 if !self.is_prefill(message, role) {
-                    self.fault(Rule::EmptyMessage);
+                    self.fault(RequestRule::EmptyMessage);
                 }
             } else if parts.iter().any(blank) {
-                self.fault(Rule::BlankPart);
+                self.fault(RequestRule::BlankPart);
             }
         }
         let misplaced = role != Role::Assistant && parts.iter().any(is_thought);
         if misplaced && self.scan.dialect() != Dialect::Chat {
-            self.fault(Rule::MisplacedReasoning);
+            self.fault(RequestRule::MisplacedReasoning);
         }
     }
 
@@ -132,24 +132,24 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn call(&mut self, role: Role, part: &PartSpan) {
         let id = self.id(part);
         if role != Role::Assistant {
-            return self.fault(Rule::MisplacedCall(id));
+            return self.fault(RequestRule::MisplacedCall(id));
         }
         if id.is_empty() && !self.is_legacy(part) {
-            self.fault(Rule::MissingId);
+            self.fault(RequestRule::MissingId);
         } else if !self.is_well_formed(&id) {
-            self.fault(Rule::MalformedId(id.clone()));
+            self.fault(RequestRule::MalformedId(id.clone()));
         }
         if self.is_taken(&id) {
-            self.fault(Rule::RepeatedId(id.clone()));
+            self.fault(RequestRule::RepeatedId(id.clone()));
         }
         // Chat Completions allows the same id again in a later message.
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
         let answer = if self.needs_no_output(part) {
-            Answer::Optional
+            CallAnswer::Optional
         } else {
-            Answer::Missing
+            CallAnswer::Missing
         };
         self.answers.insert(id.clone(), answer);
         self.calls.push(id);
@@ -187,22 +187,22 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn output(&mut self, message: usize, role: Role, part: &PartSpan) {
         let id = self.id(part);
         if role != Role::Tool {
-            return self.fault(Rule::MisplacedOutput(id));
+            return self.fault(RequestRule::MisplacedOutput(id));
         }
         if self.scan.dialect() == Dialect::Messages
             // In Messages, outputs must come first in their user message.
             && self.scan.messages_of(self.entry).start != message
         {
-            self.fault(Rule::OutputNotFirst(id.clone()));
+            self.fault(RequestRule::OutputNotFirst(id.clone()));
         }
         self.answering = true;
         match self.answers.get_mut(&id) {
-            None => self.fault(Rule::OrphanOutput(id)),
-            Some(answer @ Answer::Missing) => *answer = Answer::Given,
-            Some(Answer::Optional) => {}
+            None => self.fault(RequestRule::OrphanOutput(id)),
+            Some(answer @ CallAnswer::Missing) => *answer = CallAnswer::Given,
+            Some(CallAnswer::Optional) => {}
             // Responses is not known to reject this.
-            Some(Answer::Given) if self.scan.dialect() == Dialect::Responses => {}
-            Some(Answer::Given) => self.fault(Rule::DuplicateOutput(id)),
+            Some(CallAnswer::Given) if self.scan.dialect() == Dialect::Responses => {}
+            Some(CallAnswer::Given) => self.fault(RequestRule::DuplicateOutput(id)),
         }
     }
 
@@ -225,7 +225,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         };
         if refused {
             self.entry = self.scan.entry_range(message).end.saturating_sub(1);
-            self.fault(Rule::DanglingReasoning);
+            self.fault(RequestRule::DanglingReasoning);
         }
     }
 
@@ -234,7 +234,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.entry = self.scan.entries().len();
         self.close_round();
         if !self.begun {
-            self.fault(Rule::NoMessage);
+            self.fault(RequestRule::NoMessage);
         }
         self.check_markers();
     }
@@ -242,7 +242,7 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn check_markers(&mut self) {
         let count = self.scan.request().markers.len();
         if count > MAX_MARKERS {
-            self.fault(Rule::TooManyMarkers(count));
+            self.fault(RequestRule::TooManyMarkers(count));
         }
         // Only Messages rejects markers on reasoning and blank texts.
         if self.scan.dialect() != Dialect::Messages {
@@ -256,7 +256,7 @@ impl<'s, 'a> Judge<'s, 'a> {
                 let refused = is_thought(part) || is_blank(scan, part);
                 if refused && marked.contains(&part.span) {
                     self.entry = scan.entry_range(message).start;
-                    self.fault(Rule::MisplacedMarker);
+                    self.fault(RequestRule::MisplacedMarker);
                 }
             }
         }
@@ -269,13 +269,13 @@ fn is_thought(part: &PartSpan) -> bool {
 
 fn has_id(item: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Item {
+    struct ItemId {
         id: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str::<Item>(item).is_ok_and(|item| item.id.is_some())
+    serde_json::from_str::<ItemId>(item).is_ok_and(|item| item.id.is_some())
 }
 
-fn is_blank(scan: &Scan<'_>, part: &PartSpan) -> bool {
+fn is_blank(scan: &BodyScan<'_>, part: &PartSpan) -> bool {
     part.kind == PartKind::Text
         && scan
             .string(part.content)

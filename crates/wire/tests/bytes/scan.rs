@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use trimtab_model::Dialect;
 use trimtab_testkit::cases;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::splice;
 use trimtab_wire::validate::validate;
 
@@ -20,13 +20,13 @@ proptest! {
 
     #[test]
     fn accepted_bodies_have_no_faults((dialect, body) in body(10)) {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         prop_assert_eq!(validate(&scan), vec![]);
     }
 
     #[test]
     fn splice_without_changes_returns_the_body((dialect, body) in body(10)) {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let spliced = splice(&scan, &[]).unwrap();
         prop_assert!(std::ptr::eq(spliced.body.as_ref(), body.as_bytes()));
     }
@@ -38,7 +38,7 @@ fn scan_reads_model_tools_and_limits() {
         "max_tokens": 20, "metadata": {"user_id": "u_session_1"}, "prompt_cache_key": "k",
         "tools": [{"type": "function", "function": {"name": "look"}}, {"name": "b"}, 7],
         "messages": [{"r\u006fle": "user", "content": "hi"}]}"#;
-    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Chat).unwrap();
     assert_eq!(scan.model().unwrap(), "m1");
     assert!(scan.is_stream());
     assert_eq!(scan.answer_limit(), Some(9));
@@ -56,7 +56,7 @@ fn scan_reads_model_tools_and_limits() {
 #[test]
 fn conversations_that_the_provider_keeps_are_partial() {
     let partial = |body: &str| {
-        let scan = Scan::new(body.as_bytes(), Dialect::Responses);
+        let scan = BodyScan::new(body.as_bytes(), Dialect::Responses);
         scan.unwrap().is_partial()
     };
     assert!(partial(r#"{"input": "x", "previous_response_id": "r"}"#));
@@ -78,7 +78,7 @@ fn cache_markers_are_found_everywhere() {
             {{"type":"tool_result","tool_use_id":"c","content":[{{"type":"text","text":"x",{mark}}}]}},
             {{"type":"text","text":"t","cache_control":null}}]}}],{mark}}}"#
     );
-    let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Messages).unwrap();
     let markers = &scan.request().markers;
     assert_eq!(markers.len(), 4);
     assert!(markers.iter().all(|marker| scan.json(marker.field) == mark));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trimtab_model::{Message, RawJson, Role};
-use trimtab_wire::transcript::{Conversation, Form, Reader};
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader};
 use trimtab_wire::{chat, messages, responses};
 
 fn corpus() -> Option<PathBuf> {
@@ -34,7 +34,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(text: &str) -> Vec<Conversation> {
-    Reader::new(text.as_bytes()).map(Result::unwrap).collect()
+    TranscriptReader::new(text.as_bytes())
+        .map(Result::unwrap)
+        .collect()
 }
 
 fn values(text: &str) -> Vec<Value> {
@@ -95,8 +97,8 @@ fn line_conversations_round_trip_verbatim() {
             assert_eq!(read.id.as_deref(), original["id"].as_str());
             let messages = &original["messages"];
             match read.form {
-                Form::Chat => assert_eq!(&written(&read.messages), messages),
-                Form::Messages => {
+                TranscriptForm::Chat => assert_eq!(&written(&read.messages), messages),
+                TranscriptForm::Messages => {
                     let request = messages::write_request(&read.messages);
                     assert_eq!(&list(&request.messages), messages);
                     assert_eq!(request.system.unwrap().to_value(), original["system"]);

@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn no_reader_panics(text in ".{0,200}", value in any_json()) {
         for text in [text, value.to_string(), format!("[{value}]"), format!("{{\"messages\":{value}}}")] {
-            let reader = trimtab_wire::transcript::Reader::new(text.as_bytes());
+            let reader = trimtab_wire::transcript::TranscriptReader::new(text.as_bytes());
             prop_assert!(reader.count() <= 200);
         }
     }

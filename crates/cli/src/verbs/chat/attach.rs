@@ -11,7 +11,7 @@ const MOST_FILES: usize = 20;
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '\'', '"'];
 
 /// A user's message with its attached files.
-pub(super) struct Attached {
+pub(super) struct AttachedMessage {
     /// The message.
     pub(super) message: Message,
     /// One line for each file that was attached or could not be, with the reason.
@@ -19,8 +19,8 @@ pub(super) struct Attached {
 }
 
 /// Appends the files that `said` names as `@path`, each as a separate part.
-pub(super) fn attach(said: &str, workspace: &Workspace) -> Attached {
-    let mut attached = Attached {
+pub(super) fn attach(said: &str, workspace: &Workspace) -> AttachedMessage {
+    let mut attached = AttachedMessage {
         message: Message::user(said),
         notes: Vec::new(),
     };

@@ -2,8 +2,8 @@
 
 use trimtab::engine::policy::PRESETS;
 
-use super::choice::Choice;
-use super::opened::Opened;
+use super::choice::ChatChoice;
+use super::opened::OpenChat;
 use super::screen::Screen;
 use super::text::{nearest, on_one_line};
 use crate::exit::Failure;
@@ -12,7 +12,11 @@ use crate::ui::number::grouped;
 use crate::ui::style;
 
 /// Shows or changes the model.
-pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
+pub(super) fn model(
+    chat: &mut OpenChat,
+    name: &str,
+    screen: &mut Screen<'_>,
+) -> Result<(), Failure> {
     if !name.is_empty() {
         chat.change(chat.choice.clone().with_model(name))?;
     }
@@ -34,7 +38,7 @@ pub(super) fn model(chat: &mut Opened, name: &str, screen: &mut Screen<'_>) -> R
 
 /// Lists the presets, or changes to one.
 pub(super) fn preset(
-    chat: &mut Opened,
+    chat: &mut OpenChat,
     name: &str,
     screen: &mut Screen<'_>,
 ) -> Result<(), Failure> {
@@ -60,7 +64,7 @@ pub(super) fn preset(
             format!("{}/preset shows all presets", near.unwrap_or_default()),
         ));
     }
-    let choice = Choice {
+    let choice = ChatChoice {
         preset: Some(name.to_owned()),
         ..chat.choice.clone()
     };

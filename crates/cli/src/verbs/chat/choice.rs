@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Args;
+use super::ChatArgs;
 use crate::model::{DialectName, SCRIPTED};
 
 /// The options of a chat. A session remembers them, so that resuming needs no flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Choice {
+pub(super) struct ChatChoice {
     /// The model, or `scripted:FILE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
@@ -34,9 +34,9 @@ pub(super) struct Choice {
     pub(super) workspace: Option<PathBuf>,
 }
 
-impl Choice {
+impl ChatChoice {
     /// The options given as flags.
-    pub(super) fn of_flags(args: &Args) -> Self {
+    pub(super) fn of_flags(args: &ChatArgs) -> Self {
         Self {
             model: args.model.clone(),
             base_url: args.base_url.clone(),
@@ -94,22 +94,22 @@ impl Choice {
 mod tests {
     use super::*;
 
-    fn choice(model: &str, window: u64) -> Choice {
-        Choice {
+    fn choice(model: &str, window: u64) -> ChatChoice {
+        ChatChoice {
             model: Some(model.to_owned()),
             window: Some(window),
             preset: Some("refs".to_owned()),
-            ..Choice::default()
+            ..ChatChoice::default()
         }
     }
 
     #[test]
     fn unset_options_come_from_the_session() {
-        let resumed = Choice::default().or(choice("a", 1));
+        let resumed = ChatChoice::default().or(choice("a", 1));
         assert_eq!(resumed, choice("a", 1));
-        let wider = Choice {
+        let wider = ChatChoice {
             window: Some(2),
-            ..Choice::default()
+            ..ChatChoice::default()
         };
         assert_eq!(wider.or(choice("a", 1)), choice("a", 2));
     }

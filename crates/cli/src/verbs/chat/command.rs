@@ -31,11 +31,11 @@ const COMMANDS: [(&str, &str, &str); 11] = [
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed<'t> {
+pub(super) enum TypedLine<'t> {
     /// A message to the model.
     Message(&'t str),
     /// A command and its argument.
-    Command(Command, &'t str),
+    Command(ChatCommand, &'t str),
     /// An unknown command, with the most similar one if there is one.
     Unknown(&'t str, Option<&'static str>),
     /// An empty line.
@@ -44,7 +44,7 @@ pub(super) enum Typed<'t> {
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     Context,
     Compact,
     Undo,
@@ -59,13 +59,13 @@ pub(super) enum Command {
 }
 
 /// Parses a line.
-pub(super) fn read(line: &str) -> Typed<'_> {
+pub(super) fn read(line: &str) -> TypedLine<'_> {
     let line = line.trim();
     let Some(slashed) = line.strip_prefix('/') else {
         return if line.is_empty() {
-            Typed::Nothing
+            TypedLine::Nothing
         } else {
-            Typed::Message(line)
+            TypedLine::Message(line)
         };
     };
     let (name, behind) = match slashed.split_once(char::is_whitespace) {
@@ -74,27 +74,27 @@ pub(super) fn read(line: &str) -> Typed<'_> {
     };
     if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
         // Probably a path that begins with a slash.
-        return Typed::Message(line);
+        return TypedLine::Message(line);
     }
     match named(&name.to_ascii_lowercase()) {
-        Some(command) => Typed::Command(command, behind),
-        None => Typed::Unknown(name, nearest(name, names())),
+        Some(command) => TypedLine::Command(command, behind),
+        None => TypedLine::Unknown(name, nearest(name, names())),
     }
 }
 
-fn named(name: &str) -> Option<Command> {
+fn named(name: &str) -> Option<ChatCommand> {
     Some(match name {
-        "context" => Command::Context,
-        "compact" => Command::Compact,
-        "undo" => Command::Undo,
-        "output" => Command::Output,
-        "model" => Command::Model,
-        "preset" => Command::Preset,
-        "retry" => Command::Retry,
-        "clear" => Command::Clear,
-        "cost" => Command::Cost,
-        "help" | "" => Command::Help,
-        "quit" | "exit" => Command::Quit,
+        "context" => ChatCommand::Context,
+        "compact" => ChatCommand::Compact,
+        "undo" => ChatCommand::Undo,
+        "output" => ChatCommand::Output,
+        "model" => ChatCommand::Model,
+        "preset" => ChatCommand::Preset,
+        "retry" => ChatCommand::Retry,
+        "clear" => ChatCommand::Clear,
+        "cost" => ChatCommand::Cost,
+        "help" | "" => ChatCommand::Help,
+        "quit" | "exit" => ChatCommand::Quit,
         _ => return None,
     })
 }
@@ -120,21 +120,21 @@ mod tests {
     #[test]
     fn commands_are_distinguished_from_messages() {
         for (line, expected) in [
-            ("  ", Typed::Nothing),
-            ("hello /undo", Typed::Message("hello /undo")),
+            ("  ", TypedLine::Nothing),
+            ("hello /undo", TypedLine::Message("hello /undo")),
             (
                 "/etc/hosts: what is it?",
-                Typed::Message("/etc/hosts: what is it?"),
+                TypedLine::Message("/etc/hosts: what is it?"),
             ),
             (
                 "/compact  keep the numbers ",
-                Typed::Command(Command::Compact, "keep the numbers"),
+                TypedLine::Command(ChatCommand::Compact, "keep the numbers"),
             ),
-            ("/QUIT", Typed::Command(Command::Quit, "")),
-            ("/exit", Typed::Command(Command::Quit, "")),
-            ("/", Typed::Command(Command::Help, "")),
-            ("/compcat x", Typed::Unknown("compcat", Some("compact"))),
-            ("/ctx", Typed::Unknown("ctx", None)),
+            ("/QUIT", TypedLine::Command(ChatCommand::Quit, "")),
+            ("/exit", TypedLine::Command(ChatCommand::Quit, "")),
+            ("/", TypedLine::Command(ChatCommand::Help, "")),
+            ("/compcat x", TypedLine::Unknown("compcat", Some("compact"))),
+            ("/ctx", TypedLine::Unknown("ctx", None)),
         ] {
             assert_eq!(read(line), expected, "{line}");
         }

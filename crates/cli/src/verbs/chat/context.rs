@@ -2,23 +2,23 @@
 
 use std::fmt::Write;
 
-use trimtab::engine::compaction::rebuild::Placement;
+use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
-use trimtab::engine::trigger::{Metric, Rule, Trigger};
+use trimtab::engine::trigger::{Metric, Trigger, TriggerRule};
 use trimtab::session::Session;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, Role, Usage};
+use trimtab_model::{Message, MessageKind, Role, Usage};
 
 use super::text::wrapped;
 use crate::exit::Failure;
-use crate::ui::bar::{self, Segment};
+use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::style::{self, TextStyle};
 
 /// The tokens in a window, by region.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filled {
+pub(super) struct WindowFill {
     system: u64,
     tools: u64,
     summary: u64,
@@ -30,19 +30,19 @@ pub(super) struct Filled {
     window: Option<u64>,
     messages: usize,
     output_count: usize,
-    thresholds: Vec<Threshold>,
+    thresholds: Vec<FillThreshold>,
 }
 
 /// A size at which something happens.
 #[derive(Clone, Debug)]
-struct Threshold {
+struct FillThreshold {
     /// What happens, and when.
     text: String,
     /// Its position on the bar in tokens, unless it does not depend on tokens.
     at: Option<u64>,
 }
 
-impl Filled {
+impl WindowFill {
     /// Measures the window that the session would send now.
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
@@ -80,13 +80,13 @@ impl Filled {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
 
-    fn thresholds(&self, policy: &Policy) -> Vec<Threshold> {
+    fn thresholds(&self, policy: &Policy) -> Vec<FillThreshold> {
         let compaction = &policy.compaction;
         let mut found = Vec::new();
         if compaction.enabled && compaction.auto {
             let triggers = compaction.when.iter();
             let can_be_told = |trigger: &&Trigger| trigger.value.figure(self.window).is_some();
-            if compaction.rule == Rule::FirstKnown {
+            if compaction.rule == TriggerRule::FirstKnown {
                 let decides = triggers
                     .clone()
                     .find(can_be_told)
@@ -101,14 +101,14 @@ impl Filled {
             } else {
                 "never compacts"
             };
-            found.push(Threshold {
+            found.push(FillThreshold {
                 text: text.to_owned(),
                 at: None,
             });
         }
         found.extend(self.ages(policy));
         if let Some(window) = self.window {
-            found.push(Threshold {
+            found.push(FillThreshold {
                 text: "full: the rest is reserved for the answer".to_owned(),
                 at: Some(window.saturating_sub(self.answer)),
             });
@@ -117,9 +117,9 @@ impl Filled {
     }
 
     /// The threshold of a compaction trigger.
-    fn compacts(&self, trigger: &Trigger, policy: &Policy) -> Threshold {
+    fn compacts(&self, trigger: &Trigger, policy: &Policy) -> FillThreshold {
         let figure = trigger.value.figure(self.window);
-        let in_system = matches!(policy.compaction.placement, Placement::System { .. });
+        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let summary = if in_system { self.summary } else { 0 };
         let at = figure.and_then(|figure| match trigger.metric {
             // A condition on the call includes the answer's reserve, which is at the other end of
@@ -138,11 +138,11 @@ impl Filled {
             }
             (Some(_), Some(_)) => format!("compacts when {trigger}"),
         };
-        Threshold { text, at }
+        FillThreshold { text, at }
     }
 
     /// The thresholds at which old outputs are shortened.
-    fn ages(&self, policy: &Policy) -> Vec<Threshold> {
+    fn ages(&self, policy: &Policy) -> Vec<FillThreshold> {
         let ageing = &policy.ageing;
         let mut found = Vec::new();
         if ageing.placeholder.enabled {
@@ -165,25 +165,25 @@ impl Filled {
             ));
         }
         let lines = found.into_iter();
-        let lines = lines.map(|text| Threshold { text, at: None });
+        let lines = lines.map(|text| FillThreshold { text, at: None });
         lines.chain(self.rewrite(policy)).collect()
     }
 
     /// The threshold at which old text is shortened regardless of cost.
-    fn rewrite(&self, policy: &Policy) -> Option<Threshold> {
+    fn rewrite(&self, policy: &Policy) -> Option<FillThreshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
         let room = self
             .window
             .filter(|_| cards.enabled)?
             .saturating_sub(around);
-        Some(Threshold {
+        Some(FillThreshold {
             text: "old text is shortened in any case".to_owned(),
             at: Some(self.tools + cards.high(room)),
         })
     }
 
-    fn segments(&self) -> [Segment; 8] {
+    fn segments(&self) -> [BarSegment; 8] {
         let free = self
             .window
             .unwrap_or(0)
@@ -207,8 +207,8 @@ impl Filled {
     }
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
-    Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
+    BarSegment {
         name,
         letter,
         style,
@@ -220,7 +220,7 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
 fn region(message: &Message) -> usize {
     if matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Retain | Kind::ToolSummary)
+        Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary)
     ) {
         return 1;
     }
@@ -234,7 +234,7 @@ fn region(message: &Message) -> usize {
 
 /// Draws the window in `width` characters.
 pub(super) fn render(
-    filled: &Filled,
+    filled: &WindowFill,
     (model, preset): (&str, &str),
     usage: Option<&Usage>,
     (width, colour): (usize, bool),
@@ -274,7 +274,7 @@ pub(super) fn render(
 }
 
 /// The line below the bar with the numbers of the thresholds.
-fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
+fn marks(text: &mut String, filled: &WindowFill, whole: usize, colour: bool) {
     let Some(window) = filled.window.filter(|window| *window > 0) else {
         return;
     };
@@ -300,11 +300,11 @@ fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
     }
 }
 
-fn numbered(filled: &Filled) -> impl Iterator<Item = (u32, &Threshold)> {
+fn numbered(filled: &WindowFill) -> impl Iterator<Item = (u32, &FillThreshold)> {
     (1..).zip(&filled.thresholds)
 }
 
-fn regions(text: &mut String, filled: &Filled, segments: &[Segment], colour: bool) {
+fn regions(text: &mut String, filled: &WindowFill, segments: &[BarSegment], colour: bool) {
     let whole = filled.window.unwrap_or_else(|| filled.taken());
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let style = segment.style;
@@ -323,7 +323,7 @@ fn regions(text: &mut String, filled: &Filled, segments: &[Segment], colour: boo
     }
 }
 
-fn thresholds(text: &mut String, filled: &Filled, width: usize) {
+fn thresholds(text: &mut String, filled: &WindowFill, width: usize) {
     let taken = filled.taken();
     for (number, threshold) in numbered(filled) {
         let left = match threshold.at {
@@ -345,8 +345,8 @@ mod tests {
     use super::*;
     use crate::ui::visible::VisibleWriter;
 
-    fn filled(preset: &str, window: Option<u64>) -> Filled {
-        let mut filled = Filled {
+    fn filled(preset: &str, window: Option<u64>) -> WindowFill {
+        let mut filled = WindowFill {
             system: 100,
             tools: 900,
             user: 500,
@@ -355,7 +355,7 @@ mod tests {
             answer: 4_000,
             window,
             messages: 12,
-            ..Filled::default()
+            ..WindowFill::default()
         };
         let mut policy = Policy::preset(preset).unwrap();
         if preset == "steady" {
@@ -366,7 +366,7 @@ mod tests {
         filled
     }
 
-    fn drawn(filled: &Filled, width: usize) -> String {
+    fn drawn(filled: &WindowFill, width: usize) -> String {
         let text = render(filled, ("gpt-4o", "steady"), None, (width, false));
         let mut shown = VisibleWriter::new(Vec::new(), false);
         shown.write_all(text.as_bytes()).unwrap();

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use trimtab::retrieval::Retrieval;
 use trimtab::session;
 use trimtab::wire::catalogue::Prices;
-use trimtab_agent::Event;
+use trimtab_agent::AgentEvent;
 use trimtab_model::Usage;
 
 use crate::ui::number::{counted, grouped};
 
 /// The usage since the chat was opened.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct ChatSpending {
     model: CallTotals,
     summaries: CallTotals,
     /// Tool calls, and how many of them retrieved stored outputs.
@@ -53,16 +53,16 @@ impl CallTotals {
     }
 }
 
-impl Spent {
+impl ChatSpending {
     /// Adds an event.
-    pub(super) fn event(&mut self, event: &Event, prices: Option<&Prices>) {
+    pub(super) fn event(&mut self, event: &AgentEvent, prices: Option<&Prices>) {
         match event {
-            Event::Usage(usage) => {
+            AgentEvent::Usage(usage) => {
                 let dollars = prices.map(|prices| prices.cost(usage).dollars());
                 self.model.add(1, *usage, dollars);
             }
-            Event::Session(event) => self.summary(event),
-            Event::Call(call) => {
+            AgentEvent::Session(event) => self.summary(event),
+            AgentEvent::Call(call) => {
                 self.tools += 1;
                 self.retrievals += usize::from(Retrieval::is_ours(&call.name));
             }
@@ -70,7 +70,7 @@ impl Spent {
         }
     }
 
-    fn summary(&mut self, event: &session::Event) {
+    fn summary(&mut self, event: &session::SessionEvent) {
         let calls = usize::try_from(event.own_calls).unwrap_or(usize::MAX);
         if calls > 0 {
             let usage = event.usage.unwrap_or_default();
@@ -110,17 +110,17 @@ mod tests {
 
     #[test]
     fn calls_of_model_and_tools_add_up() {
-        let mut spent = Spent::default();
+        let mut spent = ChatSpending::default();
         let usage = Usage {
             input: 900,
             cache_read: 100,
             output: 10,
             ..Usage::default()
         };
-        spent.event(&Event::Usage(usage), None);
-        spent.event(&Event::Usage(usage), None);
+        spent.event(&AgentEvent::Usage(usage), None);
+        spent.event(&AgentEvent::Usage(usage), None);
         for tool in ["read_file", "tool_output_cache"] {
-            spent.event(&Event::Call(Call::new("c", tool, "{}")), None);
+            spent.event(&AgentEvent::Call(Call::new("c", tool, "{}")), None);
         }
         assert_eq!(
             spent.text(),

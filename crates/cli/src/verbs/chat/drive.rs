@@ -6,15 +6,15 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use trimtab_agent::tools::{Question, end_all_commands};
-use trimtab_agent::{Event, Events, Interrupt};
+use trimtab_agent::{AgentEvent, AgentEvents, Interrupt};
 
 /// Shells add this to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
 /// Receives events and questions of the agent.
-pub(super) trait Watcher {
+pub(super) trait AgentWatcher {
     /// An event occurred.
-    fn event(&mut self, event: &Event);
+    fn event(&mut self, event: &AgentEvent);
 
     /// The agent asks for permission. Returns false to interrupt the agent.
     fn question(&mut self, question: Question) -> bool;
@@ -24,17 +24,20 @@ pub(super) trait Watcher {
 }
 
 /// Everything that can arrive while the agent works: events, questions, Ctrl-C.
-pub(super) struct Ears {
+pub(super) struct IncomingEvents {
     /// The events of the agent.
-    pub(super) events: Events,
+    pub(super) events: AgentEvents,
     questions: Option<Receiver<Question>>,
     interrupts: Signal,
 }
 
-impl Ears {
+impl IncomingEvents {
     /// Subscribes to events, questions and Ctrl-C, which from now on does not end the process.
     /// Requires a tokio runtime.
-    pub(super) fn new(events: Events, questions: Option<Receiver<Question>>) -> io::Result<Self> {
+    pub(super) fn new(
+        events: AgentEvents,
+        questions: Option<Receiver<Question>>,
+    ) -> io::Result<Self> {
         Ok(Self {
             events,
             questions,
@@ -48,7 +51,7 @@ impl Ears {
         &mut self,
         work: impl Future<Output = T>,
         interrupt: &Interrupt,
-        watcher: &mut dyn Watcher,
+        watcher: &mut dyn AgentWatcher,
     ) -> Option<T> {
         self.forget_interrupts().await;
         let mut pressed = false;
@@ -81,7 +84,7 @@ impl Ears {
     }
 
     /// Delivers the remaining events.
-    pub(super) fn tell_rest(&mut self, watcher: &mut dyn Watcher) {
+    pub(super) fn tell_rest(&mut self, watcher: &mut dyn AgentWatcher) {
         while let Ok(event) = self.events.try_recv() {
             watcher.event(&event);
         }

@@ -18,7 +18,7 @@ use super::command;
 const REMEMBERED: usize = 1_000;
 
 /// The result of reading a line.
-pub(super) enum Read {
+pub(super) enum TypedInput {
     /// A line.
     Line(String),
     /// Ctrl-C.
@@ -28,12 +28,12 @@ pub(super) enum Read {
 }
 
 /// The line editor with its history.
-pub(super) struct Prompt {
+pub(super) struct InputPrompt {
     editor: Editor<LineHelper, FileHistory>,
     file: Option<PathBuf>,
 }
 
-impl Prompt {
+impl InputPrompt {
     /// Loads the history of earlier sessions.
     pub(super) fn new() -> rustyline::Result<Self> {
         let config = Config::builder()
@@ -64,9 +64,9 @@ impl Prompt {
     }
 
     /// Reads a line and adds it to the history.
-    pub(super) fn read(&mut self, prompt: &str) -> rustyline::Result<Read> {
+    pub(super) fn read(&mut self, prompt: &str) -> rustyline::Result<TypedInput> {
         let read = self.ask(prompt)?;
-        if let Read::Line(line) = &read
+        if let TypedInput::Line(line) = &read
             && !line.trim().is_empty()
         {
             self.editor.add_history_entry(line)?;
@@ -79,11 +79,11 @@ impl Prompt {
     }
 
     /// Reads an answer without adding it to the history.
-    pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<Read> {
+    pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<TypedInput> {
         match self.editor.readline(prompt) {
-            Ok(line) => Ok(Read::Line(line.replace("\\\n", "\n"))),
-            Err(ReadlineError::Interrupted) => Ok(Read::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Read::End),
+            Ok(line) => Ok(TypedInput::Line(line.replace("\\\n", "\n"))),
+            Err(ReadlineError::Interrupted) => Ok(TypedInput::Interrupted),
+            Err(ReadlineError::Eof) => Ok(TypedInput::End),
             Err(error) => Err(error),
         }
     }

@@ -28,7 +28,7 @@ pub(crate) mod text;
 
 use std::path::PathBuf;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::handover;
 use crate::model::DialectName;
@@ -36,7 +36,7 @@ use crate::ui::{Terminal, number};
 
 /// The arguments of `trimtab chat`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ChatArgs {
     /// The model: a name such as claude-sonnet-4-5, gpt-4o or responses:NAME, or scripted:FILE
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
@@ -60,7 +60,7 @@ pub struct Args {
     pub workspace: Option<PathBuf>,
     /// The permissions of the tools.
     #[command(flatten)]
-    pub allowed: AllowedArgs,
+    pub allowed: PermissionArgs,
     /// Pass this environment variable to commands; can be repeated
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Args {
 
 /// Actions that need no confirmation.
 #[derive(Debug, clap::Args)]
-pub struct AllowedArgs {
+pub struct PermissionArgs {
     /// Let the model run commands without asking
     #[arg(long)]
     pub allow_shell: bool,
@@ -146,7 +146,7 @@ Exit codes: 0 success, 1 the model or its tools failed, 2 wrong input or argumen
 docs/chat.md describes the lines of --json.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ChatArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if args.list {
         return sessions::list(common, terminal);
     }

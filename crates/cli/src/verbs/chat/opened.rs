@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toml::Value;
-use trimtab::config::{Config, Inputs};
+use trimtab::config::{Config, ConfigInputs};
 use trimtab::store::{Error, SessionId, Store};
-use trimtab::wire::catalogue::{Catalogue, Model as CatalogueModel};
-use trimtab_agent::model::{Client, Model};
+use trimtab::wire::catalogue::{Catalogue, ModelInfo as CatalogueModel};
+use trimtab_agent::model::{Model, ModelClient};
 use trimtab_agent::tools::{CommandEnvironment, Confirm, Shell, Workspace};
-use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, Events, Settings};
+use trimtab_agent::{ASSUMED_WINDOW, Agent, AgentError, AgentEvents, AgentSettings};
 
-use super::choice::Choice;
-use super::{Args, sessions};
-use crate::common::Common;
+use super::choice::ChatChoice;
+use super::{ChatArgs, sessions};
+use crate::common::CommonArgs;
 use crate::exit::{Failure, with_hint};
-use crate::model::{SCRIPTED, Wanted};
+use crate::model::{ModelChoice, SCRIPTED};
 use crate::settings::keys::{ALLOW_WRITES, ENVIRONMENT};
 use crate::{catalogue, model, settings};
 
@@ -33,22 +33,22 @@ const SCRIPTED_WINDOW: u64 = 200_000;
 const ANSWER: u64 = 16_384;
 
 /// An open chat.
-pub(super) struct Opened {
+pub(super) struct OpenChat {
     /// The agent.
     pub(super) agent: Agent,
     /// Its options.
-    pub(super) choice: Choice,
+    pub(super) choice: ChatChoice,
     /// True if the session existed before.
     pub(super) resumed: bool,
     /// True if the window is unknown.
     assumes_window: bool,
     store: Arc<dyn Store>,
     id: SessionId,
-    around: Around,
+    around: ChatEnvironment,
 }
 
 /// The parts that stay when the model or the preset changes.
-struct Around {
+struct ChatEnvironment {
     catalogue: Catalogue,
     /// Asks for permissions that no flag gives.
     ask: Confirm,
@@ -58,17 +58,17 @@ struct Around {
     environment: CommandEnvironment,
     system: String,
     /// The sources of the settings.
-    inputs: Inputs,
+    inputs: ConfigInputs,
 }
 
-impl Opened {
+impl OpenChat {
     /// Opens the chat for the flags. `ask` decides about actions that no flag allows.
     pub(super) fn open(
-        args: &Args,
-        common: &Common,
+        args: &ChatArgs,
+        common: &CommonArgs,
         ask: &Confirm,
-    ) -> Result<(Self, Events), Failure> {
-        let around = Around {
+    ) -> Result<(Self, AgentEvents), Failure> {
+        let around = ChatEnvironment {
             catalogue: catalogue::load()?,
             ask: ask.clone(),
             allow_shell: args.allowed.allow_shell,
@@ -81,7 +81,7 @@ impl Opened {
         let store: Arc<dyn Store> = Arc::new(common.store.make()?.store);
         let (id, remembered) = whose(args, &*store)?;
         // Flags override the saved options, and these override the settings.
-        let chosen = Choice::of_flags(args).or(remembered);
+        let chosen = ChatChoice::of_flags(args).or(remembered);
         let config = around.config(chosen.preset.as_deref())?;
         let choice = chosen.or(of_config(&config));
         let answered = || sessions::answers(&*store, &id);
@@ -108,7 +108,7 @@ impl Opened {
     }
 
     /// Continues with other options. The plans of the session stay.
-    pub(super) fn change(&mut self, choice: Choice) -> Result<(), Failure> {
+    pub(super) fn change(&mut self, choice: ChatChoice) -> Result<(), Failure> {
         let around = &self.around;
         let config = around.config(choice.preset.as_deref())?;
         // Keep the client, which reuses the JSON of earlier requests.
@@ -126,7 +126,7 @@ impl Opened {
     }
 
     /// Starts a new session with the same options and returns its events.
-    pub(super) fn clear(&mut self) -> Result<Events, Failure> {
+    pub(super) fn clear(&mut self) -> Result<AgentEvents, Failure> {
         let id = sessions::new_id().map_err(|error| sessions::failed(&error))?;
         let settings = self.agent.settings().clone();
         let opened = Agent::open(Arc::clone(&self.store), id.clone(), settings);
@@ -198,7 +198,7 @@ impl Opened {
 /// Opens the chosen model. `answered` is the number of answers in the session, after which a script
 /// continues.
 fn open_model(
-    choice: &Choice,
+    choice: &ChatChoice,
     catalogue: &Catalogue,
     config: &Config,
     answered: impl FnOnce() -> Result<usize, Error>,
@@ -213,10 +213,10 @@ fn open_model(
     // A script continues after the answers that the session already has.
     if let Some(script) = model::script(name)? {
         let answered = answered().map_err(|error| sessions::failed(&error))?;
-        let client = Client::new(script.from_position(answered));
+        let client = ModelClient::new(script.from_position(answered));
         return Ok(Model::new(client, name));
     }
-    let wanted = Wanted {
+    let wanted = ModelChoice {
         name,
         base_url: choice.base_url.as_deref(),
         dialect: choice.dialect.map(Into::into),
@@ -231,45 +231,48 @@ pub(super) fn failed(error: &AgentError) -> Failure {
 }
 
 /// The session to open, and its saved options.
-fn whose(args: &Args, store: &dyn Store) -> Result<(SessionId, Choice), Failure> {
+fn whose(args: &ChatArgs, store: &dyn Store) -> Result<(SessionId, ChatChoice), Failure> {
     let found = match &args.resume {
         Some(given) => {
             let id = sessions::find(store, given.trim())?;
             sessions::remembered(store, &id).map(|choice| (id, choice))
         }
-        None => sessions::new_id().map(|id| (id, Choice::default())),
+        None => sessions::new_id().map(|id| (id, ChatChoice::default())),
     };
     found.map_err(|error| sessions::failed(&error))
 }
 
 /// The options from the settings.
-fn of_config(config: &Config) -> Choice {
-    Choice {
+fn of_config(config: &Config) -> ChatChoice {
+    ChatChoice {
         model: config.model.clone(),
         window: config.window,
         max_output: config.max_output,
-        ..Choice::default()
+        ..ChatChoice::default()
     }
 }
 
 /// The result of resolving the options.
 struct ChatSetup {
     /// The settings of the agent.
-    settings: Settings,
+    settings: AgentSettings,
     /// The options with all defaults filled in.
-    choice: Choice,
+    choice: ChatChoice,
     /// True if the window is unknown.
     assumes_window: bool,
 }
 
 /// True if the settings allow writes without a confirmation.
-fn allows_writes(common: &Common) -> Result<bool, Failure> {
+fn allows_writes(common: &CommonArgs) -> Result<bool, Failure> {
     let set = settings::lookup(common, ALLOW_WRITES)?;
     Ok(set.and_then(|set| set.as_bool()).unwrap_or(false))
 }
 
 /// The environment of commands.
-pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnvironment, Failure> {
+pub(super) fn environment(
+    args: &ChatArgs,
+    common: &CommonArgs,
+) -> Result<CommandEnvironment, Failure> {
     let set = settings::lookup(common, ENVIRONMENT)?;
     let set = set.as_ref().and_then(Value::as_array);
     let set = set.into_iter().flatten().filter_map(Value::as_str);
@@ -283,7 +286,7 @@ pub(super) fn environment(args: &Args, common: &Common) -> Result<CommandEnviron
 }
 
 /// The system prompt.
-fn system(args: &Args) -> Result<String, Failure> {
+fn system(args: &ChatArgs) -> Result<String, Failure> {
     let Some(given) = &args.system else {
         return Ok(SYSTEM.to_owned());
     };
@@ -300,7 +303,7 @@ fn system(args: &Args) -> Result<String, Failure> {
     })
 }
 
-impl Around {
+impl ChatEnvironment {
     /// The confirmation for an action that a flag may allow.
     fn confirm(&self, allowed: bool) -> Confirm {
         if allowed {
@@ -325,7 +328,7 @@ impl Around {
     fn settings(
         &self,
         model: Model,
-        mut choice: Choice,
+        mut choice: ChatChoice,
         config: Config,
     ) -> Result<ChatSetup, Failure> {
         let folder = choice.workspace.as_deref().unwrap_or(Path::new("."));
@@ -342,7 +345,7 @@ impl Around {
         let workspace = workspace
             .confirm_protected(protected)
             .confirm_writes(self.confirm(self.allow_writes));
-        let mut made = Settings::new(model, workspace);
+        let mut made = AgentSettings::new(model, workspace);
         let shell = Shell::default().environment(self.environment.clone());
         // We start no other children while a command runs, so every orphan belongs to one.
         made.tools = made.tools.with(shell.ends_orphans());
@@ -362,7 +365,11 @@ impl Around {
 
 /// Sets the limits of the model: from the options, else from the user's catalogue. Returns true if
 /// the window is unknown.
-fn limit(settings: &mut Settings, choice: &Choice, catalogue: &Catalogue) -> Result<bool, Failure> {
+fn limit(
+    settings: &mut AgentSettings,
+    choice: &ChatChoice,
+    catalogue: &Catalogue,
+) -> Result<bool, Failure> {
     let name = &settings.model.name;
     let scripted = name.starts_with(SCRIPTED).then_some(SCRIPTED_WINDOW);
     let known = catalogue.find(name).ok().map(|found| found.model);

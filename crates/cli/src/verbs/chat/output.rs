@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
-use trimtab::store::{Error, Form, LineRange, Metadata, Stored};
+use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputMetadata};
 
-use super::opened::Opened;
+use super::opened::OpenChat;
 use super::screen::Screen;
 use super::sessions::{failed, is_choice};
 use super::text::on_one_line;
@@ -22,17 +22,17 @@ const LISTED: usize = 12;
 const BATCH: u64 = 500;
 
 /// Opens the output with this ref prefix in a pager, or lists the outputs if none is given.
-pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
+pub(super) fn run(chat: &OpenChat, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let mut outputs = chat
         .store()
         .list(chat.id())
         .map_err(|error| failed(&error))?;
     outputs.retain(|output| !is_choice(output));
     if given.is_empty() {
-        let lines = |output: &Metadata| {
+        let lines = |output: &OutputMetadata| {
             let opened = chat
                 .store()
-                .open(chat.id(), output.reference.id(), Form::Text);
+                .open(chat.id(), output.reference.id(), OutputForm::Text);
             let lines = opened.and_then(|stored| stored.shown_lines());
             lines.unwrap_or(output.line_count)
         };
@@ -42,16 +42,16 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
     let names = outputs.iter().map(|output| output.reference.id());
     // A ref that is unknown here may belong to a parent session.
     let id = unique_name(given, "output", names)?.unwrap_or(given);
-    let stored = chat
-        .store()
-        .open(chat.id(), id, Form::Text)
-        .map_err(|error| match error {
-            Error::NotFound => Failure::input(
-                format!("no output '{}' in this session", visible(given)),
-                "/output lists them",
-            ),
-            error => failed(&error),
-        })?;
+    let stored =
+        chat.store()
+            .open(chat.id(), id, OutputForm::Text)
+            .map_err(|error| match error {
+                Error::NotFound => Failure::input(
+                    format!("no output '{}' in this session", visible(given)),
+                    "/output lists them",
+                ),
+                error => failed(&error),
+            })?;
     if stored.is_binary().map_err(|error| failed(&error))? {
         return Err(Failure::input(
             format!("output '{id}' is binary and has no lines to show"),
@@ -64,13 +64,17 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
     page(&stored, screen)
 }
 
-fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Screen<'_>) {
+fn list(
+    outputs: &[OutputMetadata],
+    lines: impl Fn(&OutputMetadata) -> u64,
+    screen: &mut Screen<'_>,
+) {
     if outputs.is_empty() {
         screen.text("no outputs yet\n");
         return;
     }
     let heading = ["REF", "LINES", "SIZE", "TOOL"].map(str::to_owned);
-    let row = |output: &Metadata| {
+    let row = |output: &OutputMetadata| {
         let labels = &output.labels;
         let tool = if labels.tool.is_empty() {
             &labels.call
@@ -97,7 +101,7 @@ fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Scr
 }
 
 /// Shows all lines, in a pager if they do not fit the terminal.
-fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
+fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
     let count = stored.shown_lines().map_err(|error| failed(&error))?;
     let long = count.saturating_add(2) > rows;
@@ -144,7 +148,7 @@ fn pager() -> Option<Child> {
 }
 
 fn lines(
-    stored: &Stored,
+    stored: &OpenOutput,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let count = stored.shown_lines().map_err(|error| failed(&error))?;
@@ -180,7 +184,7 @@ mod tests {
         let session = SessionId::new("s").unwrap();
         for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {
             let stored = store.put(&session, Put::new("c", text)).unwrap();
-            let stored = store.open(&session, stored.id(), Form::Text).unwrap();
+            let stored = store.open(&session, stored.id(), OutputForm::Text).unwrap();
             assert_eq!(stored.shown_lines().unwrap(), count, "{text:?}");
             let mut shown = Vec::new();
             lines(&stored, |line| {

@@ -1,15 +1,15 @@
 //! The user at the terminal: sees events and answers questions.
 
-use trimtab::session::EventKind;
+use trimtab::session::SessionEventKind;
 use trimtab::wire::catalogue::Prices;
-use trimtab_agent::Event;
+use trimtab_agent::AgentEvent;
 use trimtab_agent::tools::{FileChange, Question, QuestionKind};
 use trimtab_model::Usage;
 
-use super::cost::Spent;
+use super::cost::ChatSpending;
 use super::diff::{DiffLine, diff};
-use super::drive::Watcher;
-use super::editor::{Prompt, Read};
+use super::drive::AgentWatcher;
+use super::editor::{InputPrompt, TypedInput};
 use super::screen::Screen;
 use crate::ui::clipped::clipped;
 use crate::ui::number::counted;
@@ -20,13 +20,13 @@ use crate::ui::visible::{visible, visible_lines};
 const SHOWN_LINES: usize = 40;
 
 /// The user at the terminal.
-pub(super) struct Person<'t> {
+pub(super) struct TerminalUser<'t> {
     pub(super) screen: Screen<'t>,
-    pub(super) prompt: Prompt,
+    pub(super) prompt: InputPrompt,
     /// The last reported usage, until an edit makes it stale.
     pub(super) usage: Option<Usage>,
     /// The usage since the chat was opened.
-    pub(super) spent: Spent,
+    pub(super) spent: ChatSpending,
     /// The prices of the model, if known.
     pub(super) prices: Option<Prices>,
     /// False if there is nobody to ask.
@@ -35,12 +35,14 @@ pub(super) struct Person<'t> {
     pub(super) allowed: Vec<QuestionKind>,
 }
 
-impl Watcher for Person<'_> {
-    fn event(&mut self, event: &Event) {
+impl AgentWatcher for TerminalUser<'_> {
+    fn event(&mut self, event: &AgentEvent) {
         match event {
-            Event::Usage(usage) => self.usage = Some(*usage),
+            AgentEvent::Usage(usage) => self.usage = Some(*usage),
             // The session changed the window, so the reported usage no longer describes it.
-            Event::Session(event) if event.kind != EventKind::Warning => self.usage = None,
+            AgentEvent::Session(event) if event.kind != SessionEventKind::Warning => {
+                self.usage = None
+            }
             _ => {}
         }
         self.spent.event(event, self.prices.as_ref());
@@ -83,7 +85,7 @@ impl Watcher for Person<'_> {
     }
 }
 
-impl Person<'_> {
+impl TerminalUser<'_> {
     /// Asks the user; returns nothing for Ctrl-C. If the change was `cut`, the user can see all of
     /// it first.
     fn answer(&mut self, question: &Question, mut cut: bool) -> Option<String> {
@@ -99,9 +101,9 @@ impl Person<'_> {
             // thread.
             let read = tokio::task::block_in_place(|| self.prompt.ask(&prompt));
             let answer = match read {
-                Ok(Read::Line(line)) => line.trim().to_ascii_lowercase(),
-                Ok(Read::Interrupted) => return None,
-                Ok(Read::End) | Err(_) => String::new(),
+                Ok(TypedInput::Line(line)) => line.trim().to_ascii_lowercase(),
+                Ok(TypedInput::Interrupted) => return None,
+                Ok(TypedInput::End) | Err(_) => String::new(),
             };
             match &question.change {
                 Some(change) if cut && matches!(answer.as_str(), "d" | "diff") => {

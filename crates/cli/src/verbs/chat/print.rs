@@ -3,25 +3,25 @@
 use std::io::{self, Read};
 
 use serde_json::Value;
-use trimtab::session::EventKind;
+use trimtab::session::SessionEventKind;
 use trimtab_agent::tools::{Confirm, Question, end_all_commands};
-use trimtab_agent::{Event, Turn, TurnEnd};
+use trimtab_agent::{AgentEvent, TurnEnd, TurnResult};
 use trimtab_model::Message;
 
 use super::attach::attach;
-use super::drive::{self, Ears, Watcher};
-use super::opened::{Opened, failed};
+use super::drive::{self, AgentWatcher, IncomingEvents};
+use super::opened::{OpenChat, failed};
 use super::person::refused;
-use super::{Args, json, shown, talk};
-use crate::common::Common;
+use super::{ChatArgs, json, shown, talk};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// Runs one turn.
 pub(super) fn run(
-    args: &Args,
+    args: &ChatArgs,
     said: &str,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let from_pipe = said == "-";
@@ -29,7 +29,7 @@ pub(super) fn run(
     let runtime = talk::runtime()?;
     // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
-    let (mut chat, events) = Opened::open(args, common, &ask)?;
+    let (mut chat, events) = OpenChat::open(args, common, &ask)?;
     // Piped text was not typed by the user, so `@file` in it attaches nothing.
     let message = if from_pipe {
         Message::user(said)
@@ -41,7 +41,7 @@ pub(super) fn run(
         attached.message
     };
     talk::warn_of(&chat, args, terminal);
-    let mut printer = Printer {
+    let mut printer = ChatPrinter {
         json: common.json,
         terminal,
         failed: None,
@@ -52,7 +52,7 @@ pub(super) fn run(
     let ended = runtime.block_on(async {
         // Commands must end if the script is terminated.
         drive::end_commands_with_us()?;
-        let mut ears = Ears::new(events, Some(questions))?;
+        let mut ears = IncomingEvents::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
         let turn = ears
             .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
@@ -114,13 +114,13 @@ fn stuck(message: &str, hint: Option<&str>) -> Failure {
 
 /// Prints the answer to standard output and everything else to standard error, or all of it as
 /// JSON.
-struct Printer<'t> {
+struct ChatPrinter<'t> {
     json: bool,
     terminal: &'t mut Terminal,
     failed: Option<io::Error>,
 }
 
-impl Printer<'_> {
+impl ChatPrinter<'_> {
     fn line(&mut self, value: &Value) {
         let written = self.terminal.json(value);
         self.done(written);
@@ -139,7 +139,7 @@ impl Printer<'_> {
         }
     }
 
-    fn end(&mut self, turn: &Turn, most: Option<u64>) -> Result<(), Failure> {
+    fn end(&mut self, turn: &TurnResult, most: Option<u64>) -> Result<(), Failure> {
         if self.json {
             self.line(&json::end(turn));
         } else if !turn.text.is_empty() {
@@ -165,15 +165,15 @@ impl Printer<'_> {
     }
 }
 
-impl Watcher for Printer<'_> {
-    fn event(&mut self, event: &Event) {
+impl AgentWatcher for ChatPrinter<'_> {
+    fn event(&mut self, event: &AgentEvent) {
         if self.json {
             if let Some(line) = json::event(event) {
                 self.line(&line);
             }
             // The diagnostic line of a design goes to standard error in every mode.
-            if let Event::Session(event) = event
-                && event.kind == EventKind::Trimmed
+            if let AgentEvent::Session(event) = event
+                && event.kind == SessionEventKind::Trimmed
                 && let Some(note) = &event.note
             {
                 self.terminal.note(note);
@@ -181,13 +181,13 @@ impl Watcher for Printer<'_> {
             return;
         }
         match event {
-            Event::Call(call) => self.terminal.note(&shown::call(call, shown::WIDE)),
-            Event::Session(event) => {
+            AgentEvent::Call(call) => self.terminal.note(&shown::call(call, shown::WIDE)),
+            AgentEvent::Session(event) => {
                 if let Some(told) = shown::session(event) {
                     self.terminal.note(&told);
                 }
             }
-            Event::Retry { .. } | Event::BrokeOff { .. } => {
+            AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. } => {
                 if let Some(told) = shown::trouble(event) {
                     self.terminal.warn(&told);
                 }

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use terminal_size::{Height, Width, terminal_size};
-use trimtab::session::EventKind;
-use trimtab_agent::Event;
+use trimtab::session::SessionEventKind;
+use trimtab_agent::AgentEvent;
 use trimtab_model::Output;
 
 use super::markdown::Markdown;
@@ -30,7 +30,7 @@ const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
 
 /// The kind of text at the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum ScreenCursor {
     /// The start of a line.
     Start,
     /// The answer.
@@ -42,9 +42,9 @@ enum At {
 /// The conversation on the terminal.
 pub(super) struct Screen<'t> {
     terminal: &'t mut Terminal,
-    at: At,
+    at: ScreenCursor,
     /// The kind of text that is streaming; its empty lines belong to it.
-    streams: Option<At>,
+    streams: Option<ScreenCursor>,
     waiting: Option<Progress>,
     /// The running calls: their ids, and how they were shown.
     calls: Vec<(String, String)>,
@@ -61,7 +61,7 @@ impl<'t> Screen<'t> {
     pub(super) fn new(terminal: &'t mut Terminal) -> Self {
         Self {
             terminal,
-            at: At::Start,
+            at: ScreenCursor::Start,
             streams: None,
             waiting: None,
             calls: Vec::new(),
@@ -146,7 +146,7 @@ impl<'t> Screen<'t> {
 
     /// Prints a complete answer.
     pub(super) fn answer(&mut self, text: &str) {
-        self.stream(At::Answer, TextStyle::Plain, text);
+        self.stream(ScreenCursor::Answer, TextStyle::Plain, text);
         self.settle();
     }
 
@@ -177,7 +177,7 @@ impl<'t> Screen<'t> {
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
         // The renderer holds back an unfinished line or table.
-        if self.streams == Some(At::Answer)
+        if self.streams == Some(ScreenCursor::Answer)
             && let Some(markdown) = &mut self.markdown
         {
             let rest = markdown.finish(Self::width());
@@ -185,17 +185,17 @@ impl<'t> Screen<'t> {
         }
         self.streams = None;
         // End an open line before anything else is printed.
-        if std::mem::replace(&mut self.at, At::Start) != At::Start {
+        if std::mem::replace(&mut self.at, ScreenCursor::Start) != ScreenCursor::Start {
             self.put("\n");
         }
     }
 
     /// Shows an event.
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn event(&mut self, event: &AgentEvent) {
         match event {
-            Event::Text(text) => self.stream(At::Answer, TextStyle::Plain, text),
-            Event::Reasoning(text) => self.stream(At::Thought, style::DIM, text),
-            Event::Call(call) => {
+            AgentEvent::Text(text) => self.stream(ScreenCursor::Answer, TextStyle::Plain, text),
+            AgentEvent::Reasoning(text) => self.stream(ScreenCursor::Thought, style::DIM, text),
+            AgentEvent::Call(call) => {
                 let told = shown::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
                 self.text(&format!("{out}* {told}{out:#}\n"));
@@ -204,21 +204,21 @@ impl<'t> Screen<'t> {
                 self.calls.push((call.id.clone(), told));
                 self.wait("working, Ctrl-C interrupts");
             }
-            Event::Output { output, .. } => {
+            AgentEvent::Output { output, .. } => {
                 self.output(output);
                 self.wait(MODEL);
             }
-            Event::Summarising {
+            AgentEvent::Summarising {
                 background: true, ..
             } => {
                 self.line(style::DIM, "a summary is being written in the background");
             }
-            Event::Summarising {
+            AgentEvent::Summarising {
                 background: false, ..
             } => {
                 self.wait("waiting for a summary, Ctrl-C interrupts");
             }
-            Event::Session(event) => self.session(event),
+            AgentEvent::Session(event) => self.session(event),
             event => {
                 if let Some(told) = shown::trouble(event) {
                     self.line(style::WARN, &told);
@@ -247,13 +247,15 @@ impl<'t> Screen<'t> {
         }
     }
 
-    fn session(&mut self, event: &trimtab::session::Event) {
+    fn session(&mut self, event: &trimtab::session::SessionEvent) {
         let Some(told) = shown::session(event) else {
             return;
         };
         let style = match event.kind {
-            EventKind::Compacted | EventKind::Undone => style::GOOD,
-            EventKind::Warning | EventKind::Suspended | EventKind::Dropped => style::WARN,
+            SessionEventKind::Compacted | SessionEventKind::Undone => style::GOOD,
+            SessionEventKind::Warning | SessionEventKind::Suspended | SessionEventKind::Dropped => {
+                style::WARN
+            }
             _ => style::DIM,
         };
         let (told, hint) = with_hint(&told);
@@ -264,7 +266,7 @@ impl<'t> Screen<'t> {
     }
 
     /// Prints the next piece of streamed text.
-    fn stream(&mut self, at: At, style: TextStyle, text: &str) {
+    fn stream(&mut self, at: ScreenCursor, style: TextStyle, text: &str) {
         // The kind of text has changed, so end the previous block.
         if self.streams != Some(at) {
             self.settle();
@@ -275,7 +277,7 @@ impl<'t> Screen<'t> {
         }
         self.stop_waiting();
         self.streams = Some(at);
-        if at == At::Answer
+        if at == ScreenCursor::Answer
             && let Some(markdown) = &mut self.markdown
         {
             let shown = markdown.push(text, Self::width());
@@ -285,7 +287,7 @@ impl<'t> Screen<'t> {
         self.at = at;
         self.put(&format!("{style}{text}{style:#}"));
         if text.ends_with('\n') {
-            self.at = At::Start;
+            self.at = ScreenCursor::Start;
         }
     }
 
@@ -295,9 +297,9 @@ impl<'t> Screen<'t> {
             return;
         }
         self.at = if shown.ends_with('\n') {
-            At::Start
+            ScreenCursor::Start
         } else {
-            At::Answer
+            ScreenCursor::Answer
         };
         self.put(shown);
     }

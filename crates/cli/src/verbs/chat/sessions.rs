@@ -4,12 +4,12 @@ use std::io::Write;
 
 use serde::Deserialize;
 use serde_json::json;
-use trimtab::store::{Error, Metadata, Put, SessionId, SessionInfo, Store, Stream};
+use trimtab::store::{Error, OutputMetadata, Put, SessionId, SessionInfo, Store, Stream};
 use trimtab_model::{Message, Role};
 
-use super::choice::Choice;
+use super::choice::ChatChoice;
 use super::text::on_one_line;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
@@ -31,7 +31,7 @@ const SHOWN: usize = 50;
 
 /// The part of a log entry that matters here.
 #[derive(Deserialize)]
-struct Entry {
+struct LogMessage {
     message: Message,
 }
 
@@ -127,16 +127,16 @@ pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error>
             .iter()
             .filter_map(|bytes| serde_json::from_slice(bytes).ok());
         answers += read
-            .filter(|entry: &Entry| entry.message.role == Role::Assistant)
+            .filter(|entry: &LogMessage| entry.message.role == Role::Assistant)
             .count();
     }
 }
 
 /// The saved options of a chat.
-pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<Choice, Error> {
+pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<ChatChoice, Error> {
     let outputs = store.list(id)?;
     let Some(newest) = outputs.iter().rfind(|output| is_choice(output)) else {
-        return Ok(Choice::default());
+        return Ok(ChatChoice::default());
     };
     let bytes = store.get(id, newest.reference.id())?;
     // Options written by another version are ignored.
@@ -144,7 +144,11 @@ pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<Choice, Er
 }
 
 /// Saves the options of a chat.
-pub(super) fn remember(store: &dyn Store, id: &SessionId, choice: &Choice) -> Result<(), Error> {
+pub(super) fn remember(
+    store: &dyn Store,
+    id: &SessionId,
+    choice: &ChatChoice,
+) -> Result<(), Error> {
     // Options are outputs of the session, so do not store equal ones again.
     if remembered(store, id)? == *choice {
         return Ok(());
@@ -157,7 +161,7 @@ pub(super) fn remember(store: &dyn Store, id: &SessionId, choice: &Choice) -> Re
 }
 
 /// True for saved options, which are not an output of a tool.
-pub(super) fn is_choice(output: &Metadata) -> bool {
+pub(super) fn is_choice(output: &OutputMetadata) -> bool {
     output.labels.media_type == CHOICE_TYPE
 }
 
@@ -168,7 +172,7 @@ pub(super) fn failed(error: &Error) -> Failure {
 }
 
 /// One chat in the list.
-struct Listed {
+struct ListedChat {
     info: SessionInfo,
     messages: u64,
     model: String,
@@ -176,7 +180,7 @@ struct Listed {
 }
 
 /// The list of `trimtab chat --list`.
-pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = common.store.make()?;
     let look = || {
         let chats = chats(&place.store)?.into_iter();
@@ -200,16 +204,16 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
     Ok(())
 }
 
-fn listed(store: &dyn Store, info: SessionInfo) -> Result<Listed, Error> {
+fn listed(store: &dyn Store, info: SessionInfo) -> Result<ListedChat, Error> {
     let entries = store.read(&info.session, Stream::Log, 0, FIRST)?;
     let messages = entries
         .iter()
         .filter_map(|bytes| serde_json::from_slice(bytes).ok());
     let first = messages
-        .map(|entry: Entry| entry.message)
+        .map(|entry: LogMessage| entry.message)
         .find(Message::is_real_user)
         .map(|message| on_one_line(&message.text()));
-    Ok(Listed {
+    Ok(ListedChat {
         messages: store.position(&info.session, Stream::Log)?,
         model: remembered(store, &info.session)?.model.unwrap_or_default(),
         first: first.unwrap_or_default(),
@@ -217,7 +221,7 @@ fn listed(store: &dyn Store, info: SessionInfo) -> Result<Listed, Error> {
     })
 }
 
-fn as_json(chat: &Listed) -> serde_json::Value {
+fn as_json(chat: &ListedChat) -> serde_json::Value {
     json!({
         "session": chat.info.session.as_str(),
         "model": chat.model,
@@ -229,10 +233,10 @@ fn as_json(chat: &Listed) -> serde_json::Value {
     })
 }
 
-fn as_text(chats: &[Listed]) -> String {
+fn as_text(chats: &[ListedChat]) -> String {
     let now = trimtab::store::now_millis();
     let heading = ["SESSION", "USED", "MESSAGES", "MODEL", "BEGINS WITH"].map(str::to_owned);
-    let row = |chat: &Listed| {
+    let row = |chat: &ListedChat| {
         [
             chat.info.session.to_string(),
             units::age(now.saturating_sub(chat.info.used)),
@@ -302,9 +306,9 @@ mod tests {
     fn newest_options_are_returned() {
         let store = MemoryStore::new();
         let id = SessionId::new("chat-1").unwrap();
-        assert_eq!(remembered(&store, &id).unwrap(), Choice::default());
+        assert_eq!(remembered(&store, &id).unwrap(), ChatChoice::default());
         for model in ["a", "b", "b", "a"] {
-            let choice = Choice::default().with_model(model);
+            let choice = ChatChoice::default().with_model(model);
             remember(&store, &id, &choice).unwrap();
             assert_eq!(remembered(&store, &id).unwrap(), choice);
         }

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use trimtab::session;
-use trimtab::session::EventKind;
+use trimtab::session::SessionEventKind;
 use trimtab::wire::catalogue::Prices;
-use trimtab_agent::{Event, Turn};
+use trimtab_agent::{AgentEvent, TurnResult};
 use trimtab_model::{Call, Output};
 
 use super::text::on_one_line;
@@ -69,7 +69,7 @@ pub(super) fn output(output: &Output, width: usize) -> Vec<String> {
 }
 
 /// An event of the session in a line or two.
-pub(super) fn session(event: &session::Event) -> Option<String> {
+pub(super) fn session(event: &session::SessionEvent) -> Option<String> {
     let saved = || {
         format!(
             "saved {} ({} to {})",
@@ -86,34 +86,34 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
         format!("{before} became {}", grouped(event.messages_after as u64))
     };
     let told = match event.kind {
-        EventKind::Compacted => {
+        SessionEventKind::Compacted => {
             format!("compacted: {}; {}{}", saved(), messages(), audit(event))
         }
-        EventKind::Trimmed => format!("trimmed: {}", saved()),
-        EventKind::Dropped => format!(
+        SessionEventKind::Trimmed => format!("trimmed: {}", saved()),
+        SessionEventKind::Dropped => format!(
             "dropped, with a note to the model: {}; {}",
             saved(),
             messages()
         ),
-        EventKind::Undone => format!(
+        SessionEventKind::Undone => format!(
             "reverted: {} tokens ({} before); {}",
             grouped(event.tokens_after),
             grouped(event.tokens_before),
             messages()
         ),
-        EventKind::NoOp if event.note.is_some() => "nothing was done".to_owned(),
-        EventKind::NoOp => "no change: the window would not get smaller".to_owned(),
-        EventKind::Stale => "a summary came too late and was not used".to_owned(),
-        EventKind::AnswerLowered => "room is short".to_owned(),
-        EventKind::Suspended | EventKind::Warning => String::new(),
+        SessionEventKind::NoOp if event.note.is_some() => "nothing was done".to_owned(),
+        SessionEventKind::NoOp => "no change: the window would not get smaller".to_owned(),
+        SessionEventKind::Stale => "a summary came too late and was not used".to_owned(),
+        SessionEventKind::AnswerLowered => "room is short".to_owned(),
+        SessionEventKind::Suspended | SessionEventKind::Warning => String::new(),
         _ => return None,
     };
     let note = event.note.as_deref().map(visible_lines);
     // The actions of a plan are already a list; the note is one more entry.
     let joint = match event.kind {
-        EventKind::Compacted | EventKind::Dropped => "; ",
+        SessionEventKind::Compacted | SessionEventKind::Dropped => "; ",
         // The diagnostic line of a design stands on its own line, as the design requires.
-        EventKind::Trimmed => "\n",
+        SessionEventKind::Trimmed => "\n",
         _ => ": ",
     };
     Some(match (told.is_empty(), note) {
@@ -124,7 +124,7 @@ pub(super) fn session(event: &session::Event) -> Option<String> {
 }
 
 /// The quality of a summary: covered facts, author, cost.
-fn audit(event: &session::Event) -> String {
+fn audit(event: &session::SessionEvent) -> String {
     let mut told = String::new();
     if let Some(coverage) = event.coverage.filter(|coverage| coverage.facts > 0) {
         let percent = coverage.ratio() * 100.0;
@@ -142,14 +142,14 @@ fn audit(event: &session::Event) -> String {
 }
 
 /// A problem with the model that the agent handles itself.
-pub(super) fn trouble(event: &Event) -> Option<String> {
+pub(super) fn trouble(event: &AgentEvent) -> Option<String> {
     Some(match event {
-        Event::Retry { attempt, wait, why } => format!(
+        AgentEvent::Retry { attempt, wait, why } => format!(
             "attempt {attempt} failed ({}); retrying in {:.1} s",
             on_one_line(why),
             wait.as_secs_f64()
         ),
-        Event::BrokeOff { why } => {
+        AgentEvent::BrokeOff { why } => {
             format!(
                 "the answer was cut off ({}); the model continues",
                 on_one_line(why)
@@ -160,7 +160,7 @@ pub(super) fn trouble(event: &Event) -> Option<String> {
 }
 
 /// The usage of a turn.
-pub(super) fn used(turn: &Turn, prices: Option<&Prices>) -> String {
+pub(super) fn used(turn: &TurnResult, prices: Option<&Prices>) -> String {
     let usage = &turn.usage;
     let mut told = counted(turn.rounds as usize, "round");
     if usage.total() > 0 {

@@ -4,23 +4,23 @@ use std::io::{self, IsTerminal};
 
 use rustyline::error::ReadlineError;
 use tokio::runtime::{Builder, Runtime};
-use trimtab::session::ByHand;
+use trimtab::session::ManualCompaction;
 use trimtab_agent::tools::{Confirm, end_all_commands};
-use trimtab_agent::{Agent, AgentError, Turn, TurnEnd};
+use trimtab_agent::{Agent, AgentError, TurnEnd, TurnResult};
 use trimtab_model::Role;
 
 use super::attach::attach;
-use super::command::{self, Command, Typed};
-use super::context::{self, Filled};
-use super::cost::Spent;
-use super::drive::{self, Ears};
-use super::editor::{Prompt, Read};
-use super::opened::{Opened, failed};
-use super::person::Person;
+use super::command::{self, ChatCommand, TypedLine};
+use super::context::{self, WindowFill};
+use super::cost::ChatSpending;
+use super::drive::{self, IncomingEvents};
+use super::editor::{InputPrompt, TypedInput};
+use super::opened::{OpenChat, failed};
+use super::person::TerminalUser;
 use super::screen::Screen;
 use super::text::on_one_line;
-use super::{Args, change, output, shown};
-use crate::common::Common;
+use super::{ChatArgs, change, output, shown};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
@@ -32,29 +32,33 @@ use crate::ui::{Terminal, style};
 const PROMPT: &str = "> ";
 
 /// Runs the conversation.
-pub(super) fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &ChatArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     // The agent asks questions through a channel, because it runs on another thread than the
     // terminal.
     let (ask, questions) = Confirm::channel();
     let runtime = runtime()?;
-    let mut prompt = Prompt::new().map_err(unreadable)?;
-    let (chat, events) = Opened::open(args, common, &ask)?;
+    let mut prompt = InputPrompt::new().map_err(unreadable)?;
+    let (chat, events) = OpenChat::open(args, common, &ask)?;
     prompt.complete_in(&chat.agent.settings().workspace);
     warn_of(&chat, args, terminal);
     // Signal handlers can only be registered inside a runtime.
     let inside = runtime.enter();
     drive::end_commands_with_us()?;
-    let ears = Ears::new(events, Some(questions))?;
+    let ears = IncomingEvents::new(events, Some(questions))?;
     drop(inside);
-    let mut talk = Talk {
+    let mut talk = ChatLoop {
         chat,
         ears,
         runtime,
-        person: Person {
+        person: TerminalUser {
             prompt,
             screen: Screen::new(terminal),
             usage: None,
-            spent: Spent::default(),
+            spent: ChatSpending::default(),
             prices: None,
             // Piped input goes to the model, so there is nobody to ask.
             is_there: io::stdin().is_terminal(),
@@ -76,7 +80,7 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Warns about an unknown window and similar surprises.
-pub(super) fn warn_of(chat: &Opened, args: &Args, terminal: &mut Terminal) {
+pub(super) fn warn_of(chat: &OpenChat, args: &ChatArgs, terminal: &mut Terminal) {
     let settings = chat.agent.settings();
     if chat.assumes_window() {
         terminal.warn(&format!(
@@ -99,16 +103,16 @@ fn unreadable(error: ReadlineError) -> Failure {
 }
 
 /// The state of the conversation.
-struct Talk<'t> {
-    chat: Opened,
-    ears: Ears,
+struct ChatLoop<'t> {
+    chat: OpenChat,
+    ears: IncomingEvents,
     runtime: Runtime,
-    person: Person<'t>,
+    person: TerminalUser<'t>,
     /// True if the last turn did not complete.
     can_retry: bool,
 }
 
-impl Talk<'_> {
+impl ChatLoop<'_> {
     fn greet(&mut self) {
         let settings = self.chat.agent.settings();
         let folder = settings.workspace.root().display().to_string();
@@ -151,15 +155,15 @@ impl Talk<'_> {
             self.person.screen.settle();
             self.person.screen.check()?;
             match self.person.prompt.read(PROMPT).map_err(unreadable)? {
-                Read::End => return Ok(()),
-                Read::Interrupted if pressed => return Ok(()),
-                Read::Interrupted => {
+                TypedInput::End => return Ok(()),
+                TypedInput::Interrupted if pressed => return Ok(()),
+                TypedInput::Interrupted => {
                     pressed = true;
                     self.person
                         .screen
                         .line(style::DIM, "press Ctrl-C again to quit");
                 }
-                Read::Line(line) => {
+                TypedInput::Line(line) => {
                     pressed = false;
                     self.person.screen.shorten_typed(PROMPT, &line);
                     if !self.line(&line) {
@@ -173,17 +177,17 @@ impl Talk<'_> {
     /// Executes a line. Returns false to quit.
     fn line(&mut self, line: &str) -> bool {
         match command::read(line) {
-            Typed::Nothing => {}
-            Typed::Message(said) => self.turn(Some(said)),
-            Typed::Unknown(typed, near) => {
+            TypedLine::Nothing => {}
+            TypedLine::Message(said) => self.turn(Some(said)),
+            TypedLine::Unknown(typed, near) => {
                 let near = near.map(|near| format!("did you mean /{near}? "));
                 let hint = format!("{}/help lists all commands", near.unwrap_or_default());
                 self.person
                     .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
             }
-            Typed::Command(Command::Quit, _) => return false,
-            Typed::Command(command, behind) => {
+            TypedLine::Command(ChatCommand::Quit, _) => return false,
+            TypedLine::Command(command, behind) => {
                 if let Err(failure) = self.command(command, behind) {
                     self.person.screen.failure(&failure);
                 }
@@ -192,23 +196,23 @@ impl Talk<'_> {
         true
     }
 
-    fn command(&mut self, command: Command, behind: &str) -> Result<(), Failure> {
+    fn command(&mut self, command: ChatCommand, behind: &str) -> Result<(), Failure> {
         match command {
-            Command::Context => self.context()?,
-            Command::Compact => self.compact(behind),
-            Command::Undo => self.undo()?,
-            Command::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
-            Command::Model => {
+            ChatCommand::Context => self.context()?,
+            ChatCommand::Compact => self.compact(behind),
+            ChatCommand::Undo => self.undo()?,
+            ChatCommand::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
+            ChatCommand::Model => {
                 change::model(&mut self.chat, behind, &mut self.person.screen)?;
                 // The reported usage belongs to the old model.
                 self.person.usage = None;
             }
-            Command::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
-            Command::Retry if self.can_retry => self.turn(None),
-            Command::Retry => self.person.screen.text("nothing to retry\n"),
-            Command::Clear => self.clear()?,
-            Command::Cost => self.person.screen.lines(&self.person.spent.text()),
-            Command::Help | Command::Quit => {
+            ChatCommand::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
+            ChatCommand::Retry if self.can_retry => self.turn(None),
+            ChatCommand::Retry => self.person.screen.text("nothing to retry\n"),
+            ChatCommand::Clear => self.clear()?,
+            ChatCommand::Cost => self.person.screen.lines(&self.person.spent.text()),
+            ChatCommand::Help | ChatCommand::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
                 self.person.screen.lines(&help);
                 let more = "@FILE in a message attaches the file; a line that ends with \\ \
@@ -221,7 +225,7 @@ impl Talk<'_> {
 
     fn context(&mut self) -> Result<(), Failure> {
         let settings = self.chat.agent.settings().clone();
-        let filled = Filled::of(self.chat.agent.session_mut())?;
+        let filled = WindowFill::of(self.chat.agent.session_mut())?;
         let model = on_one_line(&settings.model.name);
         let look = (Screen::width(), self.person.screen.has_colour());
         let about = (model.as_str(), settings.policy.preset.as_str());
@@ -255,7 +259,7 @@ impl Talk<'_> {
     }
 
     fn compact(&mut self, instructions: &str) {
-        let by_hand = ByHand {
+        let by_hand = ManualCompaction {
             instructions: instructions.to_owned(),
             keep_turns: None,
         };
@@ -294,7 +298,7 @@ impl Talk<'_> {
         self.runtime.block_on(work)
     }
 
-    fn tell_end(&mut self, ended: Option<Result<Turn, AgentError>>) {
+    fn tell_end(&mut self, ended: Option<Result<TurnResult, AgentError>>) {
         // Assume failure: only a complete answer clears it.
         self.can_retry = true;
         let turn = match ended {
@@ -334,7 +338,7 @@ impl Talk<'_> {
         }
         let Self {
             chat,
-            person: Person { mut screen, .. },
+            person: TerminalUser { mut screen, .. },
             runtime,
             ..
         } = self;

@@ -8,19 +8,21 @@ use trimtab::engine::compaction::audit::Coverage;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::view::tools::READ;
 use trimtab::request::sent;
-use trimtab::session::{ByHand, Event, EventKind, Limits, Session, SessionError, Setup};
+use trimtab::session::{
+    Limits, ManualCompaction, Session, SessionError, SessionEvent, SessionEventKind, Setup,
+};
 use trimtab::store::{Put, SessionId, Store};
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, Part, Ref, Role};
-use trimtab_wire::splice::Sent;
+use trimtab_model::{Message, MessageKind, Part, Ref, Role};
+use trimtab_wire::splice::SentMessage;
 use trimtab_wire::transcript::Conversation;
 
-use super::summariser::Summariser;
+use super::summariser::CompactSummariser;
 use crate::exit::Failure;
 use crate::verbs::output::place::explain;
 
 /// The options of a compaction.
-pub(super) struct Wishes {
+pub(super) struct CompactOptions {
     pub(super) policy: Policy,
     pub(super) limits: Limits,
     /// True if a result that does not fit the window is an error.
@@ -32,9 +34,9 @@ pub(super) struct Wishes {
 }
 
 /// The result of a compaction.
-pub(super) struct Carried {
+pub(super) struct CompactedConversation {
     /// The new window, with positions in the original conversation.
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<SentMessage>,
     pub(super) session: SessionId,
     /// The command that reads a ref.
     pub(super) read_command: String,
@@ -57,13 +59,13 @@ pub(super) struct Carried {
 }
 
 /// The reasons why a compaction fails.
-pub(super) enum Failed {
+pub(super) enum CompactError {
     Store(trimtab::store::Error),
     Session(SessionError),
     Runtime(std::io::Error),
 }
 
-impl Failed {
+impl CompactError {
     /// The failure to report.
     pub(super) fn failure(&self, place: &std::path::Path) -> Failure {
         match self {
@@ -84,13 +86,13 @@ impl Failed {
     }
 }
 
-impl From<SessionError> for Failed {
+impl From<SessionError> for CompactError {
     fn from(error: SessionError) -> Self {
         Self::Session(error)
     }
 }
 
-impl From<trimtab::store::Error> for Failed {
+impl From<trimtab::store::Error> for CompactError {
     fn from(error: trimtab::store::Error) -> Self {
         Self::Store(error)
     }
@@ -101,9 +103,9 @@ pub(super) fn compact(
     (store, id): (Arc<dyn Store>, SessionId),
     conversation: &Conversation,
     original: Option<&[u8]>,
-    wishes: Wishes,
-    summariser: &Summariser,
-) -> Result<Carried, Failed> {
+    wishes: CompactOptions,
+    summariser: &CompactSummariser,
+) -> Result<CompactedConversation, CompactError> {
     // Store the transcript first: nothing may be replaced before the original is safe.
     let put = |bytes: &[u8]| store.put(&id, Put::new("transcript", bytes).tool("compact"));
     let original = original.map(put).transpose()?;
@@ -124,7 +126,7 @@ pub(super) fn compact(
         before += Measure::of(message);
         session.admit(message.clone())?;
     }
-    let by_hand = ByHand {
+    let by_hand = ManualCompaction {
         instructions: wishes.instructions,
         keep_turns: wishes.keep_turns,
     };
@@ -132,13 +134,13 @@ pub(super) fn compact(
     let is_planned = pending.is_some();
     if let Some(pending) = pending {
         let answered = summariser.answer(pending, conversation);
-        session.finish(answered.map_err(Failed::Runtime)?)?;
+        session.finish(answered.map_err(CompactError::Runtime)?)?;
     }
     let too_large = too_large(&mut session, wishes.must_fit)?;
     let mut notes: Vec<String> = too_large.into_iter().collect();
     let events = session.events();
     // If no round was replaced, the report says so itself.
-    let is_news = |event: &&Event| is_planned || event.kind != EventKind::NoOp;
+    let is_news = |event: &&SessionEvent| is_planned || event.kind != SessionEventKind::NoOp;
     let news = events.iter().filter(is_news);
     notes.extend(news.filter_map(|event| event.note.clone()));
     // Map the window back to positions of the transcript, so that kept messages keep their bytes.
@@ -148,7 +150,7 @@ pub(super) fn compact(
     for entry in &sent {
         after += Measure::of(&entry.message);
     }
-    Ok(Carried {
+    Ok(CompactedConversation {
         session: id,
         read_command: wishes.read_command,
         original,
@@ -166,7 +168,7 @@ pub(super) fn compact(
 }
 
 /// The warning if the window does not fit, or an error if it must.
-fn too_large(session: &mut Session, must_fit: bool) -> Result<Option<String>, Failed> {
+fn too_large(session: &mut Session, must_fit: bool) -> Result<Option<String>, CompactError> {
     match session.ready() {
         Ok(_) => Ok(None),
         Err(error @ (SessionError::TooLarge(_) | SessionError::OverBudget { .. })) if !must_fit => {
@@ -189,7 +191,11 @@ fn positions(conversation: &Conversation) -> Vec<usize> {
 
 /// The window with positions in the conversation. A plan can keep a message by withdrawing it and
 /// inserting a copy; such a copy is matched by its content, so that it keeps its bytes.
-fn placed(mut sent: Vec<Sent>, conversation: &Conversation, positions: &[usize]) -> Vec<Sent> {
+fn placed(
+    mut sent: Vec<SentMessage>,
+    conversation: &Conversation,
+    positions: &[usize],
+) -> Vec<SentMessage> {
     for entry in &mut sent {
         entry.from = entry.from.and_then(|at| positions.get(at).copied());
     }
@@ -230,7 +236,7 @@ fn tools(conversation: &Conversation) -> Measure {
 
 /// Adds to the summary how to read refs without a tool: most clients have none, and a log does not
 /// say.
-fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &str) {
+fn tell_how_to_read(sent: &mut [SentMessage], conversation: &Conversation, command: &str) {
     let has_tool = |name: &str| {
         conversation
             .tools
@@ -240,8 +246,9 @@ fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &st
     if has_tool(READ) {
         return;
     }
-    let is_summary =
-        |entry: &&mut Sent| entry.from.is_none() && entry.message.meta.kind == Some(Kind::Summary);
+    let is_summary = |entry: &&mut SentMessage| {
+        entry.from.is_none() && entry.message.meta.kind == Some(MessageKind::Summary)
+    };
     let Some(summary) = sent.iter_mut().find(is_summary) else {
         return;
     };
@@ -259,13 +266,13 @@ fn tell_how_to_read(sent: &mut [Sent], conversation: &Conversation, command: &st
     }
 }
 
-fn shortened(sent: &[Sent]) -> Vec<Ref> {
+fn shortened(sent: &[SentMessage]) -> Vec<Ref> {
     let outputs = sent.iter().flat_map(|entry| entry.message.outputs());
     let trimmed = outputs.filter(|output| output.trimmed);
     trimmed.filter_map(|output| output.stored.clone()).collect()
 }
 
-fn refs(events: &[Event]) -> Vec<Ref> {
+fn refs(events: &[SessionEvent]) -> Vec<Ref> {
     let mut refs: Vec<Ref> = Vec::new();
     for found in events.iter().flat_map(|event| &event.refs) {
         if !refs.contains(found) {
@@ -275,10 +282,10 @@ fn refs(events: &[Event]) -> Vec<Ref> {
     refs
 }
 
-fn summary(events: &[Event]) -> Option<bool> {
+fn summary(events: &[SessionEvent]) -> Option<bool> {
     let compacted = events
         .iter()
         .rev()
-        .find(|event| event.kind == EventKind::Compacted);
+        .find(|event| event.kind == SessionEventKind::Compacted);
     compacted.map(|event| event.by_model)
 }

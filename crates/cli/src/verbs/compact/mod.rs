@@ -16,14 +16,14 @@ use std::sync::Arc;
 use trimtab::config::Config;
 use trimtab::store::{FolderStore, Store};
 use trimtab_wire::catalogue::Catalogue;
-use trimtab_wire::splice::Sent;
-use trimtab_wire::transcript::{Conversation, Form, Reader, write};
+use trimtab_wire::splice::SentMessage;
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 
-use self::carried::{Carried, Wishes};
-use self::next_steps::{Compacted, read_command};
-use self::report::Report;
-use self::summariser::Summariser;
-use crate::common::Common;
+use self::carried::{CompactOptions, CompactedConversation};
+use self::next_steps::{CompactedFile, read_command};
+use self::report::CompactReport;
+use self::summariser::CompactSummariser;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::unreadable;
@@ -32,7 +32,7 @@ use crate::{catalogue, settings, source};
 
 /// The arguments of `trimtab compact`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct CompactArgs {
     /// The transcript; - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -93,16 +93,21 @@ Exit codes: 0 success (also if there is nothing to replace), 1 failure, 2 wrong 
 docs/compact.md describes the fields of --json.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(
+    args: &CompactArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let config = settings::load(common, &named(args))?;
-    let summariser = Summariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
+    let summariser =
+        CompactSummariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
     target::check(&args.file, &args.output, args.force)?;
     let name = source::name(&args.file);
     let original = read(args, terminal)?;
     let conversations = conversations(&name, &original, terminal)?;
     let (store, place, is_own) = open_store(common, &config)?;
     let own_place = is_own.then_some(place.as_path());
-    let mut run = Run {
+    let mut run = CompactRun {
         args,
         config: &config,
         summariser: &summariser,
@@ -115,7 +120,8 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     for (number, conversation) in conversations.iter().enumerate() {
         carried.push(run.compact(number, conversation, &original)?);
     }
-    let windows: Vec<Vec<Sent>> = carried.iter().map(|carried| carried.sent.clone()).collect();
+    let windows: Vec<Vec<SentMessage>> =
+        carried.iter().map(|carried| carried.sent.clone()).collect();
     let written = write(&original, &windows).map_err(|error| Failure::Stuck {
         message: format!("{name}: {error}"),
         hint: Some("the originals are in the store; nothing was written".to_owned()),
@@ -125,7 +131,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         .into_iter()
         .zip(&conversations)
         .map(|(carried, conversation)| {
-            let next = Compacted {
+            let next = CompactedFile {
                 form: conversation.form,
                 id: conversation.id.as_deref(),
                 file: &args.file,
@@ -135,13 +141,13 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
                 original: &original,
             };
             let steps = next.steps();
-            Report::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
+            CompactReport::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
         });
     report::print(&reports.collect::<Vec<_>>(), args, common, terminal)
 }
 
 /// The flags of this verb that are settings.
-fn named(args: &Args) -> Vec<(&'static str, String, &'static str)> {
+fn named(args: &CompactArgs) -> Vec<(&'static str, String, &'static str)> {
     let mut named = Vec::new();
     named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
     named.extend(
@@ -151,7 +157,7 @@ fn named(args: &Args) -> Vec<(&'static str, String, &'static str)> {
     named
 }
 
-fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
+fn read(args: &CompactArgs, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     let mut source = source::open(&args.file, terminal)?;
     let mut bytes = Vec::new();
     let read = source.input.read_to_end(&mut bytes);
@@ -166,14 +172,17 @@ fn conversations(
     original: &[u8],
     terminal: &mut Terminal,
 ) -> Result<Vec<Conversation>, Failure> {
-    let mut reader = Reader::new(original);
+    let mut reader = TranscriptReader::new(original);
     let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
     let mut all = read.map_err(|error| unreadable(name, &error))?;
     for warning in reader.warnings() {
         terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
     }
     let is_log = |conversation: &Conversation| {
-        matches!(conversation.form, Form::ClaudeCode | Form::CopilotCli)
+        matches!(
+            conversation.form,
+            TranscriptForm::ClaudeCode | TranscriptForm::CopilotCli
+        )
     };
     if all.first().is_some_and(is_log) {
         all.truncate(1);
@@ -182,7 +191,10 @@ fn conversations(
 }
 
 /// The store, its path, and whether it is not the default store.
-fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf, bool), Failure> {
+fn open_store(
+    common: &CommonArgs,
+    config: &Config,
+) -> Result<(FolderStore, PathBuf, bool), Failure> {
     let mut args = common.store.clone();
     args.store = args.store.or_else(|| config.store.clone());
     let is_own = args.store.is_some();
@@ -191,10 +203,10 @@ fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf,
 }
 
 /// One run of the verb.
-struct Run<'a> {
-    args: &'a Args,
+struct CompactRun<'a> {
+    args: &'a CompactArgs,
     config: &'a Config,
-    summariser: &'a Summariser,
+    summariser: &'a CompactSummariser,
     catalogue: Catalogue,
     place: &'a Path,
     /// The path of the store, if it is not the default store.
@@ -202,15 +214,15 @@ struct Run<'a> {
     store: Arc<dyn Store>,
 }
 
-impl Run<'_> {
+impl CompactRun<'_> {
     fn compact(
         &mut self,
         number: usize,
         conversation: &Conversation,
         original: &[u8],
-    ) -> Result<Carried, Failure> {
+    ) -> Result<CompactedConversation, Failure> {
         let name = self.session_name(number, conversation);
-        let wishes = Wishes {
+        let wishes = CompactOptions {
             policy: self.config.policy.clone(),
             limits: self.limits(conversation)?,
             must_fit: self.args.window.is_some(),

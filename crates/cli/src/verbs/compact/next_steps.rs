@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use trimtab_wire::transcript::Form;
+use trimtab_wire::transcript::TranscriptForm;
 
 /// How many lines of a log are searched for the folder of its session.
 const HEAD_LINES: usize = 100;
 
 /// A compacted file with the data that the commands need.
-pub(super) struct Compacted<'a> {
-    pub(super) form: Form,
+pub(super) struct CompactedFile<'a> {
+    pub(super) form: TranscriptForm,
     /// The client's id of the session.
     pub(super) id: Option<&'a str>,
     /// The transcript and the compacted file.
@@ -24,7 +24,7 @@ pub(super) struct Compacted<'a> {
     pub(super) original: &'a [u8],
 }
 
-impl Compacted<'_> {
+impl CompactedFile<'_> {
     /// The commands that continue the session and give its model access to the refs. Empty for
     /// transcripts that no client loads.
     pub(super) fn steps(&self) -> Vec<String> {
@@ -34,7 +34,7 @@ impl Compacted<'_> {
         };
         let mcp = self.mcp();
         match self.form {
-            Form::ClaudeCode => {
+            TranscriptForm::ClaudeCode => {
                 let folder = folder(self.original);
                 let there = folder.as_deref();
                 let there = there.map(|folder| format!("cd {} && ", shell(folder)));
@@ -42,7 +42,7 @@ impl Compacted<'_> {
                 let add = format!("claude mcp add trimtab -- {mcp}");
                 self.in_place(&self.claude_place(folder.as_deref()), &resume, &add)
             }
-            Form::Codex => {
+            TranscriptForm::Codex => {
                 let args = json!(self.mcp_args());
                 let add = format!(
                     "codex -c 'mcp_servers.trimtab.command=\"trimtab\"' -c {} resume {id}",
@@ -50,15 +50,15 @@ impl Compacted<'_> {
                 );
                 self.in_place(self.file, &format!("codex resume {id}"), &add)
             }
-            Form::CopilotCli => {
+            TranscriptForm::CopilotCli => {
                 let add = format!("copilot mcp add trimtab -- {mcp}");
                 self.in_place(self.file, &format!("copilot --resume={id}"), &add)
             }
-            Form::GeminiCli => {
+            TranscriptForm::GeminiCli => {
                 let add = format!("gemini mcp add trimtab {mcp}");
                 self.in_place(self.file, &format!("gemini --resume {id}"), &add)
             }
-            Form::OpenCode => self.by_import(&id),
+            TranscriptForm::OpenCode => self.by_import(&id),
             _ => Vec::new(),
         }
     }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use trimtab_model::Ref;
 use trimtab_wire::transcript::Conversation;
 
-use super::carried::Carried;
-use super::{Args, target};
-use crate::common::Common;
+use super::carried::CompactedConversation;
+use super::{CompactArgs, target};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::visible::{visible, visible_json};
@@ -21,7 +21,7 @@ const REFS: usize = 5;
 
 /// The report for one conversation.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct CompactReport {
     file: String,
     output: String,
     id: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct Report {
     outputs_shortened: usize,
     /// `model`, `deterministic`, or none.
     summary: Option<&'static str>,
-    audit: Option<Audit>,
+    audit: Option<AuditReport>,
     originals: Originals,
     notes: Vec<String>,
     /// Commands that continue the session.
@@ -44,7 +44,7 @@ pub(super) struct Report {
 }
 
 #[derive(Debug, Serialize)]
-struct Audit {
+struct AuditReport {
     facts: usize,
     covered: usize,
     added: usize,
@@ -65,13 +65,13 @@ struct Originals {
     outputs: Vec<String>,
 }
 
-impl Report {
+impl CompactReport {
     pub(super) fn new(
         file: &str,
         output: &Path,
         store: &Path,
         conversation: &Conversation,
-        carried: Carried,
+        carried: CompactedConversation,
     ) -> Self {
         let warning = carried.coverage.and_then(|coverage| coverage.warning());
         let warning = warning.map(|warning| format!("warning: {warning}"));
@@ -92,7 +92,7 @@ impl Report {
                     if by_model { "model" } else { "deterministic" }
                 },
             ),
-            audit: carried.coverage.map(|coverage| Audit {
+            audit: carried.coverage.map(|coverage| AuditReport {
                 facts: coverage.facts,
                 covered: coverage.covered,
                 added: coverage.added,
@@ -176,7 +176,7 @@ impl Report {
     }
 }
 
-impl Audit {
+impl AuditReport {
     fn text(&self) -> String {
         let kept = self.covered + self.added;
         let share = percent(kept as u64, self.facts.max(1) as u64);
@@ -202,9 +202,9 @@ fn list(line: &mut impl FnMut(&str, &str), refs: &[String], what: &str) {
 /// Prints the reports to standard output, or to standard error if the transcript goes to standard
 /// output.
 pub(super) fn print(
-    reports: &[Report],
-    args: &Args,
-    common: &Common,
+    reports: &[CompactReport],
+    args: &CompactArgs,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     for (at, report) in reports.iter().enumerate() {

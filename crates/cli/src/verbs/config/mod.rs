@@ -9,22 +9,22 @@ use std::path::PathBuf;
 
 use trimtab::config::schema;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
 use crate::ui::Terminal;
 
 /// The arguments of `trimtab config`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ConfigArgs {
     /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: ConfigVerb,
 }
 
 /// The subcommands of `trimtab config`.
 #[derive(Debug, clap::Subcommand)]
-pub enum Verb {
+pub enum ConfigVerb {
     /// Write a project file that lists every setting, commented out
     Init {
         /// The file to write
@@ -86,9 +86,9 @@ Exit codes: 0 success, 1 failure, 2 wrong settings or arguments.
 docs/config.md describes every setting, docs/presets.md every preset.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ConfigArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        Verb::Init {
+        ConfigVerb::Init {
             file,
             preset,
             from,
@@ -100,9 +100,9 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             };
             init::write(file, &text, *force, terminal)
         }
-        Verb::Show { filter } => show::run(filter, common, terminal),
-        Verb::Token { name } => token::run(name, common, terminal),
-        Verb::Schema => {
+        ConfigVerb::Show { filter } => show::run(filter, common, terminal),
+        ConfigVerb::Token { name } => token::run(name, common, terminal),
+        ConfigVerb::Schema => {
             let preset = settings::load(common, &[])?.policy.preset;
             let (keys, defaults) = (settings::keys(), settings::defaults());
             let schema = schema(&keys, &preset, &defaults).unwrap_or_default();

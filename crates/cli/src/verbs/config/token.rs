@@ -5,12 +5,12 @@ use std::io::Write;
 use serde_json::json;
 use trimtab_proxy::NewToken;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// Runs the verb.
-pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(name: &str, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let NewToken { token, sha256 } = NewToken::make()?;
     if common.json {
         let line = json!({"name": name, "token": token, "sha256": sha256});

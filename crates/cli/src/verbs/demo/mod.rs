@@ -20,19 +20,19 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
 use trimtab_model::{SavedTokens, Usage};
-use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, Running, StartError};
+use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, RunningProxy, StartError};
 
 use self::provider::{AnsweredCall, DemoProvider};
-use self::report::{Call, Report, Sum};
-use self::session::{Round, Session};
+use self::report::{DemoCall, DemoReport, RunTotals};
+use self::session::{DemoRound, DemoSession};
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::log::{self, Log, is_traffic};
+use crate::proxy::log::{self, RecordReceiver, is_traffic};
 use crate::proxy::settings::rule;
-use crate::proxy::signals::Orders;
+use crate::proxy::signals::SignalOrders;
 use crate::proxy::{block_on, refused, stuck};
 use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
@@ -46,7 +46,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 
 /// The arguments of `trimtab demo`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DemoArgs {
     /// Exit after the report instead of serving
     #[arg(long)]
     pub once: bool,
@@ -85,12 +85,12 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &DemoArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     block_on(async {
         // Register before serving, so that no signal is lost.
-        let mut orders = Orders::new()?;
+        let mut orders = SignalOrders::new()?;
         let folder = tempfile::tempdir()?;
-        let mut stage = Stage::set(args, &folder).await?;
+        let mut stage = DemoStage::set(args, &folder).await?;
         if !common.json {
             write!(terminal.out(), "{}", picture::opening(args.window))?;
             terminal.out().flush()?;
@@ -141,7 +141,7 @@ fn serving(address: SocketAddr) -> String {
     )
 }
 
-fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+fn print(report: &DemoReport, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if common.json {
         terminal.json(report)?;
     } else {
@@ -161,20 +161,20 @@ fn tell(record: &Record, terminal: &mut Terminal) {
 }
 
 /// The session, the two providers, and the proxy in front of one of them.
-struct Stage {
-    session: Session,
+struct DemoStage {
+    session: DemoSession,
     /// The provider with a window large enough for everything.
     boundless: DemoProvider,
     /// The provider with the small window.
     strict: DemoProvider,
-    proxy: Running,
+    proxy: RunningProxy,
     /// The records of the proxy.
-    log: Log,
+    log: RecordReceiver,
 }
 
-impl Stage {
-    async fn set(args: &Args, folder: &TempDir) -> Result<Self, Failure> {
-        let session = Session::make();
+impl DemoStage {
+    async fn set(args: &DemoArgs, folder: &TempDir) -> Result<Self, Failure> {
+        let session = DemoSession::make();
         let boundless = DemoProvider::start(&session, None).await?;
         let strict = DemoProvider::start(&session, Some(args.window)).await?;
         let config = ProxyConfig {
@@ -193,7 +193,7 @@ impl Stage {
     }
 
     /// Plays the session directly and through the proxy.
-    async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
+    async fn play(&mut self, args: &DemoArgs, terminal: &Terminal) -> Result<DemoReport, Failure> {
         let begun = Instant::now();
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
@@ -215,13 +215,13 @@ impl Stage {
         while let Ok(record) = self.log.try_recv() {
             claimed += record.saved;
         }
-        let calls: Vec<Call> = self
+        let calls: Vec<DemoCall> = self
             .session
             .rounds()
             .zip(without.iter().zip(&with))
             .map(|(round, (without, with))| call(round, without, with))
             .collect();
-        Ok(Report {
+        Ok(DemoReport {
             model: found.model.id.clone(),
             window: args.window,
             preset: args.preset.clone(),
@@ -230,8 +230,8 @@ impl Stage {
                 .position(|call| call.without > args.window)
                 .map(|at| at + 1),
             calls,
-            without: Sum::of(&without, &found.model),
-            with: Sum::of(&all, &found.model),
+            without: RunTotals::of(&without, &found.model),
+            with: RunTotals::of(&all, &found.model),
             claimed,
             violations: self.strict.violations(),
             recovered: figures.recovered,
@@ -275,9 +275,9 @@ fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     windows
 }
 
-fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
+fn call(round: &DemoRound, without: &Usage, with: &Usage) -> DemoCall {
     let what = round.calls.first().map_or("answers", |call| call.tool);
-    Call {
+    DemoCall {
         what: what.to_owned(),
         without: without.prompt(),
         with: with.prompt(),
@@ -290,7 +290,7 @@ async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,
     folder: &TempDir,
-) -> Result<(Running, Log), Failure> {
+) -> Result<(RunningProxy, RecordReceiver), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
     let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use trimtab_model::{Message, Part};
-use trimtab_wire::script::{Reply, ScriptedCall};
+use trimtab_wire::script::{ScriptedCall, ScriptedReply};
 
 use super::prompt::DemoPrompt;
-use super::session::{Round, Session};
+use super::session::{DemoRound, DemoSession};
 
 /// The retrieval tool that searches stored outputs.
 const GREP: &str = "tool_output_cache_grep";
@@ -17,36 +17,36 @@ const GREETING: &str = "This is the scripted model of `trimtab demo`: this is it
 Run `trimtab serve` for a real one.";
 
 /// The answers of the model, one per call.
-pub(super) struct DemoModel(Vec<Round>);
+pub(super) struct DemoModel(Vec<DemoRound>);
 
 impl DemoModel {
-    pub(super) fn of(session: &Session) -> Self {
+    pub(super) fn of(session: &DemoSession) -> Self {
         Self(session.rounds().cloned().collect())
     }
 
     /// The answer to `prompt`, which is call number `call` of the session.
-    pub(super) fn reply(&self, call: Option<usize>, prompt: &DemoPrompt) -> Reply {
+    pub(super) fn reply(&self, call: Option<usize>, prompt: &DemoPrompt) -> ScriptedReply {
         if wants_summary(prompt) {
-            return Reply::text(self.summary(call.unwrap_or(self.0.len())));
+            return ScriptedReply::text(self.summary(call.unwrap_or(self.0.len())));
         }
         let Some(round) = call.and_then(|call| self.0.get(call)) else {
-            return Reply::text(GREETING);
+            return ScriptedReply::text(GREETING);
         };
         if let Some(text) = round.looks_up
             && prompt.tools.iter().any(|tool| tool == GREP)
             && !has_looked_up(prompt, text)
         {
-            return Reply::call(GREP, json!({"pattern": text}));
+            return ScriptedReply::call(GREP, json!({"pattern": text}));
         }
         let calls = round.calls.iter();
-        Reply {
+        ScriptedReply {
             calls: calls
                 .map(|call| ScriptedCall {
                     id: Some(call.id.clone()),
                     ..ScriptedCall::new(call.tool, call.arguments.clone())
                 })
                 .collect(),
-            ..Reply::text(&round.text)
+            ..ScriptedReply::text(&round.text)
         }
     }
 

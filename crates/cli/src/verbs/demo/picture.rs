@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::report::Report;
+use super::report::DemoReport;
 use crate::proxy::savings::{dollars, tokens_line};
-use crate::ui::bar::{Segment, render_in};
+use crate::ui::bar::{BarSegment, render_in};
 use crate::ui::line_width;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
@@ -36,7 +36,7 @@ pub(super) fn opening(window: u64) -> String {
 }
 
 /// The picture: one line per call.
-pub(super) fn calls(report: &Report, colour: bool) -> String {
+pub(super) fn calls(report: &DemoReport, colour: bool) -> String {
     let window = report.window;
     let bar_width = width().saturating_sub(AROUND).clamp(BAR.1, BAR.0);
     let frame = if colour { bar_width } else { bar_width + 2 };
@@ -82,8 +82,8 @@ fn key(colour: bool) -> String {
     )
 }
 
-fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
-    Segment {
+fn segment(letter: char, style: TextStyle, amount: u64) -> BarSegment {
+    BarSegment {
         name: "",
         letter,
         style,
@@ -92,7 +92,7 @@ fn segment(letter: char, style: TextStyle, amount: u64) -> Segment {
 }
 
 /// The savings in a few lines.
-pub(super) fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &DemoReport) -> String {
     let (without, with) = (&report.without, &report.with);
     let count = report.calls.len();
     let ends = match report.overflows_at {

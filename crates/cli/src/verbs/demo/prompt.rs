@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde_json::Value;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Role, Usage};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::validate::validate;
 
 /// The granularity of cached tokens.
@@ -44,7 +44,7 @@ impl DemoPrompt {
     /// Parses a body. The error is a text for the client.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let scan = Scan::new(body, Dialect::Messages).map_err(|error| error.to_string())?;
+        let scan = BodyScan::new(body, Dialect::Messages).map_err(|error| error.to_string())?;
         let messages: Vec<Message> = (0..scan.len()).filter_map(|at| scan.message(at)).collect();
         let mut measure: Measure = messages.iter().map(Measure::of).sum();
         measure += Measure::of_text(scan.json(scan.request().tools));
@@ -64,7 +64,7 @@ impl DemoPrompt {
 }
 
 /// Every rule of the provider that a body breaks.
-fn faults(scan: &Scan<'_>, messages: &[Message]) -> Vec<String> {
+fn faults(scan: &BodyScan<'_>, messages: &[Message]) -> Vec<String> {
     let mut faults: Vec<String> = validate(scan).iter().map(ToString::to_string).collect();
     if scan.model().is_none() {
         faults.push("model: Field required".to_owned());

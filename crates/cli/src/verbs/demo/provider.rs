@@ -24,7 +24,7 @@ use trimtab_model::Usage;
 use super::answer;
 use super::model::{DemoModel, wants_summary};
 use super::prompt::{DemoPrompt, PromptCache};
-use super::session::Session;
+use super::session::DemoSession;
 
 /// Tells the provider which call of the session a request is.
 pub(super) const CALL_HEADER: &str = "x-demo-call";
@@ -69,7 +69,7 @@ struct ProviderError {
 
 impl DemoProvider {
     /// Starts serving on a free loopback port. Without a window every prompt fits.
-    pub(super) async fn start(session: &Session, window: Option<u64>) -> io::Result<Self> {
+    pub(super) async fn start(session: &DemoSession, window: Option<u64>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(SharedProvider {

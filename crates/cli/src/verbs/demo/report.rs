@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
-use trimtab_wire::catalogue::Model;
+use trimtab_wire::catalogue::ModelInfo;
 
 /// The results of the demo.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     /// The model whose prices count.
     pub(super) model: String,
     /// The window of the model in the demo, in tokens.
@@ -14,11 +14,11 @@ pub(super) struct Report {
     /// The preset.
     pub(super) preset: String,
     /// Calls, in order.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<DemoCall>,
     /// The session without the proxy.
-    pub(super) without: Sum,
+    pub(super) without: RunTotals,
     /// The session through the proxy.
-    pub(super) with: Sum,
+    pub(super) with: RunTotals,
     /// The savings as the proxy counts them: a call that would not have fit the window counts as a
     /// full window.
     pub(super) claimed: SavedTokens,
@@ -36,7 +36,7 @@ pub(super) struct Report {
 
 /// One call.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Call {
+pub(super) struct DemoCall {
     /// A description of the call.
     pub(super) what: String,
     /// Tokens of the window without the proxy.
@@ -49,7 +49,7 @@ pub(super) struct Call {
 
 /// The totals of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Sum {
+pub(super) struct RunTotals {
     /// Tokens that were sent.
     pub(super) tokens: u64,
     /// The part of those that was read from the provider's cache.
@@ -60,9 +60,9 @@ pub(super) struct Sum {
     pub(super) dollars: f64,
 }
 
-impl Sum {
+impl RunTotals {
     /// The sum of `usages`, at the prices of `model`.
-    pub(super) fn of(usages: &[Usage], model: &Model) -> Self {
+    pub(super) fn of(usages: &[Usage], model: &ModelInfo) -> Self {
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
         Self {
             tokens: usages.iter().map(Usage::prompt).sum(),
@@ -73,7 +73,7 @@ impl Sum {
     }
 }
 
-impl Report {
+impl DemoReport {
     /// The tokens that the provider counted without and with the proxy.
     pub(super) fn tokens(&self) -> SavedTokens {
         SavedTokens {

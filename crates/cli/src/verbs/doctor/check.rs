@@ -8,7 +8,7 @@ use crate::exit::Failure;
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
+pub(super) enum CheckState {
     /// No problem.
     Ok,
     /// It works, but deserves attention.
@@ -17,7 +17,7 @@ pub(super) enum State {
     Problem,
 }
 
-impl State {
+impl CheckState {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -29,22 +29,22 @@ impl State {
 
 /// The result of one check.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Check {
+pub(super) struct DoctorCheck {
     /// The name of the check.
     pub(super) name: String,
     /// The outcome.
-    pub(super) state: State,
+    pub(super) state: CheckState,
     /// The finding.
     pub(super) message: String,
     /// How to fix it.
     pub(super) hint: Option<String>,
 }
 
-impl Check {
+impl DoctorCheck {
     pub(super) fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            state: State::Ok,
+            state: CheckState::Ok,
             message: redact_urls(&message.into()).into_owned(),
             hint: None,
         }
@@ -56,7 +56,7 @@ impl Check {
         hint: impl Into<String>,
     ) -> Self {
         Self {
-            state: State::Warning,
+            state: CheckState::Warning,
             hint: Some(hint.into()),
             ..Self::ok(name, message)
         }
@@ -68,7 +68,7 @@ impl Check {
         hint: impl Into<String>,
     ) -> Self {
         Self {
-            state: State::Problem,
+            state: CheckState::Problem,
             ..Self::warning(name, message, hint)
         }
     }

@@ -15,22 +15,22 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use serde_json::json;
-use trimtab::config::Source;
+use trimtab::config::SettingSource;
 
-use self::check::{Check, State};
-use crate::common::Common;
+use self::check::{CheckState, DoctorCheck};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::block_on;
 use crate::proxy::destinations::destinations;
-use crate::proxy::http::Http;
+use crate::proxy::http::HttpClient;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
+use crate::proxy::settings::{ProxyArgs, ResolvedProxy, mode_name, resolve};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
 /// The arguments of `trimtab doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DoctorArgs {
     /// Address and port that the proxy would listen on [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
@@ -70,7 +70,7 @@ Examples:
 Exit codes: 0 no problems, 1 problems found, 2 wrong arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut checks = Vec::new();
     match resolve(&args.proxy, args.listen, common) {
         Ok(resolved) => {
@@ -85,23 +85,26 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
         }
         Err(failure) => {
-            checks.push(Check::of_failure("settings", &failure));
+            checks.push(DoctorCheck::of_failure("settings", &failure));
             checks.push(catalogue::check());
         }
     }
     print(&checks, common, terminal)?;
-    if checks.iter().any(|check| check.state == State::Problem) {
+    if checks
+        .iter()
+        .any(|check| check.state == CheckState::Problem)
+    {
         return Err(Failure::Found);
     }
     Ok(())
 }
 
-fn settings(resolved: &Resolved) -> Check {
+fn settings(resolved: &ResolvedProxy) -> DoctorCheck {
     let proxy = &resolved.proxy;
     let said = resolved.config.settings().into_iter();
     let mut sources: Vec<String> = said
         .map(|setting| setting.source)
-        .filter(|source| !matches!(source, Source::Preset(_) | Source::Default))
+        .filter(|source| !matches!(source, SettingSource::Preset(_) | SettingSource::Default))
         .map(|source| source.name())
         .collect();
     sources.sort_unstable();
@@ -111,20 +114,20 @@ fn settings(resolved: &Resolved) -> Check {
         sources => format!("from {}", sources.join(", ")),
     };
     let mode = mode_name(proxy.mode);
-    Check::ok(
+    DoctorCheck::ok(
         "settings",
         format!("preset {}, {mode}; {from}", proxy.preset),
     )
 }
 
 /// The checks that use the network.
-async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
-    let http = Http::new(resolved.outgoing.clone());
+async fn outside(args: &DoctorArgs, resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
+    let http = HttpClient::new(resolved.outgoing.clone());
     let mut checks = vec![port::check(&http, resolved.proxy.listen).await];
     for one in resolved.proxy.upstreams() {
         let name = format!("upstream {}", one.name);
         if args.offline {
-            checks.push(Check::ok(name, format!("{}, not asked", one.url)));
+            checks.push(DoctorCheck::ok(name, format!("{}, not asked", one.url)));
         } else {
             let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
             checks.extend(upstream::check(&http, &one, key).await);
@@ -133,8 +136,14 @@ async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
     checks
 }
 
-fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let is_well = checks.iter().all(|check| check.state != State::Problem);
+fn print(
+    checks: &[DoctorCheck],
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let is_well = checks
+        .iter()
+        .all(|check| check.state != CheckState::Problem);
     if common.json {
         let all = json!({"ok": is_well, "checks": checks});
         terminal.json(&all)?;
@@ -147,11 +156,11 @@ fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(
         .unwrap_or(0);
     for check in checks {
         let colour = match check.state {
-            State::Ok => style::GOOD,
-            State::Warning => style::WARN,
-            State::Problem => style::BAD,
+            CheckState::Ok => style::GOOD,
+            CheckState::Warning => style::WARN,
+            CheckState::Problem => style::BAD,
         };
-        let Check {
+        let DoctorCheck {
             state,
             name,
             message,

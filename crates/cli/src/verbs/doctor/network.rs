@@ -1,11 +1,11 @@
 //! Reports how other machines are reached.
 
-use super::check::Check;
-use crate::proxy::settings::Resolved;
+use super::check::DoctorCheck;
+use crate::proxy::settings::ResolvedProxy;
 
 /// Reports the certificate authorities and the egress proxy. Invalid settings have been rejected
 /// before.
-pub(super) fn check(resolved: &Resolved) -> Check {
+pub(super) fn check(resolved: &ResolvedProxy) -> DoctorCheck {
     let mut found = Vec::new();
     if let Some(path) = &resolved.config.network.ca_file {
         found.push(format!("certificate authorities of {}", path.display()));
@@ -21,5 +21,5 @@ pub(super) fn check(resolved: &Resolved) -> Check {
         [] => "no egress proxy, built-in certificate authorities".to_owned(),
         found => found.join(", "),
     };
-    Check::ok("network", found)
+    DoctorCheck::ok("network", found)
 }

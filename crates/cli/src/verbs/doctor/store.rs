@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trimtab::store::{Error, FolderStore, Form, Put, SessionId, Store};
+use trimtab::store::{Error, FolderStore, OutputForm, Put, SessionId, Store};
 
-use super::check::Check;
-use crate::proxy::settings::Resolved;
+use super::check::DoctorCheck;
+use crate::proxy::settings::ResolvedProxy;
 use crate::ui::units::size;
 use crate::verbs::output::place::explain;
 
@@ -19,10 +19,10 @@ const READING: Duration = Duration::from_secs(5);
 /// The session of the write test, which is removed afterwards.
 const PROBE: &str = "trimtab-doctor/probe";
 
-pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
+pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
     let path = match resolved.store.path() {
         Ok(path) => path,
-        Err(failure) => return vec![Check::of_failure("store", &failure)],
+        Err(failure) => return vec![DoctorCheck::of_failure("store", &failure)],
     };
     let mut checks = Vec::new();
     if FolderStore::is_at(&path) {
@@ -31,7 +31,7 @@ pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
                 checks.extend([writable(&store, &path), whole(&store)]);
                 checks.extend(secret(&store, &path));
             }
-            Err(error) => checks.push(Check::of_failure("store", &explain(&path, &error))),
+            Err(error) => checks.push(DoctorCheck::of_failure("store", &explain(&path, &error))),
         }
     } else {
         checks.push(not_yet(&path));
@@ -41,11 +41,11 @@ pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
 }
 
 /// The check for a store that does not exist yet and will be created on first use.
-fn not_yet(path: &Path) -> Check {
+fn not_yet(path: &Path) -> DoctorCheck {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("{shown} is not a folder");
-        return Check::problem(
+        return DoctorCheck::problem(
             "store",
             message,
             "give a folder with --store or TRIMTAB_STORE",
@@ -53,11 +53,11 @@ fn not_yet(path: &Path) -> Check {
     }
     let above = existing(path);
     match tempfile::tempfile_in(&above) {
-        Ok(_) => Check::ok(
+        Ok(_) => DoctorCheck::ok(
             "store",
             format!("{shown}: does not exist yet, will be created on first use"),
         ),
-        Err(error) => Check::problem(
+        Err(error) => DoctorCheck::problem(
             "store",
             format!("cannot create {shown}: {}: {error}", above.display()),
             "give a folder that you may write to with --store or TRIMTAB_STORE",
@@ -72,7 +72,7 @@ fn existing(path: &Path) -> PathBuf {
 }
 
 /// Writes a value, reads it back and removes it.
-fn writable(store: &FolderStore, path: &Path) -> Check {
+fn writable(store: &FolderStore, path: &Path) -> DoctorCheck {
     let text = "is the store well?";
     let tried = SessionId::new(PROBE).and_then(|session| {
         let kept = store.put(&session, Put::new("probe", text))?;
@@ -81,39 +81,39 @@ fn writable(store: &FolderStore, path: &Path) -> Check {
         back
     });
     match tried {
-        Ok(back) if back == text.as_bytes() => Check::ok(
+        Ok(back) if back == text.as_bytes() => DoctorCheck::ok(
             "store",
             format!("{}: written and read back", path.display()),
         ),
-        Ok(_) => Check::problem(
+        Ok(_) => DoctorCheck::problem(
             "store",
             format!("{}: returns other bytes than were written", path.display()),
             "the disk or its file system is damaged; use another folder with --store",
         ),
-        Err(Error::ReadOnly) => Check::warning(
+        Err(Error::ReadOnly) => DoctorCheck::warning(
             "store",
             format!("{} is read-only", path.display()),
             "stored outputs are readable; a proxy passes requests through unchanged until the \
              store is writable",
         ),
-        Err(error) => Check::of_failure("store", &explain(path, &error)),
+        Err(error) => DoctorCheck::of_failure("store", &explain(path, &error)),
     }
 }
 
 /// Without the secret of the store, a proxy manages no requests.
-fn secret(store: &FolderStore, path: &Path) -> Option<Check> {
+fn secret(store: &FolderStore, path: &Path) -> Option<DoctorCheck> {
     let error = store.secret().err()?;
-    let check = Check::of_failure("store secret", &explain(path, &error));
+    let check = DoctorCheck::of_failure("store secret", &explain(path, &error));
     Some(check)
 }
 
 /// Reads stored outputs for a while, the newest sessions first.
-fn whole(store: &FolderStore) -> Check {
+fn whole(store: &FolderStore) -> DoctorCheck {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
         Err(error) => {
-            return Check::problem(
+            return DoctorCheck::problem(
                 name,
                 error.to_string().lines().next().unwrap_or_default(),
                 "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest",
@@ -144,12 +144,12 @@ fn whole(store: &FolderStore) -> Check {
             String::new()
         };
         let count = sessions.len();
-        return Check::ok(
+        return DoctorCheck::ok(
             name,
             format!("{read}{all} read, none damaged, {count} sessions"),
         );
     };
-    Check::problem(
+    DoctorCheck::problem(
         name,
         format!(
             "{} of {read} are damaged, for example {first}",
@@ -161,29 +161,29 @@ fn whole(store: &FolderStore) -> Check {
 
 fn is_whole(store: &FolderStore, session: &SessionId, id: &str) -> bool {
     let read = store
-        .open(session, id, Form::Whole)
+        .open(session, id, OutputForm::Whole)
         .map(|stored| std::io::copy(&mut stored.reader(), &mut std::io::sink()));
     matches!(read, Ok(Ok(_)))
 }
 
 /// The free disk space.
 #[cfg(unix)]
-fn room(path: &Path) -> Option<Check> {
+fn room(path: &Path) -> Option<DoctorCheck> {
     let place = existing(path);
     let found = rustix::fs::statvfs(&place).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let message = format!("{} free at {}", size(free), place.display());
     let hint = "free disk space, or remove old sessions with `trimtab output gc`";
     Some(if free < LITTLE {
-        Check::problem("room", message, hint)
+        DoctorCheck::problem("room", message, hint)
     } else if free < SCARCE {
-        Check::warning("room", message, hint)
+        DoctorCheck::warning("room", message, hint)
     } else {
-        Check::ok("room", message)
+        DoctorCheck::ok("room", message)
     })
 }
 
 #[cfg(not(unix))]
-fn room(_: &Path) -> Option<Check> {
+fn room(_: &Path) -> Option<DoctorCheck> {
     None
 }

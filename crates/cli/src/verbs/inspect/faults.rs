@@ -4,11 +4,11 @@ use serde::Serialize;
 use trimtab_engine::verify::{self, FaultKind};
 use trimtab_model::{Dialect, Message};
 
-use super::report::Positions;
+use super::report::MessagePositions;
 
 /// A fault that a provider would reject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct InspectFault {
     /// The index of the message, or the number of messages for a fault at the end.
     pub message: usize,
     /// The fault in plain words.
@@ -19,12 +19,16 @@ pub struct Fault {
 }
 
 /// All faults of `window` by the rules of `dialect`.
-pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec<Fault> {
+pub fn find(
+    window: &[&Message],
+    positions: &MessagePositions,
+    dialect: Dialect,
+) -> Vec<InspectFault> {
     let faults = verify::verify(window, dialect).into_iter();
-    let mut found: Vec<Fault> = faults
+    let mut found: Vec<InspectFault> = faults
         .map(|fault| {
             let place = place(&fault, window);
-            Fault {
+            InspectFault {
                 message: positions.in_transcript(place),
                 text: describe(&fault.kind, window.get(place).copied()),
                 kind: fault.kind,
@@ -37,7 +41,7 @@ pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec
 
 /// The message to show: an open call is detected where its output is missing, which is after the
 /// call.
-fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
+fn place(fault: &verify::WindowFault, window: &[&Message]) -> usize {
     let FaultKind::OpenCall { id } = &fault.kind else {
         return fault.message;
     };

@@ -14,19 +14,19 @@ mod windows;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use trimtab_wire::transcript::{Conversation, ReadError, Reader};
+use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
 
-use self::report::Report;
-use self::table::{Layout, Totals};
-use self::windows::Windows;
-use crate::common::Common;
+use self::report::InspectReport;
+use self::table::{InspectTotals, TableLayout};
+use self::windows::WindowSizes;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};
 
 /// The arguments of `trimtab inspect`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct InspectArgs {
     /// Transcripts to inspect; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -77,15 +77,19 @@ fn width() -> usize {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut windows = Windows::new(args)?;
-    let mut printer = Printer {
+pub fn run(
+    args: &InspectArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut windows = WindowSizes::new(args)?;
+    let mut printer = InspectPrinter {
         json: common.json,
         all: args.all,
         message: args.message,
-        layout: Layout::of(width()),
+        layout: TableLayout::of(width()),
         held: None,
-        totals: Totals::default(),
+        totals: InspectTotals::default(),
     };
     let mut wrong = false;
     for path in &args.files {
@@ -105,14 +109,14 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
 
 fn inspect(
     path: &Path,
-    windows: &mut Windows,
-    printer: &mut Printer,
+    windows: &mut WindowSizes,
+    printer: &mut InspectPrinter,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let name = source::name(path);
     let source = source::open(path, terminal)?;
     let progress = source.progress;
-    let mut reader = Reader::new(source.input);
+    let mut reader = TranscriptReader::new(source.input);
     let mut done = Ok(());
     for read in reader.by_ref() {
         let step = match read {
@@ -120,7 +124,7 @@ fn inspect(
                 progress.suspend(|| printer.message(&name, &conversation, terminal))
             }
             Ok(conversation) => {
-                let report = Report::new(&name, &conversation, windows.of(&conversation));
+                let report = InspectReport::new(&name, &conversation, windows.of(&conversation));
                 // Free the memory before the next conversation is read.
                 drop(conversation);
                 progress.suspend(|| printer.print(report, terminal))
@@ -149,18 +153,18 @@ pub fn unreadable(name: &str, error: &ReadError) -> Failure {
 }
 
 /// Prints reports as they arrive: a single one in full, several in one line each.
-struct Printer {
+struct InspectPrinter {
     json: bool,
     all: bool,
     /// The position of the only message to show.
     message: Option<usize>,
-    layout: Layout,
+    layout: TableLayout,
     /// The first report, until it is clear whether there is a second.
-    held: Option<Report>,
-    totals: Totals,
+    held: Option<InspectReport>,
+    totals: InspectTotals,
 }
 
-impl Printer {
+impl InspectPrinter {
     /// Prints the requested message.
     fn message(
         &self,
@@ -188,7 +192,7 @@ impl Printer {
         Ok(())
     }
 
-    fn print(&mut self, report: Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn print(&mut self, report: InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         if self.json {
             terminal.json(&report)?;
         } else if self.all {
@@ -206,7 +210,7 @@ impl Printer {
         Ok(())
     }
 
-    fn in_full(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn in_full(&mut self, report: &InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         let gap = if self.totals.conversations > 0 {
             "\n"
         } else {
@@ -218,7 +222,7 @@ impl Printer {
         Ok(())
     }
 
-    fn row(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn row(&mut self, report: &InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         self.totals.add(report);
         let row = self.layout.row(report);
         terminal.out().write_all(row.as_bytes())?;

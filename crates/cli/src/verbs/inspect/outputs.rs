@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::{Call, Message};
 
-use super::report::Positions;
+use super::report::MessagePositions;
 use crate::ui::clipped::clipped;
 use crate::verbs::chat::text::on_one_line;
 
@@ -20,22 +20,22 @@ const GIST: usize = 200;
 
 /// A summary of the outputs.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outputs {
+pub struct OutputSummary {
     /// Estimated tokens of all outputs.
     pub tokens: u64,
     /// The largest outputs, in descending order.
-    pub largest: Vec<Large>,
+    pub largest: Vec<LargeOutput>,
     /// The number of outputs that repeat an earlier one verbatim.
     pub repeated: usize,
     /// Estimated tokens of those.
     pub repeated_tokens: u64,
     /// The largest repetitions, in descending order.
-    pub repeats: Vec<Repeat>,
+    pub repeats: Vec<RepeatedOutput>,
 }
 
 /// A large output.
 #[derive(Clone, Debug, Serialize)]
-pub struct Large {
+pub struct LargeOutput {
     /// Index of its message.
     pub message: usize,
     /// The tool that produced it.
@@ -52,7 +52,7 @@ pub struct Large {
 
 /// An output that repeats an earlier one.
 #[derive(Clone, Debug, Serialize)]
-pub struct Repeat {
+pub struct RepeatedOutput {
     /// Index of its message.
     pub message: usize,
     /// The index of the message with the first copy.
@@ -66,11 +66,16 @@ pub struct Repeat {
 }
 
 /// Analyses the outputs of `window` with `weights` tokens each, of `total` tokens in all.
-pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, total: u64) -> Outputs {
+pub fn look_at(
+    window: &[&Message],
+    weights: &[u64],
+    positions: &MessagePositions,
+    total: u64,
+) -> OutputSummary {
     let mut weights = weights.iter().copied();
-    let mut found = Outputs::default();
+    let mut found = OutputSummary::default();
     let mut called: HashMap<&str, &Call> = HashMap::new();
-    let mut seen = Seen::default();
+    let mut seen = SeenOutputs::default();
     for (index, message) in window.iter().enumerate() {
         // Later calls with the same id replace earlier ones, because ids repeat in real logs.
         called.extend(message.calls().map(|call| (call.id.as_str(), call)));
@@ -83,7 +88,7 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
             let text = output.text();
             let tokens = weights.next().unwrap_or(0);
             found.tokens += tokens;
-            keep_largest(&mut found.largest, tokens, || Large {
+            keep_largest(&mut found.largest, tokens, || LargeOutput {
                 message: position,
                 tool: tool.to_owned(),
                 call: call.map(gist).unwrap_or_default(),
@@ -92,7 +97,7 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
                 share: tokens as f64 / total.max(1) as f64,
             });
             if let Some(first) = seen.before(position, text) {
-                found.repeat(tokens, || Repeat {
+                found.repeat(tokens, || RepeatedOutput {
                     message: position,
                     first,
                     tool: tool.to_owned(),
@@ -105,8 +110,8 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
     found
 }
 
-impl Outputs {
-    fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> Repeat) {
+impl OutputSummary {
+    fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> RepeatedOutput) {
         self.repeated += 1;
         self.repeated_tokens += tokens;
         // Keep the list sorted and short, so that huge transcripts stay cheap.
@@ -118,7 +123,7 @@ impl Outputs {
     }
 }
 
-fn keep_largest(largest: &mut Vec<Large>, tokens: u64, large: impl FnOnce() -> Large) {
+fn keep_largest(largest: &mut Vec<LargeOutput>, tokens: u64, large: impl FnOnce() -> LargeOutput) {
     let at = largest.partition_point(|other| other.tokens >= tokens);
     if at < LARGEST {
         largest.insert(at, large());
@@ -163,19 +168,19 @@ fn gist(call: &Call) -> String {
 /// Most outputs differ in length or in a few bytes, so only outputs that agree in both are hashed
 /// in full.
 #[derive(Default)]
-struct Seen<'a> {
-    alike: HashMap<(usize, u64), Alike<'a>>,
+struct SeenOutputs<'a> {
+    alike: HashMap<(usize, u64), SimilarOutputs<'a>>,
     equal: HashMap<u64, Vec<(usize, Cow<'a, str>)>>,
 }
 
 /// Outputs with the same length and sample.
-enum Alike<'a> {
+enum SimilarOutputs<'a> {
     One(usize, Cow<'a, str>),
     /// They are stored in `equal`.
     Several,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenOutputs<'a> {
     /// The position of the first copy of `text`; records `position` if there is none.
     fn before(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
         if text.is_empty() {
@@ -183,13 +188,13 @@ impl<'a> Seen<'a> {
         }
         match self.alike.entry((text.len(), glance(&text))) {
             Entry::Vacant(new) => {
-                new.insert(Alike::One(position, text));
+                new.insert(SimilarOutputs::One(position, text));
                 return None;
             }
             Entry::Occupied(mut known) => {
                 // The first text with this length and sample is hashed only now that a second one
                 // has appeared.
-                if let Alike::One(at, earlier) = known.insert(Alike::Several) {
+                if let SimilarOutputs::One(at, earlier) = known.insert(SimilarOutputs::Several) {
                     self.equal
                         .entry(hash(&earlier))
                         .or_default()

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use trimtab_model::estimate::{Anchor, Measure};
-use trimtab_model::{Kind, Message, Part, Role, Usage, rounds, turns};
-use trimtab_wire::transcript::{Conversation, Form};
+use trimtab_model::{Message, MessageKind, Part, Role, Usage, rounds, turns};
+use trimtab_wire::transcript::{Conversation, TranscriptForm};
 
-use super::faults::{self, Fault};
-use super::outputs::{self, Outputs};
+use super::faults::{self, InspectFault};
+use super::outputs::{self, OutputSummary};
 
 /// The analysis of one conversation. Serialises as a line of `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct InspectReport {
     /// The file it is in.
     pub file: String,
     /// The conversation's id in the file.
@@ -20,24 +20,24 @@ pub struct Report {
     /// The model that answered last.
     pub model: Option<String>,
     /// The counts.
-    pub counts: Counts,
+    pub counts: ConversationCounts,
     /// The fill level of the window.
-    pub window: Window,
+    pub window: WindowUse,
     /// Estimated tokens by region, which add up to the window.
-    pub regions: Regions,
+    pub regions: RegionTokens,
     /// Estimated tokens by role, which add up to the messages.
-    pub roles: Roles,
+    pub roles: RoleTokens,
     /// The usage reported for the last answer.
     pub usage: Option<Usage>,
     /// The outputs.
-    pub outputs: Outputs,
+    pub outputs: OutputSummary,
     /// Faults that a provider would reject.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<InspectFault>,
 }
 
 /// The number of items in the window.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Counts {
+pub struct ConversationCounts {
     /// User messages with what follows them.
     pub turns: usize,
     /// Answers that call tools, with their outputs.
@@ -56,7 +56,7 @@ pub struct Counts {
 
 /// The fill level of the window.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Window {
+pub struct WindowUse {
     /// Estimated tokens in the transcript.
     pub tokens: u64,
     /// Tokens that the provider counted for the last prompt, if the transcript says so. They
@@ -68,7 +68,7 @@ pub struct Window {
 
 /// Estimated tokens by region.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Regions {
+pub struct RegionTokens {
     /// System messages; none if the transcript omits them.
     pub system: Option<u64>,
     /// Tool definitions; none if the transcript omits them.
@@ -81,7 +81,7 @@ pub struct Regions {
 
 /// Estimated tokens by role, with summaries separate.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Roles {
+pub struct RoleTokens {
     /// System messages.
     pub system: u64,
     /// User messages, including those written in the user's name.
@@ -98,12 +98,12 @@ pub struct Roles {
     pub summary: u64,
 }
 
-impl Report {
+impl InspectReport {
     /// Analyses the last window of `conversation`, for a window of `size` tokens.
     pub fn new(file: &str, conversation: &Conversation, size: Option<u64>) -> Self {
         let window = conversation.in_window();
-        let positions = Positions::of(conversation, window.len());
-        let Weighed {
+        let positions = MessagePositions::of(conversation, window.len());
+        let PartWeights {
             roles,
             outputs,
             total,
@@ -120,7 +120,7 @@ impl Report {
             form: conversation.form.as_str(),
             model: conversation.model.clone(),
             counts: counts(conversation, &window),
-            window: Window {
+            window: WindowUse {
                 tokens,
                 reported: usage.map(|usage| usage.prompt()),
                 size,
@@ -135,14 +135,14 @@ impl Report {
 }
 
 /// Maps positions in the window to positions in the transcript.
-pub struct Positions {
+pub struct MessagePositions {
     /// The number of leading system messages, which no compaction removes.
     head: usize,
     /// The number of messages that compactions removed after them.
     gap: usize,
 }
 
-impl Positions {
+impl MessagePositions {
     fn of(conversation: &Conversation, in_window: usize) -> Self {
         let start = conversation.compactions.last().copied().unwrap_or(0);
         // Messages before the last compaction are not in the window, except the system prompt.
@@ -163,9 +163,9 @@ impl Positions {
     }
 }
 
-fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
+fn counts(conversation: &Conversation, window: &[&Message]) -> ConversationCounts {
     let pairing = rounds::pair(window);
-    Counts {
+    ConversationCounts {
         turns: turns::boundaries(window).len(),
         rounds: pairing.rounds.len(),
         messages: window.len(),
@@ -177,16 +177,16 @@ fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
 }
 
 /// All parts, measured once.
-struct Weighed {
-    roles: Roles,
+struct PartWeights {
+    roles: RoleTokens,
     /// Tokens of each output, in order.
     outputs: Vec<u64>,
     /// All messages together.
     total: Measure,
 }
 
-fn weigh(window: &[&Message]) -> Weighed {
-    let mut roles = Roles::default();
+fn weigh(window: &[&Message]) -> PartWeights {
+    let mut roles = RoleTokens::default();
     let mut outputs = Vec::new();
     let mut total = Measure::default();
     // The framing of a message is not part of any of its parts.
@@ -207,7 +207,7 @@ fn weigh(window: &[&Message]) -> Weighed {
         total += measure;
         *place(&mut roles, message) += measure.tokens();
     }
-    Weighed {
+    PartWeights {
         roles,
         outputs,
         total,
@@ -215,8 +215,11 @@ fn weigh(window: &[&Message]) -> Weighed {
 }
 
 /// The field of `roles` for a message.
-fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
-    if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
+fn place<'a>(roles: &'a mut RoleTokens, message: &Message) -> &'a mut u64 {
+    if matches!(
+        message.meta.kind,
+        Some(MessageKind::Summary | MessageKind::Retain)
+    ) {
         return &mut roles.summary;
     }
     match message.role {
@@ -228,15 +231,20 @@ fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
 }
 
 /// The regions of a window of `tokens`, of which `tools` are tool definitions.
-fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) -> Regions {
+fn regions(
+    conversation: &Conversation,
+    roles: &RoleTokens,
+    tools: u64,
+    tokens: u64,
+) -> RegionTokens {
     // Requests contain everything, but logs of clients often omit the constant parts.
     let is_request = matches!(
         conversation.form,
-        Form::Chat | Form::Messages | Form::Responses
+        TranscriptForm::Chat | TranscriptForm::Messages | TranscriptForm::Responses
     );
     // Zero tokens in a log mean "not recorded".
     let known = |figure: u64| Some(figure).filter(|figure| is_request || *figure > 0);
-    Regions {
+    RegionTokens {
         system: known(roles.system),
         tools: known(tools),
         summary: roles.summary,
@@ -244,7 +252,7 @@ fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) 
     }
 }
 
-impl Report {
+impl InspectReport {
     /// The best known size of the window: the provider's figure if the transcript is incomplete,
     /// else the estimate.
     pub fn filled(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report::Report;
+use super::report::InspectReport;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
 use crate::ui::visible::visible;
@@ -16,7 +16,7 @@ const NARROW: usize = 42;
 
 /// The totals of many conversations.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
+pub struct InspectTotals {
     /// The number of conversations.
     pub conversations: usize,
     turns: usize,
@@ -27,9 +27,9 @@ pub struct Totals {
     faults: usize,
 }
 
-impl Totals {
+impl InspectTotals {
     /// Adds one conversation.
-    pub fn add(&mut self, report: &Report) {
+    pub fn add(&mut self, report: &InspectReport) {
         self.conversations += 1;
         self.turns += report.counts.turns;
         self.messages += report.counts.messages;
@@ -42,13 +42,13 @@ impl Totals {
 
 /// The column widths for a given line width.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct TableLayout {
     name: usize,
     /// True if there is room for the less important figures.
     is_wide: bool,
 }
 
-impl Layout {
+impl TableLayout {
     /// For lines of `width` columns.
     pub fn of(width: usize) -> Self {
         let is_wide = width >= WIDE + LEAST_NAME;
@@ -78,7 +78,7 @@ impl Layout {
     }
 
     /// One conversation.
-    pub fn row(self, report: &Report) -> String {
+    pub fn row(self, report: &InspectReport) -> String {
         let full = report
             .window
             .size
@@ -100,7 +100,7 @@ impl Layout {
 
     /// The label of a conversation: its file, and its id unless the file name contains it; cut in
     /// the middle.
-    fn name(self, report: &Report) -> String {
+    fn name(self, report: &InspectReport) -> String {
         let file = report.file.rsplit('/').next().unwrap_or_default();
         let id = report.id.as_deref().filter(|id| !file.contains(id));
         let name = id.map_or_else(|| file.to_owned(), |id| format!("{file} {id}"));
@@ -117,7 +117,7 @@ impl Layout {
 }
 
 /// The totals; after full reports, without columns.
-pub fn footer(totals: &Totals, in_full: bool) -> String {
+pub fn footer(totals: &InspectTotals, in_full: bool) -> String {
     let mut text = String::new();
     let strong = style::STRONG;
     if in_full {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::report::Report;
-use crate::ui::bar::{self, Segment};
+use super::report::InspectReport;
+use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
@@ -15,7 +15,7 @@ const FAULTS: usize = 20;
 
 /// The report as text, in lines of `width` columns if possible. `colour` also selects the style of
 /// the bar.
-pub fn render(report: &Report, colour: bool, width: usize) -> String {
+pub fn render(report: &InspectReport, colour: bool, width: usize) -> String {
     let mut text = String::new();
     heading(&mut text, report, width);
     window(&mut text, report, (colour, width));
@@ -26,7 +26,7 @@ pub fn render(report: &Report, colour: bool, width: usize) -> String {
     text
 }
 
-fn heading(text: &mut String, report: &Report, width: usize) {
+fn heading(text: &mut String, report: &InspectReport, width: usize) {
     let (strong, dim) = (style::STRONG, style::DIM);
     let _ = write!(text, "{strong}{}{strong:#}", visible(&report.file));
     let more = [
@@ -60,7 +60,7 @@ fn heading(text: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
+fn window(text: &mut String, report: &InspectReport, (colour, width): (bool, usize)) {
     let (tokens, filled) = (report.window.tokens, report.filled());
     let bar_width = bar::WIDTH.min(width.saturating_sub(2));
     match report.window.size {
@@ -91,7 +91,7 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
 }
 
 /// The legend of the bar, in lines of `width` columns.
-fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize)) {
+fn legend(text: &mut String, segments: &[BarSegment], (colour, width): (bool, usize)) {
     let mut length = 0;
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let more = segment.name.len() + short(segment.amount).len() + 3;
@@ -122,7 +122,7 @@ fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usiz
     let _ = writeln!(text, "{bar}");
 }
 
-fn key(segment: &Segment, colour: bool) -> String {
+fn key(segment: &BarSegment, colour: bool) -> String {
     let style = segment.style;
     let mark = if colour { '\u{25A0}' } else { segment.letter };
     format!(
@@ -132,7 +132,7 @@ fn key(segment: &Segment, colour: bool) -> String {
     )
 }
 
-fn segments(report: &Report) -> [Segment; 6] {
+fn segments(report: &InspectReport) -> [BarSegment; 6] {
     let roles = &report.roles;
     [
         ("system", 'S', style::SYSTEM, roles.system),
@@ -150,8 +150,8 @@ fn segments(report: &Report) -> [Segment; 6] {
     .map(segment)
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
-    Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
+    BarSegment {
         name,
         letter,
         style,
@@ -159,7 +159,7 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
     }
 }
 
-fn regions(text: &mut String, report: &Report) {
+fn regions(text: &mut String, report: &InspectReport) {
     let (regions, roles) = (&report.regions, &report.roles);
     let total = report.window.tokens;
     let system = regions.system.map(|_| roles.system);
@@ -205,7 +205,7 @@ fn figure(tokens: Option<u64>, total: u64) -> String {
 /// The width of the figures before a call.
 const FIGURES: usize = 25;
 
-fn largest(text: &mut String, report: &Report, width: usize) {
+fn largest(text: &mut String, report: &InspectReport, width: usize) {
     if report.outputs.largest.is_empty() {
         return;
     }
@@ -243,7 +243,7 @@ fn call(tool: &str, gist: &str, width: usize) -> String {
     clipped(&call, width).into_owned()
 }
 
-fn repeats(text: &mut String, report: &Report, width: usize) {
+fn repeats(text: &mut String, report: &InspectReport, width: usize) {
     let outputs = &report.outputs;
     if outputs.repeated == 0 {
         return;
@@ -270,7 +270,7 @@ fn repeats(text: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn faults(text: &mut String, report: &Report, width: usize) {
+fn faults(text: &mut String, report: &InspectReport, width: usize) {
     if report.faults.is_empty() {
         let good = style::GOOD;
         let _ = writeln!(

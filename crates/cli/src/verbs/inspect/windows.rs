@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::transcript::Conversation;
 
-use super::Args;
+use super::InspectArgs;
 use crate::catalogue;
 use crate::exit::Failure;
 
 /// Window sizes: from the flags, else from the transcript, else from the catalogue.
-pub(super) struct Windows {
+pub(super) struct WindowSizes {
     asked: Option<u64>,
     catalogue: Catalogue,
     known: HashMap<String, Option<u64>>,
 }
 
-impl Windows {
-    pub(super) fn new(args: &Args) -> Result<Self, Failure> {
+impl WindowSizes {
+    pub(super) fn new(args: &InspectArgs) -> Result<Self, Failure> {
         let catalogue = catalogue::load()?;
         let asked = match (args.window, &args.model) {
             (None, Some(model)) => Some(look_up(&catalogue, model)?),

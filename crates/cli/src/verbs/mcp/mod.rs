@@ -10,14 +10,14 @@ use std::io;
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServiceExt, transport};
 
-use self::server::Server;
-use super::output::place::{Place, session_id};
-use crate::common::Common;
+use self::server::McpServer;
+use super::output::place::{StoreLocation, session_id};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 
 /// The arguments of `trimtab mcp`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct McpArgs {
     /// The session whose outputs the client may read [default: the session used last]
     #[arg(
         long,
@@ -57,20 +57,20 @@ In the configuration of a client:
   {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\"]}}}";
 
 /// Runs the verb. Nothing else may hold standard output meanwhile.
-pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
+pub fn run(args: &McpArgs, common: &CommonArgs) -> Result<(), Failure> {
     // Requires the full name: the session may not exist yet, and a prefix could match another one.
     let session = args.session.as_deref().map(session_id).transpose()?;
-    let Place { store, .. } = common.store.make()?;
+    let StoreLocation { store, .. } = common.store.make()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(Server::new(store, session)));
+    let served = runtime.block_on(serve(McpServer::new(store, session)));
     // A thread that waits for standard input must not keep the process alive.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(server: Server) -> Result<(), Failure> {
+async fn serve(server: McpServer) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::Failed(io::Error::other(error.to_string()));
     match server.serve(transport::io::stdio_pipes()).await {

@@ -26,19 +26,19 @@ const NO_SESSION: &str = "No outputs are stored yet.";
 
 /// Both tools for one session, or for the session used last.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct McpServer {
     store: Arc<FolderStore>,
     session: Option<SessionId>,
 }
 
-impl Server {
+impl McpServer {
     pub(super) fn new(store: FolderStore, session: Option<SessionId>) -> Self {
         let store = Arc::new(store);
         Self { store, session }
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let name = Implementation::new("trimtab", env!("CARGO_PKG_VERSION"));
@@ -86,7 +86,7 @@ impl ServerHandler for Server {
     }
 }
 
-impl Server {
+impl McpServer {
     fn answer(&self, tool: &str, arguments: JsonObject) -> RetrievalAnswer {
         let arguments = serde_json::Value::Object(arguments).to_string();
         let sessions = match &self.session {

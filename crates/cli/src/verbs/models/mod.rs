@@ -5,21 +5,21 @@ mod reset;
 mod show;
 mod update;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// The arguments of `trimtab models`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ModelsArgs {
     /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: ModelsVerb,
 }
 
 /// The subcommands of `trimtab models`.
 #[derive(Debug, clap::Subcommand)]
-pub enum Verb {
+pub enum ModelsVerb {
     /// List models: window, answer, prices
     List {
         /// List only models whose name or provider contains this text
@@ -66,11 +66,11 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 wrong input or arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ModelsArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        Verb::List { filter } => list::run(filter, common, terminal),
-        Verb::Show { model } => show::run(model, common, terminal),
-        Verb::Update { from } => update::run(from, common, terminal),
-        Verb::Reset => reset::run(common, terminal),
+        ModelsVerb::List { filter } => list::run(filter, common, terminal),
+        ModelsVerb::Show { model } => show::run(model, common, terminal),
+        ModelsVerb::Update { from } => update::run(from, common, terminal),
+        ModelsVerb::Reset => reset::run(common, terminal),
     }
 }

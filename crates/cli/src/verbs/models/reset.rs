@@ -6,14 +6,14 @@ use std::io;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::number;
 use crate::ui::visible::visible;
 
 /// Runs the verb.
-pub(super) fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = catalogue::own_path()?;
     let removed = match fs::remove_file(&path) {
         Ok(()) => true,

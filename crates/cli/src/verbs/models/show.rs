@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use trimtab_wire::catalogue::{Binding, CacheKind, Match, Model, Prices};
+use trimtab_wire::catalogue::{CacheKind, ModelInfo, ModelMatch, Prices, ReasoningBinding};
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
-pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(name: &str, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let catalogue = catalogue::load()?;
     let hint = "list the known ones with trimtab models list, or read a newer registry with \
                 trimtab models update FILE";
@@ -33,18 +33,18 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
 }
 
 /// How the requested name matched this model.
-fn matched(how: Match) -> &'static str {
+fn matched(how: ModelMatch) -> &'static str {
     match how {
-        Match::Exact => "",
-        Match::Undated => "(found without its date)",
-        Match::Provider => "(found by its name without a provider)",
-        Match::Alias => "(found by an alias)",
-        Match::Family => "(the closest of its family)",
-        Match::Limits => "(only its limits are known)",
+        ModelMatch::Exact => "",
+        ModelMatch::Undated => "(found without its date)",
+        ModelMatch::Provider => "(found by its name without a provider)",
+        ModelMatch::Alias => "(found by an alias)",
+        ModelMatch::Family => "(the closest of its family)",
+        ModelMatch::Limits => "(only its limits are known)",
     }
 }
 
-fn facts(model: &Model) -> Vec<(String, String)> {
+fn facts(model: &ModelInfo) -> Vec<(String, String)> {
     let tokens = |tokens: u64| format!("{} tokens", number::grouped(tokens));
     let mut facts = vec![
         ("provider".to_owned(), model.provider.clone()),
@@ -82,7 +82,7 @@ fn price_line(prices: &Prices) -> String {
     )
 }
 
-fn cache_line(model: &Model) -> String {
+fn cache_line(model: &ModelInfo) -> String {
     let kind = match model.cache.kind {
         CacheKind::None => return "none known".to_owned(),
         CacheKind::Automatic => "automatic",
@@ -100,14 +100,14 @@ fn cache_line(model: &Model) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn rules(model: &Model) -> Vec<&'static str> {
+fn rules(model: &ModelInfo) -> Vec<&'static str> {
     let rules = &model.rules;
     let binding = match rules.bound_reasoning {
-        Binding::Free => None,
-        Binding::Partly => {
+        ReasoningBinding::Free => None,
+        ReasoningBinding::Partly => {
             Some("in some modes, reasoning is valid only with the messages before it")
         }
-        Binding::Bound => {
+        ReasoningBinding::Bound => {
             Some("reasoning is valid only with the messages before it: no late edits")
         }
     };

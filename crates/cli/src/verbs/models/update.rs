@@ -9,10 +9,10 @@ use std::time::Duration;
 use http::Method;
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::{Failure, with_hint};
 use crate::proxy::block_on;
-use crate::proxy::http::Http;
+use crate::proxy::http::HttpClient;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 use crate::{catalogue, settings, source};
@@ -21,7 +21,7 @@ use crate::{catalogue, settings, source};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the verb.
-pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(from: &str, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let json = if from.starts_with("http://") || from.starts_with("https://") {
         download(from, common)?
     } else {
@@ -92,14 +92,14 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
 }
 
 /// Downloads a registry, with the egress proxy and certificate authorities of the settings.
-fn download(url: &str, common: &Common) -> Result<String, Failure> {
+fn download(url: &str, common: &CommonArgs) -> Result<String, Failure> {
     let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
     let failed = |why: String| Failure::Stuck {
         message: format!("{url}: {why}"),
         hint: Some("download it by other means and give the file".to_owned()),
     };
     let answer = block_on(async {
-        let http = Http::new(outgoing);
+        let http = HttpClient::new(outgoing);
         let asked = http.send(Method::GET, url, &[], Vec::new(), PATIENCE);
         asked.await.map_err(failed)
     })?;

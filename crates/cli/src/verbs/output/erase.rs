@@ -6,11 +6,11 @@ use std::io::{BufRead, IsTerminal, Write as _};
 
 use clap::ArgGroup;
 use serde_json::json;
-use trimtab::store::{Collect, Collected, SessionId, SessionInfo, Store, Stream};
+use trimtab::store::{CollectOptions, CollectReport, SessionId, SessionInfo, Store, Stream};
 
-use super::place::{Place, session_id};
+use super::place::{StoreLocation, session_id};
 use super::sessions::tenant;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
@@ -22,7 +22,7 @@ const RENEWED: &str = "proxy-renewed/";
 /// The arguments of `trimtab output erase`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["session", "tenant", "all"]))]
-pub struct Args {
+pub struct OutputEraseArgs {
     /// This session, its forks and its child sessions
     #[arg(long, short, value_name = "S")]
     pub session: Option<String>,
@@ -57,9 +57,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputEraseArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
@@ -70,10 +70,10 @@ pub fn run(
         terminal.note("nothing was erased");
         return Ok(());
     }
-    let request = Collect {
+    let request = CollectOptions {
         sessions: chosen,
         scrub: true,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     // Collection with explicit names ignores leases: an erasure must not wait for a proxy.
     let done = place.store.collect(&request);
@@ -98,8 +98,8 @@ pub fn run(
 }
 
 fn choose(
-    args: &Args,
-    place: &Place,
+    args: &OutputEraseArgs,
+    place: &StoreLocation,
     sessions: &[SessionInfo],
 ) -> Result<BTreeSet<SessionId>, Failure> {
     let all = sessions.iter().map(|info| &info.session);
@@ -161,7 +161,7 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
 }
 
 /// True if a list of the proxy names one of the sessions.
-fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
+fn names_one(place: &StoreLocation, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
     let entries = place.store.read(list, Stream::Log, 0, usize::MAX);
     let entries = entries.unwrap_or_default();
     entries.iter().any(|entry| {
@@ -199,7 +199,7 @@ fn is_confirmed(
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn as_json(done: &Collected) -> serde_json::Value {
+fn as_json(done: &CollectReport) -> serde_json::Value {
     let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
     json!({
         "sessions": sessions,
@@ -210,7 +210,7 @@ fn as_json(done: &Collected) -> serde_json::Value {
     })
 }
 
-fn text(done: &Collected) -> String {
+fn text(done: &CollectReport) -> String {
     let mut text = String::new();
     for session in &done.sessions {
         let _ = writeln!(text, "{}", visible(session.as_str()));

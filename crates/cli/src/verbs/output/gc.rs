@@ -5,9 +5,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
-use trimtab::store::{Collect, Collected, SessionId, Store};
+use trimtab::store::{CollectOptions, CollectReport, SessionId, Store};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
@@ -15,7 +15,7 @@ use crate::ui::{Terminal, number, units};
 
 /// The arguments of `trimtab output gc`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputGcArgs {
     /// Remove sessions last used longer ago than this (45m, 12h, 7d, 2w)
     #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
     pub older_than: Option<Duration>,
@@ -48,19 +48,19 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputGcArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
-    let request = Collect {
+    let request = CollectOptions {
         older_than: args.older_than,
         max_bytes: args.max_size,
         // A dry run must not write.
         scrub: !args.dry_run,
         dry_run: args.dry_run,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
@@ -83,7 +83,7 @@ pub fn run(
     Ok(())
 }
 
-fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
+fn as_json(args: &OutputGcArgs, done: &CollectReport) -> serde_json::Value {
     let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
     json!({
         "dry_run": args.dry_run,
@@ -95,7 +95,7 @@ fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
     })
 }
 
-fn text(args: &Args, done: &Collected) -> String {
+fn text(args: &OutputGcArgs, done: &CollectReport) -> String {
     let mut text = String::new();
     for session in &done.sessions {
         let _ = writeln!(text, "{}", visible(session.as_str()));

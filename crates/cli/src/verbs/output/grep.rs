@@ -3,11 +3,11 @@
 use std::io;
 
 use serde_json::{Value, json};
-use trimtab::store::{Error, Found, FoundLine, Match, Query, Stop, Store};
+use trimtab::store::{Error, MatchLine, Query, SearchMatch, SearchResults, SearchStop, Store};
 
 use super::highlight::Highlight;
 use super::place::SessionArgs;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::sheet::Sheet;
@@ -21,7 +21,7 @@ use crate::ui::{Terminal, style};
     override_usage = "trimtab output grep [OPTIONS] --session <S> <REF> <PATTERN>\n       \
                       trimtab output grep [OPTIONS] --session <S> --all <PATTERN>"
 )]
-pub struct Args {
+pub struct OutputGrepArgs {
     /// The session of the outputs.
     #[command(flatten)]
     pub session: SessionArgs,
@@ -73,9 +73,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputGrepArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let id = wanted(args)?;
@@ -97,7 +97,7 @@ pub fn run(
         print_json(&found)?;
     } else {
         let colour = terminal.has_colour();
-        let mut printer = Printer {
+        let mut printer = MatchPrinter {
             sheet: Sheet::new(colour),
             highlight: Highlight::new(&query, colour),
             context: args.before + args.after > 0,
@@ -108,7 +108,7 @@ pub fn run(
 }
 
 /// The output to search; none for all.
-fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
+fn wanted(args: &OutputGrepArgs) -> Result<Option<&str>, Failure> {
     match (&args.id, args.all) {
         (None, false) => Err(Failure::input(
             "missing argument: one argument is only a pattern",
@@ -119,7 +119,7 @@ fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
     }
 }
 
-fn query(args: &Args) -> Query<'_> {
+fn query(args: &OutputGrepArgs) -> Query<'_> {
     let query = if args.regex {
         Query::regex(&args.pattern)
     } else {
@@ -132,7 +132,7 @@ fn query(args: &Args) -> Query<'_> {
     query
 }
 
-fn bad_pattern(args: &Args, why: &str) -> Failure {
+fn bad_pattern(args: &OutputGrepArgs, why: &str) -> Failure {
     let hint = if args.regex {
         "correct the expression, or omit --regex to search for plain text"
     } else {
@@ -142,23 +142,27 @@ fn bad_pattern(args: &Args, why: &str) -> Failure {
 }
 
 /// Reports what the matches do not show: no matches, more matches, or skipped outputs.
-fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
+fn tell(
+    args: &OutputGrepArgs,
+    found: &SearchResults,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     match found.stopped {
-        Some(Stop::Matches) => terminal.warn(&format!(
+        Some(SearchStop::Matches) => terminal.warn(&format!(
             "there are more than {} matches; --max N shows more",
             args.max
         )),
-        Some(Stop::Bytes) => {
+        Some(SearchStop::Bytes) => {
             terminal.warn("there is more than can be shown; narrow the pattern");
         }
-        Some(Stop::Work) => terminal.warn(
+        Some(SearchStop::Work) => terminal.warn(
             "not everything was searched: the pattern is too expensive on this text; use a \
              simpler one",
         ),
-        Some(Stop::Expired) | None if found.matches.is_empty() => {
+        Some(SearchStop::Expired) | None if found.matches.is_empty() => {
             terminal.note(&format!("no matches for {:?}", args.pattern));
         }
-        Some(Stop::Expired) | None => {}
+        Some(SearchStop::Expired) | None => {}
     }
     if !found.binary.is_empty() {
         terminal.note(&format!(
@@ -182,7 +186,7 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
     })
 }
 
-fn print_json(found: &Found) -> io::Result<()> {
+fn print_json(found: &SearchResults) -> io::Result<()> {
     let mut sheet = Sheet::new(false);
     for found in &found.matches {
         sheet.ours(visible_json(&as_json(found)))?;
@@ -191,8 +195,8 @@ fn print_json(found: &Found) -> io::Result<()> {
     sheet.flush()
 }
 
-fn as_json(found: &Match) -> Value {
-    let line = |line: &FoundLine| {
+fn as_json(found: &SearchMatch) -> Value {
+    let line = |line: &MatchLine| {
         json!({
             "offset": line.number,
             "text": line.text(),
@@ -207,14 +211,14 @@ fn as_json(found: &Match) -> Value {
     })
 }
 
-struct Printer {
+struct MatchPrinter {
     sheet: Sheet,
     highlight: Highlight,
     context: bool,
 }
 
-impl Printer {
-    fn print(&mut self, found: &Found, headings: bool) -> io::Result<()> {
+impl MatchPrinter {
+    fn print(&mut self, found: &SearchResults, headings: bool) -> io::Result<()> {
         let outputs = found.matches.chunk_by(|a, b| a.id == b.id);
         for (at, matches) in outputs.enumerate() {
             if headings {
@@ -231,11 +235,11 @@ impl Printer {
     }
 
     /// Prints the matches in one output. Where their contexts overlap, each line is printed once.
-    fn output(&mut self, matches: &[Match]) -> io::Result<()> {
-        let mut lines: Vec<&FoundLine> = matches.iter().flat_map(|found| &found.lines).collect();
+    fn output(&mut self, matches: &[SearchMatch]) -> io::Result<()> {
+        let mut lines: Vec<&MatchLine> = matches.iter().flat_map(|found| &found.lines).collect();
         // Sort a match before the same line as context. A long line can have several matches.
         lines.sort_by_key(|line| (line.number, !line.matched, line.start));
-        let mut last: Option<&FoundLine> = None;
+        let mut last: Option<&MatchLine> = None;
         for line in lines {
             if let Some(last) = last {
                 let is_same = line.number == last.number;
@@ -255,7 +259,7 @@ impl Printer {
         Ok(())
     }
 
-    fn line(&mut self, line: &FoundLine) -> io::Result<()> {
+    fn line(&mut self, line: &MatchLine) -> io::Result<()> {
         let mark = if line.matched { ':' } else { '-' };
         let number = format!("{}{mark}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;

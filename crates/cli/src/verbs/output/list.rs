@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use trimtab::store::{Metadata, SessionId, Store};
+use trimtab::store::{OutputMetadata, SessionId, Store};
 
-use super::place::Place;
-use crate::common::Common;
+use super::place::StoreLocation;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
@@ -14,7 +14,7 @@ use crate::ui::{Terminal, number, style, units};
 
 /// The arguments of `trimtab output list`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputListArgs {
     /// Only the outputs of this session
     #[arg(
         long,
@@ -39,9 +39,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputListArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     if args.sessions {
@@ -71,7 +71,7 @@ pub fn run(
     Ok(())
 }
 
-fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
+fn sessions(args: &OutputListArgs, place: &StoreLocation) -> Result<Vec<SessionId>, Failure> {
     if let Some(name) = &args.session {
         let session = place.session(name)?;
         place.known(&session)?;
@@ -82,10 +82,10 @@ fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
     Ok(sessions.into_iter().map(|info| info.session).collect())
 }
 
-fn text(place: &Place, session: &SessionId, outputs: &[Metadata]) -> String {
+fn text(place: &StoreLocation, session: &SessionId, outputs: &[OutputMetadata]) -> String {
     let now = trimtab::store::now_millis();
     let heading = ["REF", "SIZE", "LINES", "AGE", "TOOL", "CALL"].map(str::to_owned);
-    let row = |output: &Metadata| {
+    let row = |output: &OutputMetadata| {
         [
             output.reference.id().to_owned(),
             units::size(output.byte_size),

@@ -16,43 +16,43 @@ pub mod sessions;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use trimtab::store::Metadata;
+use trimtab::store::OutputMetadata;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// The arguments of `trimtab output`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputArgs {
     /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: OutputVerb,
 }
 
 /// The subcommands of `trimtab output`.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum OutputVerb {
     /// Store an output and print its ref
     #[command(long_about = put::ABOUT, after_help = put::EXAMPLES)]
-    Put(put::Args),
+    Put(put::OutputPutArgs),
     /// List the stored outputs
     #[command(after_help = list::EXAMPLES)]
-    List(list::Args),
+    List(list::OutputListArgs),
     /// Print an output, or some lines of it
     #[command(long_about = read::ABOUT, after_help = read::EXAMPLES)]
-    Read(read::Args),
+    Read(read::OutputReadArgs),
     /// Search an output, or all outputs of a session
     #[command(long_about = grep::ABOUT, after_help = grep::EXAMPLES)]
-    Grep(grep::Args),
+    Grep(grep::OutputGrepArgs),
     /// List the sessions
     Sessions,
     /// Remove old sessions with everything in them
     #[command(long_about = gc::ABOUT, after_help = gc::EXAMPLES)]
-    Gc(gc::Args),
+    Gc(gc::OutputGcArgs),
     /// Remove sessions permanently, with every copy of them
     #[command(long_about = erase::ABOUT, after_help = erase::EXAMPLES)]
-    Erase(erase::Args),
+    Erase(erase::OutputEraseArgs),
 }
 
 /// The first part of `trimtab output --help`.
@@ -81,21 +81,21 @@ Exit codes: 0 success, 1 failure or a search without matches, 2 wrong arguments:
 session, an offset past the end, a bad pattern, no store.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &OutputArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let store = &common.store;
     match &args.verb {
-        Verb::Put(args) => put::run(args, store, common, terminal),
-        Verb::List(args) => list::run(args, store, common, terminal),
-        Verb::Read(args) => read::run(args, store, common, terminal),
-        Verb::Grep(args) => grep::run(args, store, common, terminal),
-        Verb::Sessions => sessions::run(store, common, terminal),
-        Verb::Gc(args) => gc::run(args, store, common, terminal),
-        Verb::Erase(args) => erase::run(args, store, common, terminal),
+        OutputVerb::Put(args) => put::run(args, store, common, terminal),
+        OutputVerb::List(args) => list::run(args, store, common, terminal),
+        OutputVerb::Read(args) => read::run(args, store, common, terminal),
+        OutputVerb::Grep(args) => grep::run(args, store, common, terminal),
+        OutputVerb::Sessions => sessions::run(store, common, terminal),
+        OutputVerb::Gc(args) => gc::run(args, store, common, terminal),
+        OutputVerb::Erase(args) => erase::run(args, store, common, terminal),
     }
 }
 
 /// An output as one line of JSON.
-fn as_json(output: &Metadata, lines: u64) -> Value {
+fn as_json(output: &OutputMetadata, lines: u64) -> Value {
     json!({
         "ref": output.reference.id(),
         "session": output.session.as_str(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use trimtab::store::{Error, FolderStore, Form, SessionId, Store};
+use trimtab::store::{Error, FolderStore, OutputForm, SessionId, Store};
 use trimtab_model::Ref;
 
 use crate::common::StoreArgs;
@@ -42,7 +42,7 @@ pub fn session_id(name: &str) -> Result<SessionId, Failure> {
 
 /// An open store.
 #[derive(Debug)]
-pub struct Place {
+pub struct StoreLocation {
     /// The store.
     pub store: FolderStore,
     path: PathBuf,
@@ -71,7 +71,7 @@ impl StoreArgs {
     }
 
     /// Opens an existing store.
-    pub fn open(&self) -> Result<Place, Failure> {
+    pub fn open(&self) -> Result<StoreLocation, Failure> {
         let path = self.path()?;
         if !FolderStore::is_at(&path) {
             return Err(no_store(&path));
@@ -89,7 +89,7 @@ impl StoreArgs {
     }
 
     /// Opens a store, and creates it if it does not exist.
-    pub fn make(&self) -> Result<Place, Failure> {
+    pub fn make(&self) -> Result<StoreLocation, Failure> {
         open(self.path()?)
     }
 }
@@ -102,9 +102,9 @@ fn no_store(path: &Path) -> Failure {
     )
 }
 
-fn open(path: PathBuf) -> Result<Place, Failure> {
+fn open(path: PathBuf) -> Result<StoreLocation, Failure> {
     let store = FolderStore::open(&path).map_err(|error| explain(&path, &error))?;
-    Ok(Place { store, path })
+    Ok(StoreLocation { store, path })
 }
 
 fn default_folder() -> Option<PathBuf> {
@@ -116,7 +116,7 @@ fn default_folder() -> Option<PathBuf> {
     Some(data?.join("trimtab"))
 }
 
-impl Place {
+impl StoreLocation {
     /// The store and its folder.
     pub fn into_parts(self) -> (FolderStore, PathBuf) {
         (self.store, self.path)
@@ -157,7 +157,7 @@ impl Place {
 
     /// The number of lines of an output; the store's own count if it cannot be read.
     pub fn shown_lines(&self, session: &SessionId, stored: &Ref) -> u64 {
-        let opened = self.store.open(session, stored.id(), Form::Text);
+        let opened = self.store.open(session, stored.id(), OutputForm::Text);
         let lines = opened.and_then(|stored| stored.shown_lines());
         lines.unwrap_or_else(|_| stored.line_count().unwrap_or(0))
     }

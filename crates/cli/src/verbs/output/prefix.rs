@@ -2,7 +2,7 @@
 
 use trimtab::store::{SessionId, Store};
 
-use super::place::{Place, session_id};
+use super::place::{StoreLocation, session_id};
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 
@@ -54,7 +54,7 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-impl Place {
+impl StoreLocation {
     /// The session that `given` selects, or `given` itself if there is none.
     pub fn session(&self, given: &str) -> Result<SessionId, Failure> {
         let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;

@@ -8,7 +8,7 @@ use serde_json::json;
 use trimtab::store::{Put, Store};
 
 use super::place::SessionArgs;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
@@ -16,7 +16,7 @@ use crate::ui::{Terminal, number, units};
 
 /// The arguments of `trimtab output put`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputPutArgs {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
@@ -50,9 +50,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputPutArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let session = args.session.id()?;

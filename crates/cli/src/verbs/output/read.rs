@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
+use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputLine, SessionId, Store};
 
-use super::place::{Place, SessionArgs};
-use crate::common::Common;
+use super::place::{SessionArgs, StoreLocation};
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::raw_output;
@@ -23,7 +23,7 @@ const JSON_LINE: usize = 1024 * 1024;
 
 /// The arguments of `trimtab output read`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputReadArgs {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
@@ -61,9 +61,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputReadArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
@@ -71,7 +71,11 @@ pub fn run(
     let id = &*place.output(&session, &args.id)?;
     let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
     // Without --raw, read the text projection, which has lines.
-    let form = if is_whole { Form::Whole } else { Form::Text };
+    let form = if is_whole {
+        OutputForm::Whole
+    } else {
+        OutputForm::Text
+    };
     let failed = |error: &Error| place.failed_on(&session, id, error);
     let stored = place.store.open(&session, id, form);
     let stored = stored.map_err(|error| failed(&error))?;
@@ -83,7 +87,7 @@ pub fn run(
     } else if args.raw {
         raw_lines(args, &stored)
     } else {
-        let mut printer = Printer {
+        let mut printer = OutputPrinter {
             stored: &stored,
             sheet: Sheet::new(terminal.has_colour()),
             json: common.json,
@@ -93,7 +97,7 @@ pub fn run(
     printed.map_err(|stop| stop.told(&place, &session, id))
 }
 
-fn binary(session: &SessionId, stored: &Stored) -> Failure {
+fn binary(session: &SessionId, stored: &OpenOutput) -> Failure {
     let metadata = stored.metadata();
     let id = metadata.reference.id();
     Failure::input(
@@ -107,13 +111,13 @@ fn binary(session: &SessionId, stored: &Stored) -> Failure {
 }
 
 /// What ended the printing: the store, or where it goes to.
-enum Stop {
+enum PrintStop {
     Store(Error),
     Out(io::Error),
 }
 
-impl Stop {
-    fn told(self, place: &Place, session: &SessionId, id: &str) -> Failure {
+impl PrintStop {
+    fn told(self, place: &StoreLocation, session: &SessionId, id: &str) -> Failure {
         match self {
             Self::Store(error) => place.failed_on(session, id, &error),
             // Damage found while streaming arrives as an I/O error.
@@ -125,27 +129,27 @@ impl Stop {
     }
 }
 
-impl From<Error> for Stop {
+impl From<Error> for PrintStop {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for PrintStop {
     fn from(error: io::Error) -> Self {
         Self::Out(error)
     }
 }
 
 /// Everything, as it was stored.
-fn raw(stored: &Stored) -> Result<(), Stop> {
+fn raw(stored: &OpenOutput) -> Result<(), PrintStop> {
     let mut out = raw_output();
     io::copy(&mut stored.reader(), &mut out)?;
     Ok(out.flush()?)
 }
 
 /// Some lines as they were stored, with their ends.
-fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
+fn raw_lines(args: &OutputReadArgs, stored: &OpenOutput) -> Result<(), PrintStop> {
     let mut out = raw_output();
     let mut at = start_of(stored, args.offset)?;
     let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
@@ -165,7 +169,7 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
 }
 
 /// The place of a line's first byte.
-fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
+fn start_of(stored: &OpenOutput, line: u64) -> Result<u64, Error> {
     let mut range = LineRange::new(line, 1);
     // Only the position of the line is needed.
     range.max_line_bytes = 0;
@@ -173,14 +177,14 @@ fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
     Ok(lines.first().map_or(0, |line| line.start))
 }
 
-struct Printer<'a> {
-    stored: &'a Stored,
+struct OutputPrinter<'a> {
+    stored: &'a OpenOutput,
     sheet: Sheet,
     json: bool,
 }
 
-impl Printer<'_> {
-    fn print(&mut self, args: &Args) -> Result<(), Stop> {
+impl OutputPrinter<'_> {
+    fn print(&mut self, args: &OutputReadArgs) -> Result<(), PrintStop> {
         let end = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
         let mut next = Some(args.offset);
         while let Some(offset) = next.filter(|offset| *offset < end || *offset == args.offset) {
@@ -201,7 +205,7 @@ impl Printer<'_> {
         Ok(self.sheet.flush()?)
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), Stop> {
+    fn line(&mut self, line: &OutputLine) -> Result<(), PrintStop> {
         let number = format!("{:>5}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;
         self.sheet.ours("  ")?;
@@ -220,7 +224,7 @@ impl Printer<'_> {
         Ok(self.sheet.end()?)
     }
 
-    fn json_line(&mut self, line: &Line) -> Result<(), Stop> {
+    fn json_line(&mut self, line: &OutputLine) -> Result<(), PrintStop> {
         let json = json!({
             "offset": line.number,
             "text": String::from_utf8_lossy(&line.bytes),

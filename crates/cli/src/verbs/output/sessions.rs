@@ -5,14 +5,14 @@ use std::io::Write;
 use serde_json::json;
 use trimtab::store::{SessionId, SessionInfo, Store};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};
 
 /// Runs the verb.
-pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(store: &StoreArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = store.open()?;
     let mut sessions = place
         .store

@@ -13,20 +13,20 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use trimtab::replay::Settings;
+use trimtab::replay::ReplaySettings;
 use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
-use self::windows::Windows;
+use self::windows::WindowWriter;
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
 
 /// What `trimtab replay` takes.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ReplayArgs {
     /// Transcripts to replay; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -136,7 +136,7 @@ pub fn columns() -> &'static str {
 const WINDOW: u64 = 128_000;
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let contenders = contenders::contenders(args, common)?;
     let settings = conditions(args)?;
     if let Some(path) = &args.html {
@@ -149,7 +149,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
     let jobs = jobs::jobs(&read.conversations, &contenders);
     let windows = args.windows.as_deref().map(create).transpose()?;
-    let windows = windows.map(Windows::new);
+    let windows = windows.map(WindowWriter::new);
     let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
     let done = jobs::run(&jobs, &settings, windows.as_ref(), &progress);
     progress.finish();
@@ -199,8 +199,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
 }
 
-fn conditions(args: &Args) -> Result<Settings, Failure> {
-    let mut settings = Settings::new(args.window.unwrap_or(WINDOW));
+fn conditions(args: &ReplayArgs) -> Result<ReplaySettings, Failure> {
+    let mut settings = ReplaySettings::new(args.window.unwrap_or(WINDOW));
     if let Some(name) = &args.model {
         let catalogue = catalogue::load()?;
         let hint = "give the size of its window in tokens instead: --window N";

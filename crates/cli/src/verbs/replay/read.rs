@@ -6,16 +6,16 @@ use std::sync::Arc;
 use trimtab::replay::needs::{Need, needs};
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::transcript::{Conversation, Reader};
+use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
-use super::Args;
+use super::ReplayArgs;
 use crate::exit::Failure;
 use crate::source;
 use crate::ui::Terminal;
 use crate::verbs::inspect::unreadable;
 
 /// A conversation, ready to be replayed.
-pub struct Recorded {
+pub struct RecordedSession {
     /// Its name: what the transcript calls it, else the file and its number in it.
     pub id: String,
     /// The messages as they came.
@@ -27,15 +27,15 @@ pub struct Recorded {
 }
 
 /// What was read.
-pub struct Read {
+pub struct ReadTranscripts {
     /// The conversations that are to be replayed.
-    pub conversations: Vec<Recorded>,
+    pub conversations: Vec<RecordedSession>,
     /// True if a file could not be read, which was told.
     pub wrong: bool,
 }
 
 /// Reads all files.
-pub fn all(args: &Args, terminal: &mut Terminal) -> Result<Read, Failure> {
+pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts, Failure> {
     let mut found = Vec::new();
     let mut wrong = false;
     for path in &args.files {
@@ -49,16 +49,17 @@ pub fn all(args: &Args, terminal: &mut Terminal) -> Result<Read, Failure> {
             Err(other) => return Err(other),
         }
     }
-    let conversations = trimtab::replay::each::map(&found, |recorded: &Recorded| Recorded {
-        id: recorded.id.clone(),
-        log: recorded.log.clone(),
-        tools: recorded.tools,
-        needs: needs(&recorded.log),
-    });
+    let conversations =
+        trimtab::replay::each::map(&found, |recorded: &RecordedSession| RecordedSession {
+            id: recorded.id.clone(),
+            log: recorded.log.clone(),
+            tools: recorded.tools,
+            needs: needs(&recorded.log),
+        });
     if wrong && conversations.is_empty() {
         return Err(Failure::Told);
     }
-    Ok(Read {
+    Ok(ReadTranscripts {
         conversations,
         wrong,
     })
@@ -66,14 +67,14 @@ pub fn all(args: &Args, terminal: &mut Terminal) -> Result<Read, Failure> {
 
 fn one(
     path: &Path,
-    args: &Args,
+    args: &ReplayArgs,
     terminal: &mut Terminal,
-    found: &mut Vec<Recorded>,
+    found: &mut Vec<RecordedSession>,
 ) -> Result<(), Failure> {
     let name = source::name(path);
     let source = source::open(path, terminal)?;
     let progress = source.progress;
-    let mut reader = Reader::new(source.input);
+    let mut reader = TranscriptReader::new(source.input);
     let mut done = Ok(());
     for (number, read) in reader.by_ref().enumerate() {
         match read {
@@ -99,9 +100,9 @@ fn one(
     done
 }
 
-fn recorded(conversation: Conversation, name: &str, number: usize) -> Recorded {
+fn recorded(conversation: Conversation, name: &str, number: usize) -> RecordedSession {
     let tools = conversation.tools.iter();
-    Recorded {
+    RecordedSession {
         id: conversation
             .id
             .unwrap_or_else(|| format!("{name}#{}", number + 1)),

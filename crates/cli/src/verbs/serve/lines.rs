@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use trimtab::provider::Provider;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
 use crate::proxy::destinations::destinations;
-use crate::proxy::settings::{Resolved, mode_name};
+use crate::proxy::settings::{ResolvedProxy, mode_name};
 use crate::ui::visible::visible;
 
 /// Where the proxy listens, where requests go, and how to point a client at it.
-pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
+pub(super) fn started(address: SocketAddr, resolved: &ResolvedProxy) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
     let mode = mode_name(proxy.mode);
@@ -44,11 +44,11 @@ fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
 }
 
 /// How to point clients at the proxy, for dialects with an upstream.
-pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
+pub fn pointing(url: &str, upstreams: &[UpstreamConfig]) -> String {
     let mut text = String::new();
     for provider in Provider::ALL {
         let dialects = provider.dialects();
-        let takes = |upstream: &&Upstream| dialects.iter().any(|one| upstream.takes(*one));
+        let takes = |upstream: &&UpstreamConfig| dialects.iter().any(|one| upstream.takes(*one));
         let taking = upstreams.iter().filter(takes);
         let Some(upstream) = taking.min_by_key(|upstream| upstream.prefix.len()) else {
             continue;
@@ -63,7 +63,7 @@ pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
     text
 }
 
-fn upstream(upstream: &Upstream) -> String {
+fn upstream(upstream: &UpstreamConfig) -> String {
     let dialects: Vec<String> = upstream.dialects.iter().map(ToString::to_string).collect();
     let mut about = dialects;
     about.extend((!upstream.prefix.is_empty()).then(|| format!("under {}", upstream.prefix)));

@@ -8,25 +8,25 @@ pub mod lines;
 use std::io::Write;
 use std::net::SocketAddr;
 
-use trimtab_proxy::{Record, Running};
+use trimtab_proxy::{Record, RunningProxy};
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::log::{Log, Notices, is_traffic};
+use crate::proxy::log::{NoticeReceiver, RecordReceiver, is_traffic};
 use crate::proxy::savings::Savings;
-use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
-use crate::proxy::signals::{Order, Orders};
+use crate::proxy::settings::{ProxyArgs, ResolvedProxy, resolve};
+use crate::proxy::signals::{SignalOrder, SignalOrders};
 use crate::proxy::{block_on, start};
 use crate::settings;
 use crate::ui::Terminal;
 
 /// The arguments of `trimtab serve`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ServeArgs {
     /// Address and port to listen on, or a port alone [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
@@ -70,15 +70,15 @@ Examples:
 Exit codes: 0 ended by a signal, 1 failure, 2 wrong settings or arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let resolved = resolve(&args.proxy, args.listen, common)?;
     let mut savings = Savings::new(catalogue::load()?);
     block_on(async {
         // Register before announcing the address, so that no signal is lost.
-        let mut orders = Orders::new()?;
+        let mut orders = SignalOrders::new()?;
         let (running, mut log, mut notices) = start(&resolved).await?;
         terminal.say(&lines::started(running.address(), &resolved));
-        let mut server = Server {
+        let mut server = ServeRun {
             args,
             common,
             running: &running,
@@ -104,27 +104,27 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     })
 }
 
-struct Server<'a> {
-    args: &'a Args,
-    common: &'a Common,
-    running: &'a Running,
+struct ServeRun<'a> {
+    args: &'a ServeArgs,
+    common: &'a CommonArgs,
+    running: &'a RunningProxy,
     savings: &'a mut Savings,
     terminal: &'a mut Terminal,
 }
 
-impl Server<'_> {
+impl ServeRun<'_> {
     /// Prints records and notices, and reloads the settings on request.
     async fn until_stopped(
         &mut self,
-        orders: &mut Orders,
-        log: &mut Log,
-        notices: &mut Notices,
+        orders: &mut SignalOrders,
+        log: &mut RecordReceiver,
+        notices: &mut NoticeReceiver,
     ) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 order = orders.next() => match order {
-                    Order::Stop => return Ok(()),
-                    Order::Reload => self.reload(),
+                    SignalOrder::Stop => return Ok(()),
+                    SignalOrder::Reload => self.reload(),
                 },
                 Some(notice) = notices.recv() => self.terminal.say(&format!("trimtab: {notice}")),
                 Some(record) = log.recv() => {
@@ -161,7 +161,7 @@ impl Server<'_> {
 }
 
 /// The note about an address that only a restart can change.
-fn moved(address: SocketAddr, resolved: &Resolved) -> String {
+fn moved(address: SocketAddr, resolved: &ResolvedProxy) -> String {
     let listen = resolved.proxy.listen;
     if listen.port() == 0 || listen == address {
         return String::new();
@@ -172,7 +172,7 @@ fn moved(address: SocketAddr, resolved: &Resolved) -> String {
 fn print(
     record: &Record,
     savings: &mut Savings,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     savings.add(record);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use trimtab::store::FolderStore;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
@@ -17,7 +17,7 @@ Read everything in the store and report what is damaged, lost and readable.
 Changes nothing, and may run while a proxy uses the store.";
 
 /// Runs the verb.
-pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
     let found = FolderStore::check(&path).map_err(|error| explain(&path, &error))?;
     let report = if common.json {

@@ -7,22 +7,22 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use trimtab::store::StoreCheck;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 
 /// The arguments of `trimtab store`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct StoreVerbArgs {
     /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: StoreVerb,
 }
 
 /// The subcommands of `trimtab store`.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum StoreVerb {
     /// Read everything in the store and report what is lost
     #[command(long_about = check::ABOUT)]
     Check,
@@ -47,10 +47,14 @@ Examples:
 Exit codes: 0 the store is intact or was repaired, 1 it is damaged or in use, 2 there is no store.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(
+    args: &StoreVerbArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     match args.verb {
-        Verb::Check => check::run(common, terminal),
-        Verb::Repair => repair::run(common, terminal),
+        StoreVerb::Check => check::run(common, terminal),
+        StoreVerb::Repair => repair::run(common, terminal),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use serde_json::json;
-use trimtab::store::{FolderStore, Repaired};
+use trimtab::store::{FolderStore, RepairReport};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
@@ -21,7 +21,7 @@ another process has open cannot be repaired: stop the proxy first. An interrupte
 the store unchanged; run it again.";
 
 /// Runs the verb.
-pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
     let done = FolderStore::repair(&path).map_err(|error| explain(&path, &error))?;
     let report = if common.json {
@@ -33,7 +33,7 @@ pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn as_json(done: &Repaired) -> serde_json::Value {
+fn as_json(done: &RepairReport) -> serde_json::Value {
     let moved_to = done.moved_to.as_ref();
     json!({
         "repaired": !done.found.is_sound(),
@@ -42,7 +42,7 @@ fn as_json(done: &Repaired) -> serde_json::Value {
     })
 }
 
-fn text(done: &Repaired) -> String {
+fn text(done: &RepairReport) -> String {
     let mut text = super::text(&done.found);
     match &done.moved_to {
         Some(path) => {

@@ -19,7 +19,7 @@ pub(super) async fn run(
     env: Vec<(String, String)>,
 ) -> Result<u8, Failure> {
     // Register before the child starts, so that no signal is missed.
-    let mut signals = Signals::new()?;
+    let mut signals = ChildSignals::new()?;
     let mut command = Command::new(name);
     for secret in handover::own_secrets() {
         command.env_remove(secret);
@@ -71,7 +71,7 @@ fn code(status: ExitStatus) -> u8 {
 
 /// Signals that must not end us before the child has ended.
 #[cfg(unix)]
-struct Signals {
+struct ChildSignals {
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -80,10 +80,10 @@ struct Signals {
 
 /// A signal to forward.
 #[cfg(unix)]
-type Signal = Option<rustix::process::Signal>;
+type ForwardedSignal = Option<rustix::process::Signal>;
 
 #[cfg(unix)]
-impl Signals {
+impl ChildSignals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -94,7 +94,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Signal {
+    async fn next(&mut self) -> ForwardedSignal {
         use rustix::process::Signal;
         tokio::select! {
             // Keys typed at the terminal reach the child directly, because it is in the same
@@ -108,7 +108,7 @@ impl Signals {
 }
 
 #[cfg(unix)]
-fn hand_on(child: &Child, signal: Signal) {
+fn hand_on(child: &Child, signal: ForwardedSignal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.and_then(rustix::process::Pid::from_raw);
     if let (Some(id), Some(signal)) = (id, signal) {
@@ -118,10 +118,10 @@ fn hand_on(child: &Child, signal: Signal) {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct ChildSignals;
 
 #[cfg(not(unix))]
-impl Signals {
+impl ChildSignals {
     fn new() -> io::Result<Self> {
         Ok(Self)
     }

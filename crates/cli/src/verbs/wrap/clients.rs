@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use trimtab::provider::Provider;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
 use super::codex::codex;
 use super::continue_dev::continue_dev;
 use super::files::{cline, droid, pi, qwen_models, vibe};
 use super::opencode::opencode;
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 use crate::exit::Failure;
 use crate::proxy::destinations::GEMINI;
 
@@ -35,11 +35,11 @@ const CLAUDE_CLOUDS: [&str; 3] = [
 
 /// How a client is pointed at the proxy.
 #[derive(Clone, Copy)]
-enum WrapWay {
+enum WrapMethod {
     /// Always works.
-    Sure(fn(&Surroundings<'_>, &mut Setup)),
+    Sure(fn(&ClientSurroundings<'_>, &mut ClientSetup)),
     /// Fails if the client has no address to change.
-    Unsure(fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>),
+    Unsure(fn(&ClientSurroundings<'_>, &mut ClientSetup) -> Result<(), Failure>),
 }
 
 /// A known client.
@@ -48,7 +48,7 @@ pub(super) struct KnownClient {
     pub(super) command: &'static str,
     /// How it is pointed at the proxy, as text.
     pub(super) how: &'static str,
-    way: WrapWay,
+    way: WrapMethod,
 }
 
 /// All known clients.
@@ -56,62 +56,62 @@ pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
         "ANTHROPIC_BASE_URL, or --settings if its own settings name an address",
-        WrapWay::Unsure(claude),
+        WrapMethod::Unsure(claude),
     ),
     client(
         "codex",
         "-c openai_base_url, or the provider in config.toml",
-        WrapWay::Unsure(codex),
+        WrapMethod::Unsure(codex),
     ),
     client(
         "opencode",
         "OPENCODE_CONFIG_CONTENT, with every provider that has an address",
-        WrapWay::Sure(opencode),
+        WrapMethod::Sure(opencode),
     ),
     client(
         "gemini",
         "GOOGLE_GEMINI_BASE_URL; its requests pass through unchanged",
-        WrapWay::Sure(gemini),
+        WrapMethod::Sure(gemini),
     ),
     client(
         "qwen",
         "the four variables below; a temporary file for models in its settings",
-        WrapWay::Sure(qwen),
+        WrapMethod::Sure(qwen),
     ),
-    client("aider", "the four variables below", WrapWay::Sure(any)),
+    client("aider", "the four variables below", WrapMethod::Sure(any)),
     client(
         "pi",
         "--extension with a temporary file, also for the providers of models.json",
-        WrapWay::Sure(pi),
+        WrapMethod::Sure(pi),
     ),
     client(
         "copilot",
         "COPILOT_PROVIDER_BASE_URL, which must be set",
-        WrapWay::Unsure(copilot),
+        WrapMethod::Unsure(copilot),
     ),
     client(
         "cline",
         "CLINE_PROVIDER_SETTINGS_PATH with a temporary copy",
-        WrapWay::Unsure(cline),
+        WrapMethod::Unsure(cline),
     ),
     client(
         "cn",
         "--config with a temporary copy (Continue)",
-        WrapWay::Unsure(continue_dev),
+        WrapMethod::Unsure(continue_dev),
     ),
     client(
         "droid",
         "--settings with a temporary copy of your custom models",
-        WrapWay::Unsure(droid),
+        WrapMethod::Unsure(droid),
     ),
     client(
         "vibe",
         "VIBE_PROVIDERS, with the providers of config.toml",
-        WrapWay::Unsure(vibe),
+        WrapMethod::Unsure(vibe),
     ),
 ];
 
-const fn client(command: &'static str, how: &'static str, way: WrapWay) -> KnownClient {
+const fn client(command: &'static str, how: &'static str, way: WrapMethod) -> KnownClient {
     KnownClient { command, how, way }
 }
 
@@ -120,21 +120,21 @@ pub(super) fn setup(
     command: &str,
     rest: &[OsString],
     asked: &[String],
-    around: &Surroundings<'_>,
-) -> Result<Setup, Failure> {
+    around: &ClientSurroundings<'_>,
+) -> Result<ClientSetup, Failure> {
     // The client may be given with a path.
     let name = Path::new(command).file_stem();
     let name = name.and_then(|name| name.to_str()).unwrap_or(command);
-    let mut setup = Setup {
+    let mut setup = ClientSetup {
         rest: rest.to_vec(),
-        ..Setup::default()
+        ..ClientSetup::default()
     };
     // With --env, the user decides everything.
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
-        match known.map_or(WrapWay::Sure(any), |client| client.way) {
-            WrapWay::Sure(way) => way(around, &mut setup),
-            WrapWay::Unsure(way) => way(around, &mut setup)?,
+        match known.map_or(WrapMethod::Sure(any), |client| client.way) {
+            WrapMethod::Sure(way) => way(around, &mut setup),
+            WrapMethod::Unsure(way) => way(around, &mut setup)?,
         }
     } else {
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
@@ -146,7 +146,7 @@ pub(super) fn setup(
 }
 
 /// Sets all variables, because the client may read any of them.
-fn any(_: &Surroundings<'_>, setup: &mut Setup) {
+fn any(_: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     for (name, provider) in BASES {
         match provider {
             Provider::Anthropic => setup.set(name, URL),
@@ -155,12 +155,12 @@ fn any(_: &Surroundings<'_>, setup: &mut Setup) {
     }
 }
 
-fn qwen(around: &Surroundings<'_>, setup: &mut Setup) {
+fn qwen(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     any(around, setup);
     qwen_models(around, setup);
 }
 
-fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn claude(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
     if let Some(cloud) = CLAUDE_CLOUDS.into_iter().find(|name| around.is_set(name)) {
         return Err(Failure::input(
             format!("claude uses a cloud API that the proxy does not support: {cloud} is set"),
@@ -191,20 +191,20 @@ fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
 }
 
 /// Points Gemini CLI at its path.
-fn gemini(around: &Surroundings<'_>, setup: &mut Setup) {
+fn gemini(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
     let set = (around.variable)(GEMINI_VARIABLE);
     let (name, url) = match &set {
         Some(url) => (GEMINI_VARIABLE, url.as_str()),
         None => ("gemini", GEMINI),
     };
-    setup.upstreams.push(Upstream {
+    setup.upstreams.push(UpstreamConfig {
         prefix: GEMINI_PATH.to_owned(),
-        ..Upstream::new(name, url)
+        ..UpstreamConfig::new(name, url)
     });
 }
 
-fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn copilot(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
     let name = "COPILOT_PROVIDER_BASE_URL";
     let Some(base) = (around.variable)(name) else {
         return Err(Failure::input(
@@ -223,18 +223,18 @@ fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> 
 }
 
 /// The servers that the environment names, which become the proxy's upstreams.
-fn upstreams(around: &Surroundings<'_>) -> Vec<Upstream> {
+fn upstreams(around: &ClientSurroundings<'_>) -> Vec<UpstreamConfig> {
     let set = |provider: Provider| {
         let names = BASES.into_iter().filter(|(_, of)| *of == provider);
         let mut urls = names.filter_map(|(name, _)| {
             let url = (around.variable)(name)?;
-            Some(Upstream::new(name, url).for_dialects(provider.dialects().iter().copied()))
+            Some(UpstreamConfig::new(name, url).for_dialects(provider.dialects().iter().copied()))
         });
         urls.next()
     };
     Provider::ALL
         .into_iter()
-        .map(|provider| set(provider).unwrap_or_else(|| Upstream::of_provider(provider)))
+        .map(|provider| set(provider).unwrap_or_else(|| UpstreamConfig::of_provider(provider)))
         .collect()
 }
 

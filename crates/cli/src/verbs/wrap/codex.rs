@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 use crate::exit::Failure;
 
 /// Codex's name for the provider `OpenAI`.
@@ -12,7 +12,10 @@ const OPENAI: &str = "openai";
 /// The server that Codex uses with a login instead of a key.
 const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
 
-pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn codex(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let home = around.folder("CODEX_HOME", ".codex");
     let file = home.join("config.toml");
     let config = around.toml(&file).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::setup::{FOLDER, Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, FOLDER, URL};
 use crate::exit::Failure;
 
 /// The field with the address of a model.
@@ -10,7 +10,10 @@ const BASE: &str = "apiBase";
 /// The field with the provider of a model.
 const PROVIDER: &str = "provider";
 
-pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn continue_dev(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let folder = around.folder("CONTINUE_GLOBAL_DIR", ".continue");
     let given = setup.rest.iter().position(|arg| arg == "--config");
     let named = given

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::setup::{FOLDER, Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, FOLDER, URL};
 use crate::exit::Failure;
 
 /// The variable that names Cline's file of providers.
@@ -16,7 +16,7 @@ const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
 
 /// pi: an extension that changes the addresses of its providers.
-pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
+pub(super) fn pi(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let file = around
         .folder("PI_CODING_AGENT_DIR", ".pi/agent")
         .join("models.json");
@@ -45,7 +45,10 @@ pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
 }
 
 /// Cline: a copy of its providers.
-pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn cline(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let data = around.folder("CLINE_DATA_DIR", ".cline/data");
     let named = (around.variable)(CLINE_PROVIDERS).map(PathBuf::from);
     let file = named.unwrap_or_else(|| data.join("settings").join("providers.json"));
@@ -68,7 +71,7 @@ pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
 }
 
 /// Qwen Code: system settings, which override the user's, with the models of the user's settings.
-pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
+pub(super) fn qwen_models(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let file = around.folder("HOME", "").join(".qwen/settings.json");
     let settings = around.json(&file).unwrap_or_default();
     let mut models = settings.get("modelProviders").cloned().unwrap_or_default();
@@ -89,7 +92,10 @@ pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
 }
 
 /// Factory's droid: settings with the user's own models, merged over its settings.
-pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn droid(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let file = around
         .folder("FACTORY_HOME_OVERRIDE", "")
         .join(".factory")
@@ -120,7 +126,10 @@ pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
 }
 
 /// Mistral's vibe: its providers in a variable.
-pub(super) fn vibe(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn vibe(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let user = around.folder("VIBE_HOME", ".vibe").join("config.toml");
     let project = Path::new(".vibe").join("config.toml");
     let found = [project, user.clone()].into_iter().find_map(|file| {

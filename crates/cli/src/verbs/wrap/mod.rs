@@ -19,9 +19,9 @@ use std::path::Path;
 use serde_json::json;
 
 use self::clients::{CLIENTS, KnownClient, setup};
-use self::setup::{Setup, Surroundings};
+use self::setup::{ClientSetup, ClientSurroundings};
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::savings::Savings;
@@ -32,7 +32,7 @@ use crate::ui::visible::visible_json;
 
 /// The arguments of `trimtab wrap`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct WrapArgs {
     /// Set a variable for the client; {url} stands for the proxy's address. Can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
@@ -83,7 +83,7 @@ Examples:
 Exit codes: that of the client; 127 if it does not exist; 1 and 2 for failures before it starts.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if args.list {
         return list(common, terminal);
     }
@@ -145,11 +145,11 @@ fn planned(
     rest: &[OsString],
     asked: &[String],
     has_upstreams: bool,
-) -> Result<Setup, Failure> {
+) -> Result<ClientSetup, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     let ask = |args: &[&str]| child::printed(name, args);
-    let around = Surroundings {
+    let around = ClientSurroundings {
         variable: &variable,
         read: &read,
         ask: &ask,
@@ -159,7 +159,7 @@ fn planned(
 }
 
 /// Lists the known clients.
-fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let line = |client: &KnownClient| {
         let (command, how) = (client.command, client.how);
         if common.json {

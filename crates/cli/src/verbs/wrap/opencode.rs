@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 
 /// The variable with these settings.
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
@@ -13,7 +13,7 @@ const BASE: &str = "baseURL";
 /// The providers whose addresses the proxy knows.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
+pub(super) fn opencode(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let set = (around.variable)(CONTENT);
     let mut content = set.as_deref().map_or_else(
         || json!({}),
@@ -36,7 +36,7 @@ pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
 
 /// The addresses in the user's settings. Only opencode itself can merge its many settings files.
 /// Running it takes seconds, so this is skipped if there can be no addresses.
-fn own_addresses(around: &Surroundings<'_>) -> Vec<(String, String)> {
+fn own_addresses(around: &ClientSurroundings<'_>) -> Vec<(String, String)> {
     let names_one = |file: PathBuf| (around.read)(&file).is_some_and(|text| text.contains(BASE));
     // Starting opencode takes seconds. Skip it if no file mentions an address.
     if !around.is_set(CONTENT) && !files(around).into_iter().any(names_one) {
@@ -58,7 +58,7 @@ fn own_addresses(around: &Surroundings<'_>) -> Vec<(String, String)> {
 }
 
 /// The files that opencode may read.
-fn files(around: &Surroundings<'_>) -> Vec<PathBuf> {
+fn files(around: &ClientSurroundings<'_>) -> Vec<PathBuf> {
     let global = around.folder("XDG_CONFIG_HOME", ".config").join("opencode");
     let mut folders = vec![global];
     let here = std::env::current_dir().unwrap_or_default();

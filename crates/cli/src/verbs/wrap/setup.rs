@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
 /// The placeholder for the proxy's address.
 pub(super) const URL: &str = "{url}";
@@ -16,7 +16,7 @@ pub(super) const FOLDER: &str = "{folder}";
 const REDIRECTED: &str = "/to";
 
 /// The environment of the client, behind functions so that tests can replace it.
-pub(super) struct Surroundings<'a> {
+pub(super) struct ClientSurroundings<'a> {
     /// The value of a variable; none if it is empty.
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file.
@@ -27,7 +27,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) has_upstreams: bool,
 }
 
-impl Surroundings<'_> {
+impl ClientSurroundings<'_> {
     pub(super) fn is_set(&self, name: &str) -> bool {
         (self.variable)(name).is_some()
     }
@@ -51,7 +51,7 @@ impl Surroundings<'_> {
 
 /// How to run a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Setup {
+pub(super) struct ClientSetup {
     /// Variables to set.
     pub(super) env: Vec<(String, String)>,
     /// Arguments to insert before the user's.
@@ -61,10 +61,10 @@ pub(super) struct Setup {
     /// Temporary files, by name.
     pub(super) files: Vec<(String, String)>,
     /// Upstreams of the proxy, unless flags or settings name others.
-    pub(super) upstreams: Vec<Upstream>,
+    pub(super) upstreams: Vec<UpstreamConfig>,
 }
 
-impl Setup {
+impl ClientSetup {
     /// Sets a variable.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.env.push((name.to_owned(), value.to_owned()));
@@ -77,7 +77,12 @@ impl Setup {
 
     /// The address at the proxy that replaces `base`, an address from the client's settings. `from`
     /// names who set it.
-    pub(super) fn redirect(&mut self, around: &Surroundings<'_>, base: &str, from: &str) -> String {
+    pub(super) fn redirect(
+        &mut self,
+        around: &ClientSurroundings<'_>,
+        base: &str,
+        from: &str,
+    ) -> String {
         // Our own settings decide where requests go; keep only the version, which clients expect.
         if around.has_upstreams {
             return format!("{URL}{}", version(base));
@@ -87,9 +92,9 @@ impl Setup {
             return format!("{URL}{}", known.prefix);
         }
         let prefix = format!("{REDIRECTED}/{}", self.upstreams.len() + 1);
-        self.upstreams.push(Upstream {
+        self.upstreams.push(UpstreamConfig {
             prefix: prefix.clone(),
-            ..Upstream::new(from, base)
+            ..UpstreamConfig::new(from, base)
         });
         format!("{URL}{prefix}")
     }
@@ -97,7 +102,7 @@ impl Setup {
     /// Redirects the address in every field of this name, at any depth. Returns their number.
     pub(super) fn redirect_all(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &ClientSurroundings<'_>,
         value: &mut Value,
         (field, from): (&str, &str),
     ) -> usize {

@@ -93,7 +93,10 @@ fn both_tools_are_listed_and_work() {
     let id = home.put(b"alpha\nbeta\ngamma");
     let mut client = Client::start(&home);
     let listed = client.ask("tools/list", &json!({}));
-    let expected: Vec<Value> = tools::all().iter().map(tools::Definition::in_mcp).collect();
+    let expected: Vec<Value> = tools::all()
+        .iter()
+        .map(tools::ToolDefinition::in_mcp)
+        .collect();
     assert_eq!(listed["result"]["tools"], json!(expected));
     let read = client.call(tools::READ, &json!({"ref_id": id, "offset": 1}));
     assert_eq!(read, ("    2  beta\n    3  gamma".to_owned(), false));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use trimtab_model::Ref;
 
 use super::outputs::StoredOutput;
-use super::{Coverage, Missing};
-use crate::compaction::room::Room;
+use super::{Coverage, MissingFact};
+use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clipped, untagged};
 use crate::facts::{self, FactKind};
 
@@ -36,9 +36,9 @@ pub struct FactBlock {
 
 /// Renders the block within `room`.
 pub(super) fn render(
-    missing: &[Missing<'_>],
+    missing: &[MissingFact<'_>],
     outputs: &[StoredOutput<'_>],
-    room: &Room<'_>,
+    room: &TextBudget<'_>,
 ) -> FactBlock {
     let frame = [OPENING, OUTPUTS, CLOSING];
     let frame = frame.iter().map(|line| room.weight(line) + 1);
@@ -74,7 +74,7 @@ struct FactLines {
 }
 
 /// The facts that matter most, as many as there is room for.
-fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> FactLines {
+fn facts_within(missing: &[MissingFact<'_>], room: &TextBudget<'_>) -> FactLines {
     let mut left = room.tokens;
     let mut facts = 0;
     let mut kinds: BTreeMap<FactKind, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
@@ -121,7 +121,7 @@ fn line(kind: FactKind, groups: &BTreeMap<&str, Vec<String>>) -> String {
     format!("{}: {}", kind.plural(), groups.join("; "))
 }
 
-fn shown(fact: &Missing<'_>) -> String {
+fn shown(fact: &MissingFact<'_>) -> String {
     let text = match fact.kind {
         FactKind::Command => facts::unescaped(fact.text),
         _ => fact.text.into(),
@@ -130,7 +130,7 @@ fn shown(fact: &Missing<'_>) -> String {
 }
 
 /// Outputs that are named, newest first.
-struct Listed {
+struct ListedOutputs {
     /// How many are named with their call.
     labelled: usize,
     /// How many older ones are named by their ref alone.
@@ -145,10 +145,10 @@ fn entry(output: &StoredOutput<'_>) -> String {
 
 /// As many of the newest outputs as there is room for: all with their call, else all by
 /// their ref and as many as possible with their call, else the newest.
-fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
+fn outputs_within(outputs: &[StoredOutput<'_>], room: &TextBudget<'_>) -> ListedOutputs {
     let bare = |output: &StoredOutput<'_>| room.weight(output.id) + 1;
     let mut left = room.tokens;
-    let mut listed = Listed {
+    let mut listed = ListedOutputs {
         labelled: 0,
         bare: 0,
         weight: 0,
@@ -173,7 +173,7 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
     listed
 }
 
-fn assemble(facts: FactLines, listed: &Listed, outputs: &[StoredOutput<'_>]) -> FactBlock {
+fn assemble(facts: FactLines, listed: &ListedOutputs, outputs: &[StoredOutput<'_>]) -> FactBlock {
     let named = listed.labelled + listed.bare;
     let unnamed = outputs.len() - named;
     if facts.facts + named == 0 {

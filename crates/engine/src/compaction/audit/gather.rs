@@ -3,9 +3,9 @@
 use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashMapExt as _};
-use trimtab_model::{Kind, Message, Output, Part, Ref};
+use trimtab_model::{Message, MessageKind, Output, Part, Ref};
 
-use super::Missing;
+use super::MissingFact;
 use crate::facts::{self, Fact, FactKind};
 use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::placeholder::without_markers;
@@ -22,7 +22,7 @@ const UNGUESSABLE: usize = 6;
 
 /// Where a fact stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum FactSource {
     User,
     Summary,
     Arguments,
@@ -31,7 +31,7 @@ enum Place {
 }
 
 #[derive(Clone, Copy)]
-struct Seen<'m> {
+struct SeenFact<'m> {
     kind: FactKind,
     /// The newest message that has it.
     message: usize,
@@ -43,15 +43,15 @@ struct Seen<'m> {
     rare: bool,
 }
 
-pub(super) struct Gathered<'m> {
+pub(super) struct GatheredFacts<'m> {
     /// Bytes at either end of an output that are read.
     read: usize,
-    seen: HashMap<&'m str, Seen<'m>>,
+    seen: HashMap<&'m str, SeenFact<'m>>,
     /// The facts of the part that is being read.
     part: Vec<(Fact<'m>, bool)>,
 }
 
-impl<'m> Gathered<'m> {
+impl<'m> GatheredFacts<'m> {
     /// An empty collection for messages with this many outputs.
     pub(super) fn with_outputs(outputs: usize) -> Self {
         let share = READ_IN_ALL / 2 / outputs.max(1);
@@ -64,15 +64,15 @@ impl<'m> Gathered<'m> {
 
     pub(super) fn read(&mut self, at: usize, message: &'m Message) {
         let place = match message.meta.kind {
-            Some(Kind::Summary | Kind::Retain) => Place::Summary,
-            _ if message.is_real_user() => Place::User,
-            _ => Place::Said,
+            Some(MessageKind::Summary | MessageKind::Retain) => FactSource::Summary,
+            _ if message.is_real_user() => FactSource::User,
+            _ => FactSource::Said,
         };
         for part in &message.parts {
             match part {
                 Part::Text(text) => {
                     self.extract(&text.text);
-                    if place == Place::User {
+                    if place == FactSource::User {
                         facts::constraints(&text.text, &mut |fact| self.part.push((fact, false)));
                     }
                     self.settle(at, place, None);
@@ -82,7 +82,7 @@ impl<'m> Gathered<'m> {
                     facts::commands(&call.name, &call.arguments, &mut |fact| {
                         self.part.push((fact, false));
                     });
-                    self.settle(at, Place::Arguments, None);
+                    self.settle(at, FactSource::Arguments, None);
                 }
                 Part::Output(output) => self.output(at, output),
                 Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
@@ -96,7 +96,7 @@ impl<'m> Gathered<'m> {
                 self.extract(piece);
             }
         }
-        self.settle(at, Place::Output, output.stored.as_ref());
+        self.settle(at, FactSource::Output, output.stored.as_ref());
     }
 
     /// Reads the facts of `text`, each with whether it stands in an error line.
@@ -111,14 +111,14 @@ impl<'m> Gathered<'m> {
     }
 
     /// Takes the facts of one part into account.
-    fn settle(&mut self, at: usize, place: Place, stored: Option<&'m Ref>) {
+    fn settle(&mut self, at: usize, place: FactSource, stored: Option<&'m Ref>) {
         let listing = self.part.len() > LISTING;
         for (fact, in_error) in self.part.drain(..) {
             let weight = weight(fact.kind, place, in_error);
-            let rare = !listing && place == Place::Output;
+            let rare = !listing && place == FactSource::Output;
             match self.seen.entry(fact.text) {
                 Entry::Vacant(entry) => {
-                    entry.insert(Seen {
+                    entry.insert(SeenFact {
                         kind: fact.kind,
                         message: at,
                         messages: 1,
@@ -142,10 +142,10 @@ impl<'m> Gathered<'m> {
     }
 
     /// The facts that matter, with how much; in no order.
-    pub(super) fn that_matter(self) -> impl Iterator<Item = Missing<'m>> {
+    pub(super) fn that_matter(self) -> impl Iterator<Item = MissingFact<'m>> {
         self.seen.into_iter().filter_map(|(text, seen)| {
             let weight = total(text, &seen);
-            (weight > 0).then_some(Missing {
+            (weight > 0).then_some(MissingFact {
                 kind: seen.kind,
                 text,
                 weight,
@@ -166,18 +166,18 @@ const REPEATED: u32 = 1 << 5;
 const RARE: u32 = 1 << 3;
 
 /// What the place of a fact makes it matter, one bit for each reason.
-fn weight(kind: FactKind, place: Place, in_error: bool) -> u32 {
+fn weight(kind: FactKind, place: FactSource, in_error: bool) -> u32 {
     let place = match place {
         _ if kind == FactKind::Constraint => CONSTRAINT,
-        Place::User => USER,
-        Place::Summary => CARRIED,
-        Place::Arguments => ARGUMENTS,
-        Place::Said | Place::Output => 0,
+        FactSource::User => USER,
+        FactSource::Summary => CARRIED,
+        FactSource::Arguments => ARGUMENTS,
+        FactSource::Said | FactSource::Output => 0,
     };
     place | if in_error { ERROR } else { 0 }
 }
 
-fn total(text: &str, seen: &Seen<'_>) -> u32 {
+fn total(text: &str, seen: &SeenFact<'_>) -> u32 {
     let again = match seen.messages {
         0 | 1 => 0,
         times => REPEATED + times.min(16),

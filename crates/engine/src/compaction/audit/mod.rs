@@ -18,11 +18,11 @@ use trimtab_model::{Message, Ref};
 pub use block::FactBlock;
 pub(super) use block::without_block;
 
-use super::room::Room;
+use super::room::TextBudget;
 use crate::facts::FactKind;
-use gather::Gathered;
+use gather::GatheredFacts;
 use outputs::{StoredOutput, stored_outputs};
-use written::Written;
+use written::SummaryText;
 
 /// The least share of the facts that matter which a good summary has.
 const GOOD_COVERAGE: f64 = 0.6;
@@ -73,7 +73,7 @@ impl Coverage {
 
 /// A fact that matters and is not in the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing<'m> {
+pub struct MissingFact<'m> {
     /// What it is.
     pub kind: FactKind,
     /// The fact, as it stands in its message.
@@ -87,9 +87,9 @@ pub struct Missing<'m> {
 }
 
 /// What a summary leaves out.
-pub struct Audit<'m> {
+pub struct SummaryAudit<'m> {
     coverage: Coverage,
-    missing: Vec<Missing<'m>>,
+    missing: Vec<MissingFact<'m>>,
     outputs: Vec<StoredOutput<'m>>,
 }
 
@@ -106,14 +106,14 @@ pub struct Audit<'m> {
 /// assert_eq!(missing, ["1.47.0"]);
 /// assert_eq!((audit.coverage().facts, audit.coverage().covered), (3, 2));
 /// ```
-pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Audit<'m> {
+pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> SummaryAudit<'m> {
     let outputs = stored_outputs(replaced);
     let count = |message: &M| message.borrow().outputs().count();
-    let mut gathered = Gathered::with_outputs(replaced.iter().map(count).sum());
+    let mut gathered = GatheredFacts::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {
         gathered.read(at, message.borrow());
     }
-    let written = Written::new(written);
+    let written = SummaryText::new(written);
     let mut coverage = Coverage::default();
     let mut missing = Vec::new();
     let mut covered = HashSet::new();
@@ -134,21 +134,21 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Aud
             .then(newest)
             .then(a.text.cmp(b.text))
     });
-    Audit {
+    SummaryAudit {
         coverage,
         missing,
         outputs,
     }
 }
 
-impl<'m> Audit<'m> {
+impl<'m> SummaryAudit<'m> {
     /// The counts, before any fact block.
     pub fn coverage(&self) -> Coverage {
         self.coverage
     }
 
     /// What is missing, what matters most first.
-    pub fn missing(&self) -> &[Missing<'m>] {
+    pub fn missing(&self) -> &[MissingFact<'m>] {
         &self.missing
     }
 
@@ -156,7 +156,7 @@ impl<'m> Audit<'m> {
     /// matter most, by kind and with the refs of the outputs that they came from, and every
     /// stored output of the replaced messages by its ref. Where the room forbids that, older
     /// outputs are named by their bare ref, and then the oldest are left out.
-    pub fn fact_block(&self, room: &Room<'_>) -> FactBlock {
+    pub fn fact_block(&self, room: &TextBudget<'_>) -> FactBlock {
         let mut block = block::render(&self.missing, &self.outputs, room);
         block.coverage = Coverage {
             added: block.coverage.added,

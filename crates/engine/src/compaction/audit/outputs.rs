@@ -3,8 +3,8 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use trimtab_model::rounds::{self, Place};
-use trimtab_model::{Call, Kind, Message, Part, Ref};
+use trimtab_model::rounds::{self, PartPosition};
+use trimtab_model::{Call, Message, MessageKind, Part, Ref};
 
 use super::block::{CLOSING, OUTPUTS};
 use crate::compaction::text::short_arguments;
@@ -41,12 +41,15 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
     let answered = pairing.outputs.iter();
     let answered =
         answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(replaced, *answer)?)));
-    let calls: HashMap<Place, &Call> = answered.collect();
+    let calls: HashMap<PartPosition, &Call> = answered.collect();
     let mut all: Vec<StoredOutput<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (at, message) in replaced.iter().enumerate() {
         let message = message.borrow();
-        let is_summary = matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain));
+        let is_summary = matches!(
+            message.meta.kind,
+            Some(MessageKind::Summary | MessageKind::Retain)
+        );
         let parts = message.parts.iter();
         let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
         let outputs = message
@@ -60,7 +63,7 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
                     id: stored.id(),
                     stored: Some(stored),
                     tool: output.tool.as_deref().unwrap_or("output"),
-                    call: calls.get(&Place { message: at, part }).copied(),
+                    call: calls.get(&PartPosition { message: at, part }).copied(),
                     said: "",
                 })
             });

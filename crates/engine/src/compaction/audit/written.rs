@@ -9,7 +9,7 @@ use crate::facts::{self, FactKind};
 const SHORTEST: usize = 3;
 
 /// What was written.
-pub(super) struct Written<'w> {
+pub(super) struct SummaryText<'w> {
     texts: Vec<&'w str>,
     /// Names, as they stand there.
     names: HashSet<&'w str>,
@@ -17,7 +17,7 @@ pub(super) struct Written<'w> {
     words: HashSet<String>,
 }
 
-impl<'w> Written<'w> {
+impl<'w> SummaryText<'w> {
     pub(super) fn new(texts: &[&'w str]) -> Self {
         let mut names = HashSet::new();
         let mut words = HashSet::new();

@@ -6,20 +6,20 @@ use crate::compaction::request;
 use crate::compaction::text::head_and_tail;
 
 /// The tokens of a message.
-pub type Weigh<'w> = &'w dyn Fn(&Message) -> u64;
+pub type WeighMessage<'w> = &'w dyn Fn(&Message) -> u64;
 
 /// Characters below which cutting stops.
 const SHORTEST: usize = 16;
 
 /// A budget for the conversation in one request.
 #[derive(Clone, Copy)]
-pub(super) struct Fit<'w> {
+pub(super) struct RequestBudget<'w> {
     pub(super) budget: u64,
-    weigh: Weigh<'w>,
+    weigh: WeighMessage<'w>,
 }
 
-impl<'w> Fit<'w> {
-    pub(super) fn new(budget: u64, weigh: Weigh<'w>) -> Self {
+impl<'w> RequestBudget<'w> {
+    pub(super) fn new(budget: u64, weigh: WeighMessage<'w>) -> Self {
         Self { budget, weigh }
     }
 

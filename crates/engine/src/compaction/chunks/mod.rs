@@ -3,8 +3,8 @@
 //! A conversation that is too long for the window it fills is often too long for the
 //! summariser as well. It is then asked in chunks, cut where no round is split; each request
 //! but the first is given what was answered to the one before it, so that the last answer
-//! stands for everything. All of it is data: [`requests`] decides, [`Requests::next`] gives
-//! one request after the other as the answers come in, [`Requests::result`] is what they
+//! stands for everything. All of it is data: [`requests`] decides, [`SummaryRequests::next`] gives
+//! one request after the other as the answers come in, [`SummaryRequests::result`] is what they
 //! come to.
 
 mod fit;
@@ -14,11 +14,11 @@ use std::borrow::Borrow;
 
 use trimtab_model::{Dialect, Message, Role};
 
-use super::answer::Answer;
-use super::prompt::Prompt;
-use super::request::{self, Form};
-use fit::Fit;
-pub use fit::Weigh;
+use super::answer::SummaryAnswer;
+use super::prompt::SummaryPrompt;
+use super::request::{self, SummaryRequestForm};
+use fit::RequestBudget;
+pub use fit::WeighMessage;
 
 /// What the text of a conversation stands between when one answer is to be built on another.
 const PREVIOUS: &str = "previous-summary";
@@ -47,7 +47,7 @@ const OUTPUT_LIMITS: [usize; 3] = [request::OUTPUT_LIMIT, 600, 200];
 
 /// The model that writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summariser {
+pub struct SummaryModel {
     /// Its window in tokens; none if it is not known.
     pub window: Option<u64>,
     /// How long its answer may be, in tokens.
@@ -71,7 +71,7 @@ pub struct SummaryRequest {
 
 /// What is asked in one request.
 #[derive(Clone, Debug)]
-enum Step {
+enum RequestStep {
     /// About these messages.
     Messages(Vec<Message>),
     /// About this text of messages.
@@ -82,11 +82,11 @@ enum Step {
 
 /// The requests for one summary.
 #[derive(Clone, Debug)]
-pub struct Requests {
-    steps: Vec<Step>,
+pub struct SummaryRequests {
+    steps: Vec<RequestStep>,
     instructions: String,
     retain: bool,
-    summariser: Summariser,
+    summariser: SummaryModel,
     note: &'static str,
     /// What it is told beside the conversation.
     background: String,
@@ -101,15 +101,15 @@ pub struct Requests {
 /// model is for that.
 ///
 /// ```
-/// use trimtab_engine::compaction::chunks::{Summariser, requests};
-/// use trimtab_engine::compaction::prompt::Prompt;
-/// use trimtab_engine::policy::Form;
+/// use trimtab_engine::compaction::chunks::{SummaryModel, requests};
+/// use trimtab_engine::compaction::prompt::SummaryPrompt;
+/// use trimtab_engine::policy::SummaryRequestForm;
 /// use trimtab_model::Message;
 ///
 /// let old: Vec<Message> = (0..40).map(|n| Message::user(format!("{n} {}", "x".repeat(400)))).collect();
 /// let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-/// let summariser = Summariser { window: Some(3_000), max_output: 500, ..Summariser::default() };
-/// let requests = requests(&old, Form::Text, &Prompt::default(), summariser, &weigh);
+/// let summariser = SummaryModel { window: Some(3_000), max_output: 500, ..SummaryModel::default() };
+/// let requests = requests(&old, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
 /// assert_eq!(requests.len(), 3);
 ///
 /// let first = requests.next(&[], &weigh).unwrap();
@@ -119,12 +119,12 @@ pub struct Requests {
 /// ```
 pub fn requests<M: Borrow<Message>>(
     old: &[M],
-    form: Form,
-    prompt: &Prompt,
-    summariser: Summariser,
-    weigh: Weigh<'_>,
-) -> Requests {
-    let mut requests = Requests {
+    form: SummaryRequestForm,
+    prompt: &SummaryPrompt,
+    summariser: SummaryModel,
+    weigh: WeighMessage<'_>,
+) -> SummaryRequests {
+    let mut requests = SummaryRequests {
         steps: Vec::new(),
         instructions: prompt.instructions(),
         retain: prompt.retain.is_some(),
@@ -134,15 +134,15 @@ pub fn requests<M: Borrow<Message>>(
     };
     if let Some(room) = requests.room(weigh).filter(|room| room.budget >= LEAST) {
         match form {
-            Form::Messages => requests.steps = in_messages(old, summariser, &room),
-            Form::Text => requests.steps = in_text(old, summariser, &room),
-            Form::Turns => requests.turns(old, &room),
+            SummaryRequestForm::Messages => requests.steps = in_messages(old, summariser, &room),
+            SummaryRequestForm::Text => requests.steps = in_text(old, summariser, &room),
+            SummaryRequestForm::Turns => requests.turns(old, &room),
         }
     }
     requests
 }
 
-impl Requests {
+impl SummaryRequests {
     /// The same, each with `background` before the conversation, or before the instructions where
     /// the messages themselves are sent. The window of the summariser must have room for it.
     #[must_use]
@@ -164,12 +164,16 @@ impl Requests {
     /// The request that follows the `answers` so far, one for each request before it and none
     /// for one that failed. None if there is nothing more to ask: every request was made, or
     /// one failed on which the rest depends.
-    pub fn next(&self, answers: &[Option<&str>], weigh: Weigh<'_>) -> Option<SummaryRequest> {
+    pub fn next(
+        &self,
+        answers: &[Option<&str>],
+        weigh: WeighMessage<'_>,
+    ) -> Option<SummaryRequest> {
         let step = self.steps.get(answers.len())?;
         let before: Option<Vec<&str>> = answers.iter().copied().collect();
         let before = before?;
         let (messages, takes_previous) = match step {
-            Step::Merge => (vec![self.merge(&before, weigh)?], true),
+            RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
             _ if self.merges() => (self.ask(step, None, weigh), false),
             step => {
                 let previous = before.last().map(|answer| self.said(answer));
@@ -209,38 +213,43 @@ impl Requests {
     }
 
     fn merges(&self) -> bool {
-        matches!(self.steps.last(), Some(Step::Merge))
+        matches!(self.steps.last(), Some(RequestStep::Merge))
     }
 
     /// The room that the conversation has beside everything else; none if there is none.
-    fn room<'w>(&self, weigh: Weigh<'w>) -> Option<Fit<'w>> {
+    fn room<'w>(&self, weigh: WeighMessage<'w>) -> Option<RequestBudget<'w>> {
         let Some(window) = self.summariser.window else {
-            return Some(Fit::new(u64::MAX, weigh));
+            return Some(RequestBudget::new(u64::MAX, weigh));
         };
         let instructions = weigh(&Message::user(self.instructions.as_str()));
         // Estimates may be off by a little.
         let margin = window / 20;
         let around = instructions + self.summariser.max_output + margin;
         let left = window.checked_sub(around)?;
-        Some(Fit::new(left, weigh))
+        Some(RequestBudget::new(left, weigh))
     }
 
     /// What an answer says, for the one that builds on it.
     fn said(&self, answer: &str) -> String {
-        let answer = Answer::parse(answer, self.retain);
+        let answer = SummaryAnswer::parse(answer, self.retain);
         let texts = [answer.retain, answer.effective_summary];
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         // Escaped before it is cut: it only gets longer by it.
         request::escaped(&texts.join("\n\n"))
     }
 
-    fn ask(&self, step: &Step, previous: Option<String>, weigh: Weigh<'_>) -> Vec<Message> {
-        let room = self.room(weigh).unwrap_or(Fit::new(LEAST, weigh));
+    fn ask(
+        &self,
+        step: &RequestStep,
+        previous: Option<String>,
+        weigh: WeighMessage<'_>,
+    ) -> Vec<Message> {
+        let room = self.room(weigh).unwrap_or(RequestBudget::new(LEAST, weigh));
         let room = room.share(self.summariser.max_output);
         let previous = previous.map(|text| room.without(&tagged(PREVIOUS, "")).text(&text));
         let mut messages = match step {
-            Step::Messages(messages) => messages.clone(),
-            Step::Text(text) => {
+            RequestStep::Messages(messages) => messages.clone(),
+            RequestStep::Text(text) => {
                 let before = previous
                     .map(|text| tagged(PREVIOUS, &text))
                     .unwrap_or_default();
@@ -248,7 +257,7 @@ impl Requests {
                 let asked = format!("{background}{before}{text}\n\n{}", self.instructions);
                 return vec![Message::user(asked)];
             }
-            Step::Merge => Vec::new(),
+            RequestStep::Merge => Vec::new(),
         };
         if let Some(text) = previous {
             let system = messages
@@ -264,10 +273,10 @@ impl Requests {
         messages
     }
 
-    fn merge(&self, answers: &[&str], weigh: Weigh<'_>) -> Option<Message> {
+    fn merge(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
         let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
         let room = self.room(weigh)?.without(MERGE);
-        let each = Fit::new(room.budget / parts, weigh).without(&tagged(PART, ""));
+        let each = RequestBudget::new(room.budget / parts, weigh).without(&tagged(PART, ""));
         if each.budget == 0 {
             return None;
         }
@@ -282,7 +291,7 @@ impl Requests {
 
     /// What was said in whole turns, in one batch or in two that are merged; in more where
     /// two do not fit.
-    fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &Fit<'_>) {
+    fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &RequestBudget<'_>) {
         let window = self.summariser.window.unwrap_or(u64::MAX);
         let (batches, omitted) = request::readable_batches(old, window);
         if omitted {
@@ -292,40 +301,49 @@ impl Requests {
             let messages = batch.iter().filter_map(|at| old.get(*at));
             let messages: Vec<&Message> = messages.map(Borrow::borrow).collect();
             let texts = units::in_text(&messages, request::OUTPUT_LIMIT, room);
-            self.steps.extend(texts.into_iter().map(Step::Text));
+            self.steps.extend(texts.into_iter().map(RequestStep::Text));
         }
         if self.steps.len() > 1 {
-            self.steps.push(Step::Merge);
+            self.steps.push(RequestStep::Merge);
         }
     }
 }
 
 /// The steps that send the messages themselves.
-fn in_messages<M: Borrow<Message>>(old: &[M], summariser: Summariser, room: &Fit<'_>) -> Vec<Step> {
+fn in_messages<M: Borrow<Message>>(
+    old: &[M],
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+) -> Vec<RequestStep> {
     let all = request::without_open_end(old);
     let dialect = summariser.dialect;
-    let chunked = |limit: usize, room: &Fit<'_>| units::in_messages(&all, limit, dialect, room);
+    let chunked =
+        |limit: usize, room: &RequestBudget<'_>| units::in_messages(&all, limit, dialect, room);
     chosen(old, summariser, room, chunked)
         .into_iter()
-        .map(Step::Messages)
+        .map(RequestStep::Messages)
         .collect()
 }
 
 /// The steps that send the conversation as text.
-fn in_text<M: Borrow<Message>>(old: &[M], summariser: Summariser, room: &Fit<'_>) -> Vec<Step> {
+fn in_text<M: Borrow<Message>>(
+    old: &[M],
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+) -> Vec<RequestStep> {
     let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
-    let chunked = |limit: usize, room: &Fit<'_>| units::in_text(&all, limit, room);
+    let chunked = |limit: usize, room: &RequestBudget<'_>| units::in_text(&all, limit, room);
     let chunks = chosen(old, summariser, room, chunked).into_iter();
-    chunks.map(Step::Text).collect()
+    chunks.map(RequestStep::Text).collect()
 }
 
 /// One chunk if one will do, with outputs as long as it has room for; else chunks that leave room
 /// for the answer before them, with outputs as long as the number of requests allows.
 fn chosen<M: Borrow<Message>, C>(
     old: &[M],
-    summariser: Summariser,
-    room: &Fit<'_>,
-    chunked: impl Fn(usize, &Fit<'_>) -> Vec<C>,
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+    chunked: impl Fn(usize, &RequestBudget<'_>) -> Vec<C>,
 ) -> Vec<C> {
     let (alone, several) = output_limits(old, summariser);
     for limit in alone {
@@ -349,7 +367,7 @@ fn chosen<M: Borrow<Message>, C>(
 /// make no output shorter than the ones before are left out.
 fn output_limits<M: Borrow<Message>>(
     old: &[M],
-    summariser: Summariser,
+    summariser: SummaryModel,
 ) -> (Vec<usize>, Vec<usize>) {
     let [usual, ..] = OUTPUT_LIMITS;
     let wide: &[usize] = match (summariser.output_chars, summariser.window) {

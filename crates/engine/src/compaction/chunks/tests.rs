@@ -1,16 +1,16 @@
 use super::*;
-use trimtab_model::{Call, Kind, Media, MediaKind, Part, RawJson, Reasoning};
+use trimtab_model::{Call, Media, MediaKind, MessageKind, Part, RawJson, Reasoning};
 
 fn weigh(message: &Message) -> u64 {
     let calls: usize = message.calls().map(|call| call.arguments.len() + 8).sum();
     (message.text().len() + calls).div_ceil(4) as u64
 }
 
-fn summariser(window: u64) -> Summariser {
-    Summariser {
+fn summariser(window: u64) -> SummaryModel {
+    SummaryModel {
         window: Some(window),
         max_output: window / 10,
-        ..Summariser::default()
+        ..SummaryModel::default()
     }
 }
 
@@ -25,7 +25,7 @@ fn round(n: usize, size: usize) -> [Message; 2] {
 
 fn log(rounds: usize, size: usize) -> Vec<Message> {
     let mut log = vec![
-        Message::user("OLDFACT 77").with_kind(Kind::Summary),
+        Message::user("OLDFACT 77").with_kind(MessageKind::Summary),
         Message::user("begin"),
     ];
     log.extend((0..rounds).flat_map(|n| round(n, size)));
@@ -34,7 +34,7 @@ fn log(rounds: usize, size: usize) -> Vec<Message> {
 
 /// All requests, each answered with what `answer` makes of its number.
 fn asked(
-    requests: &Requests,
+    requests: &SummaryRequests,
     answer: impl Fn(usize) -> String,
 ) -> (Vec<SummaryRequest>, Vec<String>) {
     let (mut made, mut answers) = (Vec::new(), Vec::<String>::new());
@@ -58,11 +58,11 @@ fn text(request: &SummaryRequest) -> String {
 
 #[test]
 fn what_fits_is_one_request() {
-    for form in [Form::Messages, Form::Text] {
+    for form in [SummaryRequestForm::Messages, SummaryRequestForm::Text] {
         let requests = requests(
             &log(3, 100),
             form,
-            &Prompt::default(),
+            &SummaryPrompt::default(),
             summariser(20_000),
             &weigh,
         );
@@ -78,11 +78,11 @@ fn what_fits_is_one_request() {
 
 #[test]
 fn chunks_hold_every_message_once_and_are_given_the_answer_before() {
-    for form in [Form::Messages, Form::Text] {
+    for form in [SummaryRequestForm::Messages, SummaryRequestForm::Text] {
         let requests = requests(
             &log(40, 900),
             form,
-            &Prompt::default(),
+            &SummaryPrompt::default(),
             summariser(4_000),
             &weigh,
         );
@@ -116,8 +116,8 @@ fn chunks_hold_every_message_once_and_are_given_the_answer_before() {
 fn chunks_of_messages_are_valid() {
     let requests = requests(
         &log(40, 900),
-        Form::Messages,
-        &Prompt::default(),
+        SummaryRequestForm::Messages,
+        &SummaryPrompt::default(),
         summariser(4_000),
         &weigh,
     );
@@ -136,8 +136,14 @@ fn chunks_of_messages_are_valid() {
 #[test]
 fn a_message_that_is_too_large_is_cut_in_its_middle() {
     let old = [Message::user(format!("HEAD{}TAIL", "z".repeat(90_000)))];
-    for form in [Form::Messages, Form::Text] {
-        let requests = requests(&old, form, &Prompt::default(), summariser(4_000), &weigh);
+    for form in [SummaryRequestForm::Messages, SummaryRequestForm::Text] {
+        let requests = requests(
+            &old,
+            form,
+            &SummaryPrompt::default(),
+            summariser(4_000),
+            &weigh,
+        );
         assert_eq!(requests.len(), 1);
         let said = text(&requests.next(&[], &weigh).unwrap());
         assert!(said.contains("HEAD") && said.contains("TAIL") && said.contains("truncated"));
@@ -171,8 +177,8 @@ fn media_and_signed_thoughts_stay_away() {
     ];
     let requests = requests(
         &old,
-        Form::Text,
-        &Prompt::default(),
+        SummaryRequestForm::Text,
+        &SummaryPrompt::default(),
         summariser(9_000),
         &weigh,
     );
@@ -184,8 +190,8 @@ fn media_and_signed_thoughts_stay_away() {
 fn a_window_without_room_means_no_request() {
     let requests = requests(
         &log(3, 100),
-        Form::Text,
-        &Prompt::default(),
+        SummaryRequestForm::Text,
+        &SummaryPrompt::default(),
         summariser(200),
         &weigh,
     );
@@ -205,8 +211,8 @@ fn turns_are_asked_in_two_batches_that_are_merged() {
         .collect();
     let requests = requests(
         &old,
-        Form::Turns,
-        &Prompt::default(),
+        SummaryRequestForm::Turns,
+        &SummaryPrompt::default(),
         summariser(9_000),
         &weigh,
     );
@@ -227,8 +233,8 @@ fn what_the_turns_design_leaves_out_is_noted() {
     let old = [Message::user("x".repeat(20_000)), Message::user("small")];
     let requests = requests(
         &old,
-        Form::Turns,
-        &Prompt::default(),
+        SummaryRequestForm::Turns,
+        &SummaryPrompt::default(),
         summariser(9_000),
         &weigh,
     );

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use trimtab_model::{Dialect, Message, Part};
 
-use super::fit::Fit;
+use super::fit::RequestBudget;
 use crate::compaction::request;
-use crate::normalise::{Habit, Options, normalise};
-use crate::removal::Cuts;
+use crate::normalise::{NormaliseOptions, OpenCallRepair, normalise};
+use crate::removal::SafeCuts;
 
 /// The shortest runs of messages that can be cut apart without splitting a round.
 pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
-    let cuts = Cuts::of(messages);
+    let cuts = SafeCuts::of(messages);
     let starts = (0..messages.len()).filter(|at| !cuts.splits(*at));
     let starts: Vec<usize> = starts.collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
@@ -29,7 +29,7 @@ pub(super) fn in_messages<M: Borrow<Message>>(
     all: &[M],
     output_limit: usize,
     dialect: Dialect,
-    room: &Fit<'_>,
+    room: &RequestBudget<'_>,
 ) -> Vec<Vec<Message>> {
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn in_messages<M: Borrow<Message>>(
 }
 
 /// `messages` cut to what fits, as text if there are too many of them.
-fn within(messages: Vec<Message>, output_limit: usize, room: &Fit<'_>) -> Vec<Message> {
+fn within(messages: Vec<Message>, output_limit: usize, room: &RequestBudget<'_>) -> Vec<Message> {
     room.messages(messages).unwrap_or_else(|messages| {
         let messages: Vec<&Message> = messages.iter().collect();
         vec![Message::user(room.conversation(&messages, output_limit))]
@@ -73,9 +73,9 @@ fn valid(chunk: Vec<Message>, dialect: Dialect) -> Vec<Message> {
         return chunk;
     }
     let chunk: Vec<Arc<Message>> = chunk.into_iter().map(Arc::new).collect();
-    let options = Options {
-        habit: Habit::Strip,
-        ..Options::for_dialect(dialect)
+    let options = NormaliseOptions {
+        habit: OpenCallRepair::Strip,
+        ..NormaliseOptions::for_dialect(dialect)
     };
     let normalised = normalise(&chunk, options);
     let messages = normalised.entries.into_iter().map(|entry| entry.message);
@@ -83,7 +83,11 @@ fn valid(chunk: Vec<Message>, dialect: Dialect) -> Vec<Message> {
 }
 
 /// The messages as texts that fit, each between its tags.
-pub(super) fn in_text(all: &[&Message], output_limit: usize, room: &Fit<'_>) -> Vec<String> {
+pub(super) fn in_text(
+    all: &[&Message],
+    output_limit: usize,
+    room: &RequestBudget<'_>,
+) -> Vec<String> {
     let room = room.without(&request::framed(""));
     let sized = units(all).into_iter().map(|unit| {
         let messages = all.get(unit).unwrap_or_default();

@@ -21,29 +21,29 @@ use std::borrow::Borrow;
 use trimtab_model::{Message, Part, Ref};
 
 use super::audit::{Coverage, audit};
-use super::room::Room;
-use replaced::Replaced;
-use section::{Section, Title};
+use super::room::TextBudget;
+use replaced::ReplacedMessages;
+use section::{SectionTitle, SummarySection};
 
 /// What such a summary begins with.
 pub(crate) const OPENING: &str = "[Summary made without a model]";
 
 /// Of every hundred tokens, how many each section may have, besides what those before it left;
 /// the rest is for the facts.
-const SHARES: [(Title, u64); 8] = [
-    (Title::FirstRequest, 10),
-    (Title::UserMessages, 15),
-    (Title::Words, 25),
-    (Title::OpenWork, 5),
-    (Title::Errors, 5),
-    (Title::Files, 6),
-    (Title::Runs, 11),
-    (Title::Earlier, 7),
+const SHARES: [(SectionTitle, u64); 8] = [
+    (SectionTitle::FirstRequest, 10),
+    (SectionTitle::UserMessages, 15),
+    (SectionTitle::Words, 25),
+    (SectionTitle::OpenWork, 5),
+    (SectionTitle::Errors, 5),
+    (SectionTitle::Files, 6),
+    (SectionTitle::Runs, 11),
+    (SectionTitle::Earlier, 7),
 ];
 
 /// A summary that no model wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deterministic {
+pub struct FallbackSummary {
     /// The summary; empty if there is no room for any, or nothing to replace.
     pub summary: String,
     /// The refs that it names.
@@ -55,7 +55,7 @@ pub struct Deterministic {
 /// The summary of the `replaced` messages, within `room` and smaller than they are.
 ///
 /// ```
-/// use trimtab_engine::compaction::{fallback, room::Room};
+/// use trimtab_engine::compaction::{fallback, room::TextBudget};
 /// use trimtab_model::{Call, Message};
 ///
 /// let replaced = [
@@ -64,12 +64,12 @@ pub struct Deterministic {
 ///     Message::output("c", "error: missing header\n".repeat(50)),
 /// ];
 /// let bytes = |text: &str| text.len() as u64;
-/// let made = fallback::summarise(&replaced, &Room::new(800, &bytes));
+/// let made = fallback::summarise(&replaced, &TextBudget::new(800, &bytes));
 /// assert!(made.summary.contains("Never edit the fixtures."));
 /// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
 /// ```
-pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
-    let replaced = Replaced::new(replaced);
+pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &TextBudget<'_>) -> FallbackSummary {
+    let replaced = ReplacedMessages::new(replaced);
     let room = room.with(room.tokens.min(weight_below(&replaced.messages, room)));
     let mut tokens = room.tokens;
     // Texts may weigh more together than one by one.
@@ -83,7 +83,7 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Determi
     within(&replaced, &room.with(0))
 }
 
-fn within(replaced: &Replaced<'_>, room: &Room<'_>) -> Deterministic {
+fn within(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> FallbackSummary {
     let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
@@ -106,36 +106,40 @@ fn within(replaced: &Replaced<'_>, room: &Room<'_>) -> Deterministic {
     } else {
         String::new()
     };
-    Deterministic {
+    FallbackSummary {
         summary,
         refs: block.refs,
         coverage: block.coverage,
     }
 }
 
-fn write(title: Title, replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+fn write(
+    title: SectionTitle,
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     match title {
-        Title::FirstRequest => users::first_request(replaced, room),
-        Title::UserMessages => users::messages(replaced, room),
-        Title::Words => words::words(replaced, room),
-        Title::OpenWork => open::work(replaced, room),
-        Title::Errors => open::errors(replaced, room),
-        Title::Files => files::touched(replaced, room),
-        Title::Runs => runs::runs(replaced, room),
-        Title::Earlier => replaced.earlier(room),
+        SectionTitle::FirstRequest => users::first_request(replaced, room),
+        SectionTitle::UserMessages => users::messages(replaced, room),
+        SectionTitle::Words => words::words(replaced, room),
+        SectionTitle::OpenWork => open::work(replaced, room),
+        SectionTitle::Errors => open::errors(replaced, room),
+        SectionTitle::Files => files::touched(replaced, room),
+        SectionTitle::Runs => runs::runs(replaced, room),
+        SectionTitle::Earlier => replaced.earlier(room),
     }
 }
 
 /// The sections that say something, in the order in which they are read best.
-fn text_of(mut sections: Vec<Section>) -> String {
+fn text_of(mut sections: Vec<SummarySection>) -> String {
     sections.retain(|section| !section.items.is_empty());
     sections.sort_by_key(|section| section.title);
-    let texts: Vec<String> = sections.iter().map(Section::text).collect();
+    let texts: Vec<String> = sections.iter().map(SummarySection::text).collect();
     texts.join("\n")
 }
 
 /// One less than what the messages weigh, as far as that is below the budget.
-fn weight_below(messages: &[&Message], room: &Room<'_>) -> u64 {
+fn weight_below(messages: &[&Message], room: &TextBudget<'_>) -> u64 {
     let mut weight = 0u64;
     for part in messages.iter().flat_map(|message| &message.parts) {
         let more = match part {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 use trimtab_model::Output;
 
-use super::replaced::Replaced;
-use super::section::{Section, Title};
-use crate::compaction::room::Room;
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection};
+use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clipped, short_arguments};
 use crate::facts;
 use crate::view::figures::last_bytes;
@@ -23,15 +23,15 @@ const READ: usize = 32 << 10;
 const OUTPUTS: usize = 100;
 
 /// The newest list of things to do, and the calls that nobody answered.
-pub(super) fn work(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+pub(super) fn work(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
     let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
     let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
     let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
-    Section::newest(Title::OpenWork, items, room)
+    SummarySection::newest(SectionTitle::OpenWork, items, room)
 }
 
 /// The entries of the newest call of a tool for lists of things to do.
-fn todo_list(replaced: &Replaced<'_>) -> Vec<String> {
+fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
     let mut calls = replaced
         .messages
         .iter()
@@ -65,7 +65,7 @@ fn todo(entry: &Value) -> String {
 }
 
 /// The newest errors, each once.
-pub(super) fn errors(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+pub(super) fn errors(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
     let mut known = HashSet::new();
     let mut is_new = |error: &String| known.insert(without_digits(error));
     let newest_first = replaced.messages.iter().rev();
@@ -75,9 +75,9 @@ pub(super) fn errors(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
         .flat_map(|output| errors_of(output).into_iter().rev());
     let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
     errors.reverse();
-    let before = replaced.carried(Title::Errors).filter(is_new);
+    let before = replaced.carried(SectionTitle::Errors).filter(is_new);
     let all: Vec<String> = before.chain(errors).collect();
-    Section::newest(Title::Errors, all, room)
+    SummarySection::newest(SectionTitle::Errors, all, room)
 }
 
 fn errors_of(output: &Output) -> Vec<String> {

@@ -3,9 +3,9 @@
 use trimtab_model::Call;
 
 use super::outcome::CallOutcome;
-use super::replaced::Replaced;
-use super::section::{Section, Title};
-use crate::compaction::room::Room;
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection};
+use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clipped, short_arguments};
 
 /// Characters of the arguments of a call.
@@ -16,7 +16,7 @@ const CARRIED: usize = 140;
 const MOST: usize = 400;
 
 /// The calls with how they ended, equal ones in a row as one.
-pub(super) fn runs(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+pub(super) fn runs(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
     let ended = replaced.calls.iter().rev();
     let ended = ended.map(|(call, output)| (*call, CallOutcome::of(call, *output)));
     let mut runs: Vec<(&Call, CallOutcome, usize)> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn runs(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
             times => format!("{call} x{times}: {outcome}"),
         }
     });
-    let before = replaced.carried(Title::Runs);
+    let before = replaced.carried(SectionTitle::Runs);
     let before = before.map(|item| clipped(&item, CARRIED));
-    Section::newest(Title::Runs, before.chain(shown), room)
+    SummarySection::newest(SectionTitle::Runs, before.chain(shown), room)
 }

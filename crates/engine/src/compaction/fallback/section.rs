@@ -1,11 +1,11 @@
 //! A section of the summary: a title and items that can be read back.
 
-use crate::compaction::room::Room;
+use crate::compaction::room::TextBudget;
 use crate::compaction::text::untagged;
 
 /// The sections, in the order in which they are read best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Title {
+pub(super) enum SectionTitle {
     FirstRequest,
     Earlier,
     UserMessages,
@@ -16,7 +16,7 @@ pub(super) enum Title {
     OpenWork,
 }
 
-impl Title {
+impl SectionTitle {
     fn line(self) -> &'static str {
         match self {
             Self::FirstRequest => "First request:",
@@ -33,15 +33,15 @@ impl Title {
 
 /// A title and what stands under it.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub(super) title: Title,
+pub(super) struct SummarySection {
+    pub(super) title: SectionTitle,
     pub(super) items: Vec<String>,
 }
 
-impl Section {
+impl SummarySection {
     /// The newest of `items` that there is room for, in their own order. Tags in them are
     /// disarmed, and those that say nothing are left out.
-    pub(super) fn newest<I>(title: Title, items: I, room: &Room<'_>) -> Self
+    pub(super) fn newest<I>(title: SectionTitle, items: I, room: &TextBudget<'_>) -> Self
     where
         I: IntoIterator<Item = String, IntoIter: DoubleEndedIterator>,
     {
@@ -61,7 +61,7 @@ impl Section {
         Self { title, items }
     }
 
-    pub(super) fn weight(&self, room: &Room<'_>) -> u64 {
+    pub(super) fn weight(&self, room: &TextBudget<'_>) -> u64 {
         if self.items.is_empty() {
             return 0;
         }
@@ -75,11 +75,11 @@ impl Section {
 }
 
 /// As much of the head of `text` as fits as the only item.
-pub(super) fn head_of(text: &str, title: Title, room: &Room<'_>) -> String {
+pub(super) fn head_of(text: &str, title: SectionTitle, room: &TextBudget<'_>) -> String {
     let around = room.weight(title.line()) + 4;
     // Indenting and disarming make a text longer, but no head of it shorter than another.
     let as_long = |text: &str| room.weight(&as_item(text));
-    let room = Room::new(room.tokens.saturating_sub(around), &as_long);
+    let room = TextBudget::new(room.tokens.saturating_sub(around), &as_long);
     room.head(text).trim_end().to_owned()
 }
 
@@ -91,7 +91,7 @@ fn as_item(text: &str) -> String {
 }
 
 /// The items that stand under `title` in a summary of this form.
-pub(super) fn items(summary: &str, title: Title) -> Vec<String> {
+pub(super) fn items(summary: &str, title: SectionTitle) -> Vec<String> {
     let mut within = false;
     let mut items: Vec<String> = Vec::new();
     for line in summary.lines() {

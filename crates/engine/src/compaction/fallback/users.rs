@@ -2,9 +2,9 @@
 
 use trimtab_model::Message;
 
-use super::replaced::Replaced;
-use super::section::{Section, Title, head_of};
-use crate::compaction::room::Room;
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection, head_of};
+use crate::compaction::room::TextBudget;
 use crate::compaction::text::clipped;
 
 /// Characters of the first sentence of an older message.
@@ -14,25 +14,28 @@ const WORD_FOR_WORD: u64 = 70;
 /// More messages than this are not looked at.
 const MOST: usize = 200;
 
-fn said<'r>(replaced: &'r Replaced<'_>) -> impl DoubleEndedIterator<Item = &'r Message> {
+fn said<'r>(replaced: &'r ReplacedMessages<'_>) -> impl DoubleEndedIterator<Item = &'r Message> {
     let messages = replaced.messages.iter().copied();
     messages.filter(|message| message.is_real_user() && !message.is_empty())
 }
 
 /// What the user asked for at the very beginning.
-pub(super) fn first_request(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
-    let title = Title::FirstRequest;
+pub(super) fn first_request(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
+    let title = SectionTitle::FirstRequest;
     let first = replaced.carried(title).next().or_else(|| {
         let mut said = said(replaced).filter(|_| !replaced.has_summary());
         said.next().map(|message| message.text().into_owned())
     });
     let head = first.map(|first| head_of(&first, title, room));
-    Section::newest(title, head, room)
+    SummarySection::newest(title, head, room)
 }
 
 /// The newest messages word for word, and the first sentence of those before them.
-pub(super) fn messages(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
-    let title = Title::UserMessages;
+pub(super) fn messages(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+    let title = SectionTitle::UserMessages;
     let mut items = Vec::new();
     let mut left = room.share(WORD_FOR_WORD).tokens;
     let mut whole = true;
@@ -49,7 +52,7 @@ pub(super) fn messages(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
     }
     let before = replaced.carried(title).rev();
     items.extend(before.map(|item| first_sentence(&item)));
-    Section::newest(title, items.into_iter().rev(), room)
+    SummarySection::newest(title, items.into_iter().rev(), room)
 }
 
 /// The first sentence of `text`, on one line.

@@ -11,9 +11,9 @@ use trimtab_model::{Output, Part, Ref};
 use crate::budget::percent;
 use crate::facts;
 use crate::view::figures::first_bytes;
-use crate::view::names::{self, Known};
+use crate::view::names::{self, NameSet};
 use crate::view::placeholder::read_call;
-use crate::view::structure::{self, Cut};
+use crate::view::structure::{self, CutRequest};
 
 /// What an excerpt begins with.
 const HEAD: &str = "[trimtab: output shortened";
@@ -71,17 +71,17 @@ const DEFINITIONS: [&str; 30] = [
 ];
 
 /// What the window shows and what the agent has used: names are worth more or less by that.
-pub(super) struct Interest {
+pub(super) struct NameInterest {
     /// Names that the window shows anyway.
-    pub(super) known: Known,
+    pub(super) known: NameSet,
     /// Names that the user or the model wrote.
-    pub(super) used: Known,
+    pub(super) used: NameSet,
 }
 
 /// How much of an output is kept, in bytes, and the share of that which is for names without
 /// their line, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Allowance {
+pub(super) struct ExcerptBudget {
     pub(super) bytes: usize,
     pub(super) names_percent: u64,
 }
@@ -101,8 +101,8 @@ pub(super) fn around(stored: &Ref) -> usize {
 pub(super) fn excerpt(
     output: &Output,
     text: &str,
-    allowed: Allowance,
-    interest: &mut Interest,
+    allowed: ExcerptBudget,
+    interest: &mut NameInterest,
 ) -> Option<Output> {
     let stored = output.stored.as_ref()?;
     let kept = kept(text, allowed, interest);
@@ -123,10 +123,10 @@ pub(super) fn excerpt(
 }
 
 /// The lines and names of `text` that are kept.
-pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> String {
+pub(super) fn kept(text: &str, allowed: ExcerptBudget, interest: &NameInterest) -> String {
     let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
     let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
-    let mut kept = if structure::detect(text) == structure::Kind::Json {
+    let mut kept = if structure::detect(text) == structure::OutputFormat::Json {
         json(text, allowed.bytes - for_names)
     } else {
         lines(text, allowed.bytes - for_names, interest)
@@ -134,7 +134,7 @@ pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> Strin
     let left = allowed
         .bytes
         .saturating_sub(kept.len() + names::NAMES.len());
-    let mut known = Known::default();
+    let mut known = NameSet::default();
     known.add(&kept);
     let found = names::ranked(text, &interest.known);
     let found = found.into_iter().filter(|name| !known.has(name));
@@ -149,7 +149,7 @@ pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> Strin
 
 /// JSON stays JSON.
 fn json(text: &str, bytes: usize) -> String {
-    let cut = Cut {
+    let cut = CutRequest {
         cap: bytes as u64,
         measure: &|text| text.len() as u64,
         stored: None,
@@ -163,7 +163,7 @@ fn json(text: &str, bytes: usize) -> String {
 }
 
 /// The best lines within so many bytes, in their order.
-fn lines(text: &str, bytes: usize, interest: &Interest) -> String {
+fn lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
     let all: Vec<&str> = text.lines().map(str::trim_end).collect();
     let errors = error_lines(text);
     let mut ranked: Vec<(f64, usize)> = Vec::new();
@@ -224,7 +224,7 @@ fn error_lines(text: &str) -> HashSet<usize> {
 }
 
 /// What a line is worth for its length, where its place makes it worth `by_place` already.
-fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
+fn worth(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
     let said = line.trim_start();
     let letters = said.bytes().filter(u8::is_ascii_alphanumeric);
     // Nobody goes back to a closing brace.
@@ -250,10 +250,10 @@ fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
 mod tests {
     use super::*;
 
-    fn interest(known: &str, used: &str) -> Interest {
-        let mut interest = Interest {
-            known: Known::default(),
-            used: Known::default(),
+    fn interest(known: &str, used: &str) -> NameInterest {
+        let mut interest = NameInterest {
+            known: NameSet::default(),
+            used: NameSet::default(),
         };
         interest.known.add(known);
         interest.used.add(used);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn definitions_and_errors_stay_in_their_order_and_braces_go() {
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 300,
             names_percent: 0,
         };
@@ -293,7 +293,7 @@ mod tests {
     fn lines_with_names_that_the_agent_used_come_first() {
         let line = |at: usize| format!("let value_{at} = table.column_{at};\n");
         let text: String = (0..100).map(line).collect();
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 120,
             names_percent: 0,
         };
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn names_that_the_window_shows_are_not_listed_again() {
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 200,
             names_percent: 100,
         };

@@ -9,14 +9,14 @@ use trimtab_model::estimate::Measure;
 
 use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
-use super::excerpt::{Allowance, around, is_excerpt};
-use super::purpose::{Purpose, purpose};
-use super::segments::{Piece, Seen, Segment, Survey};
+use super::excerpt::{ExcerptBudget, around, is_excerpt};
+use super::purpose::{OutputPurpose, purpose};
+use super::segments::{Segment, SegmentKind, SurveyedOutput, WindowSurvey};
 use crate::observation::shown_as;
-use crate::planner::Conditions;
-use crate::policy::Rewriting;
-use crate::view::policy::Views;
-use crate::view::structure::{Cut, cut};
+use crate::planner::CallConditions;
+use crate::policy::RewriteAgeing;
+use crate::view::policy::CompiledViews;
+use crate::view::structure::{CutRequest, cut};
 
 /// So many of the newest outputs are always left as they are.
 const NEWEST_OUTPUTS: usize = 2;
@@ -31,9 +31,9 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 /// What a rewrite reduces, while it is being decided.
 pub(super) struct Reductions<'s, 'a> {
-    pub(super) settings: &'s Rewriting,
-    pub(super) survey: &'s Survey<'a>,
-    conditions: &'s Conditions<'s>,
+    pub(super) settings: &'s RewriteAgeing,
+    pub(super) survey: &'s WindowSurvey<'a>,
+    conditions: &'s CallConditions<'s>,
     /// The room for messages.
     pub(super) room: u64,
     /// Tokens of the window as it would be.
@@ -45,7 +45,7 @@ pub(super) struct Reductions<'s, 'a> {
     /// The first segment that stays as it is.
     tail: usize,
     /// Outputs to show as excerpts, by index in the survey.
-    pub(super) excerpts: HashMap<usize, Allowance>,
+    pub(super) excerpts: HashMap<usize, ExcerptBudget>,
     /// Outputs of the tail that are shortened, with what they are shown as.
     pub(super) shortened: Vec<(usize, Output)>,
     /// Segments that are hidden.
@@ -55,10 +55,10 @@ pub(super) struct Reductions<'s, 'a> {
 impl<'s, 'a> Reductions<'s, 'a> {
     /// What brings a window into `room`.
     pub(super) fn of(
-        settings: &'s Rewriting,
-        survey: &'s Survey<'a>,
-        conditions: &'s Conditions<'s>,
-        views: &Views,
+        settings: &'s RewriteAgeing,
+        survey: &'s WindowSurvey<'a>,
+        conditions: &'s CallConditions<'s>,
+        views: &CompiledViews,
         room: u64,
     ) -> Self {
         let fixed = survey.fixed(settings.user(room)).min(room);
@@ -95,15 +95,15 @@ impl<'s, 'a> Reductions<'s, 'a> {
         first.map_or(usize::MAX, |segment| segment.start)
     }
 
-    fn old_outputs(&self) -> impl Iterator<Item = (usize, &'s Seen<'a>)> + use<'s, 'a> {
+    fn old_outputs(&self) -> impl Iterator<Item = (usize, &'s SurveyedOutput<'a>)> + use<'s, 'a> {
         let end = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
         outputs.take_while(move |(_, seen)| seen.slot < end)
     }
 
     /// Old outputs of protected tools.
-    fn protected(&self, views: &Views) -> HashSet<usize> {
-        let is_protected = |seen: &Seen<'_>| {
+    fn protected(&self, views: &CompiledViews) -> HashSet<usize> {
+        let is_protected = |seen: &SurveyedOutput<'_>| {
             let called = seen.call.map(|call| call.name.as_str());
             let tool = seen.output.tool.as_deref().or(called);
             tool.is_some_and(|tool| views.protects(tool))
@@ -114,11 +114,11 @@ impl<'s, 'a> Reductions<'s, 'a> {
 
     /// Old outputs that stay whole: the protected ones, and the newest files and searches.
     fn whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
-        let old: Vec<(usize, &Seen<'_>)> = self.old_outputs().collect();
+        let old: Vec<(usize, &SurveyedOutput<'_>)> = self.old_outputs().collect();
         let mut left = self.settings.whole(self.flexible);
         let mut whole = protected.clone();
         for (index, seen) in old.into_iter().rev() {
-            let is_read = purpose(seen.call) == Purpose::Reading && !seen.output.trimmed;
+            let is_read = purpose(seen.call) == OutputPurpose::Reading && !seen.output.trimmed;
             if let Some(rest) = left.checked_sub(seen.tokens).filter(|_| is_read) {
                 left = rest;
                 whole.insert(index);
@@ -141,16 +141,16 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// How much of an output is kept, and how many tokens that saves; none if it stays.
-    fn excerpt(&self, seen: &Seen<'_>) -> Option<(Allowance, u64)> {
+    fn excerpt(&self, seen: &SurveyedOutput<'_>) -> Option<(ExcerptBudget, u64)> {
         let stored = seen.output.stored.as_ref()?;
         if is_excerpt(&seen.output) {
             return None;
         }
         let length = seen.whole.len();
         let bytes = match purpose(seen.call) {
-            Purpose::Reading if length <= self.settings.small_bytes => return None,
-            Purpose::Reading => self.settings.excerpt(length, self.room),
-            Purpose::Running => Rewriting::run_excerpt(length),
+            OutputPurpose::Reading if length <= self.settings.small_bytes => return None,
+            OutputPurpose::Reading => self.settings.excerpt(length, self.room),
+            OutputPurpose::Running => RewriteAgeing::run_excerpt(length),
         };
         let takes = (bytes + around(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
@@ -158,7 +158,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let dense = takes.saturating_mul(seen.tokens) / shown;
         let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes,
             names_percent: self.settings.names_percent,
         };
@@ -190,14 +190,14 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let hid_before = !self.hidden.is_empty();
         let mut keep = self.settings.keep(self.flexible);
         let mut users = self.settings.user(self.room);
-        let is_user = |segment: &Segment| segment.piece == Piece::User;
+        let is_user = |segment: &Segment| segment.piece == SegmentKind::User;
         let question = self.survey.segments.iter().rposition(is_user);
         for (index, segment) in old.iter().rev() {
             let stays = match segment.piece {
-                Piece::System | Piece::Task | Piece::Ours => true,
-                Piece::User if Some(*index) == question => true,
-                Piece::User => within(&mut users, segment.tokens),
-                Piece::Round => {
+                SegmentKind::System | SegmentKind::Task | SegmentKind::Ours => true,
+                SegmentKind::User if Some(*index) == question => true,
+                SegmentKind::User => within(&mut users, segment.tokens),
+                SegmentKind::Round => {
                     let mut outputs = self.survey.outputs_of(segment);
                     outputs.any(|(output, _)| whole.contains(&output))
                         || within(&mut keep, self.left(segment))
@@ -238,7 +238,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         }
         let start = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
-        let tail: Vec<(usize, &Seen<'_>)> =
+        let tail: Vec<(usize, &SurveyedOutput<'_>)> =
             outputs.filter(|(_, seen)| seen.slot >= start).collect();
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
@@ -247,7 +247,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
             let cap = share.unwrap_or(0).max(LEAST_SHOWN);
             let measure = |text: &str| self.conditions.weigh(&Measure::of_text(text));
             let text = seen.output.text();
-            let how = Cut {
+            let how = CutRequest {
                 cap,
                 measure: &measure,
                 stored: seen.output.stored.as_ref(),
@@ -271,7 +271,7 @@ fn within(left: &mut u64, tokens: u64) -> bool {
 
 /// The first segment of the newest ones that take no more than `tokens`; the last round and the
 /// newest outputs are always among them.
-fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
+fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
     let newest = survey.outputs.iter().rev().nth(NEWEST_OUTPUTS - 1);
     let newest = newest.or(survey.outputs.first());
     let newest = newest.map_or(usize::MAX, |seen| seen.slot);
@@ -283,7 +283,7 @@ fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
         if !within(&mut left, segment.tokens) && !must_stay {
             break;
         }
-        is_newest &= segment.piece != Piece::Round;
+        is_newest &= segment.piece != SegmentKind::Round;
         tail = index;
     }
     tail

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::rounds::{self, Pairing};
-use trimtab_model::{Call, Kind, Output, Part, Role, work};
+use trimtab_model::{Call, MessageKind, Output, Part, Role, work};
 
 use crate::log::Log;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 use crate::observation::observed;
-use crate::planner::{Conditions, Conversation};
+use crate::planner::{CallConditions, ConversationState};
 
 /// What a piece of a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum SegmentKind {
     /// Instructions; they always stay.
     System,
     /// What a person said before the first answer; it always stays.
@@ -29,7 +29,7 @@ pub(super) enum Piece {
 /// Slots that go or stay together.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    pub(super) piece: Piece,
+    pub(super) piece: SegmentKind,
     /// The first slot.
     pub(super) start: usize,
     /// The first slot behind it.
@@ -39,7 +39,7 @@ pub(super) struct Segment {
 
 /// One output in a window.
 #[derive(Clone, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct SurveyedOutput<'a> {
     pub(super) slot: usize,
     pub(super) part: usize,
     /// Position in the log.
@@ -53,15 +53,18 @@ pub(super) struct Seen<'a> {
 }
 
 /// A window in pieces.
-pub(super) struct Survey<'a> {
+pub(super) struct WindowSurvey<'a> {
     pub(super) slots: &'a [Slot],
     pub(super) segments: Vec<Segment>,
-    pub(super) outputs: Vec<Seen<'a>>,
+    pub(super) outputs: Vec<SurveyedOutput<'a>>,
     pub(super) total: u64,
 }
 
-impl<'a> Survey<'a> {
-    pub(super) fn new(conversation: &Conversation<'a>, conditions: &Conditions<'_>) -> Self {
+impl<'a> WindowSurvey<'a> {
+    pub(super) fn new(
+        conversation: &ConversationState<'a>,
+        conditions: &CallConditions<'_>,
+    ) -> Self {
         let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
@@ -74,12 +77,12 @@ impl<'a> Survey<'a> {
         let segments = segments(slots, &pairing, &tokens, conversation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;
-            let Source::Log(position) = slot.source else {
+            let MessageSource::Log(position) = slot.source else {
                 return None;
             };
             let part = slot.message.parts.get(place.part)?;
             let tokens = conditions.weigh(&Measure::of_parts(std::slice::from_ref(part)));
-            Some(Seen {
+            Some(SurveyedOutput {
                 slot: place.message,
                 part: place.part,
                 position,
@@ -89,7 +92,7 @@ impl<'a> Survey<'a> {
                 tokens,
             })
         });
-        let mut outputs: Vec<Seen<'_>> = outputs
+        let mut outputs: Vec<SurveyedOutput<'_>> = outputs
             .chain(observations(conversation, conditions))
             .collect();
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
@@ -104,18 +107,21 @@ impl<'a> Survey<'a> {
     /// What always stays: the system part, the task, and what the user said, up to `users`
     /// tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
-        let sum = |piece: Piece| -> u64 {
+        let sum = |piece: SegmentKind| -> u64 {
             let segments = self
                 .segments
                 .iter()
                 .filter(|segment| segment.piece == piece);
             segments.map(|segment| segment.tokens).sum()
         };
-        sum(Piece::System) + sum(Piece::Task) + sum(Piece::User).min(users)
+        sum(SegmentKind::System) + sum(SegmentKind::Task) + sum(SegmentKind::User).min(users)
     }
 
     /// The outputs of a segment, each with its index among all outputs.
-    pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = (usize, &Seen<'a>)> {
+    pub(super) fn outputs_of(
+        &self,
+        segment: &Segment,
+    ) -> impl Iterator<Item = (usize, &SurveyedOutput<'a>)> {
         // Outputs stand in the order of their slots.
         let before = |slot: usize| self.outputs.partition_point(|seen| seen.slot < slot);
         let (from, to) = (before(segment.start), before(segment.end));
@@ -126,17 +132,17 @@ impl<'a> Survey<'a> {
 
 /// What the user told of tools, as outputs without a call.
 fn observations<'a>(
-    conversation: &Conversation<'a>,
-    conditions: &Conditions<'_>,
-) -> impl Iterator<Item = Seen<'a>> {
+    conversation: &ConversationState<'a>,
+    conditions: &CallConditions<'_>,
+) -> impl Iterator<Item = SurveyedOutput<'a>> {
     let log = conversation.log;
     let all = conversation.slots.iter().enumerate();
     all.filter_map(|(at, slot)| {
-        let Source::Log(position) = slot.source else {
+        let MessageSource::Log(position) = slot.source else {
             return None;
         };
         let (part, output) = observed(&slot.message)?;
-        Some(Seen {
+        Some(SurveyedOutput {
             slot: at,
             part,
             position,
@@ -165,7 +171,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     let mut reach: Vec<usize> = (0..slots.len()).collect();
     for (at, (before, slot)) in slots.iter().zip(slots.iter().skip(1)).enumerate() {
         // An observation goes with what the model said before it.
-        if slot.message.meta.kind == Some(Kind::Observation)
+        if slot.message.meta.kind == Some(MessageKind::Observation)
             && before.message.role == Role::Assistant
             && let Some(reach) = reach.get_mut(at)
         {
@@ -198,12 +204,12 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     segments
 }
 
-fn piece(slot: &Slot, opening: usize) -> Piece {
+fn piece(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
-        Source::Inserted(_) => Piece::Ours,
-        Source::Log(_) if slot.message.role == Role::System => Piece::System,
-        Source::Log(at) if slot.message.is_real_user() && at < opening => Piece::Task,
-        Source::Log(_) if slot.message.is_real_user() => Piece::User,
-        Source::Log(_) => Piece::Round,
+        MessageSource::Inserted(_) => SegmentKind::Ours,
+        MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,
+        MessageSource::Log(at) if slot.message.is_real_user() && at < opening => SegmentKind::Task,
+        MessageSource::Log(_) if slot.message.is_real_user() => SegmentKind::User,
+        MessageSource::Log(_) => SegmentKind::Round,
     }
 }

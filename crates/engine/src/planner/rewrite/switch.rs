@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::percent;
-use crate::planner::Conditions;
-use crate::policy::Rewriting;
+use crate::planner::CallConditions;
+use crate::policy::RewriteAgeing;
 
 /// Whether a rewrite pays is looked at with every so many calls.
 const CALLS_BETWEEN_LOOKS: u64 = 3;
@@ -20,7 +20,7 @@ const BELOW_CLIFF: u64 = 98;
 /// Why bytes that were sent may change now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
+pub enum SwitchReason {
     /// The window is above its high-water mark.
     HighWater,
     /// Reading what a rewrite would take out has cost as much as the rewrite.
@@ -31,7 +31,7 @@ pub enum Switch {
     PriceCliff,
 }
 
-impl fmt::Display for Switch {
+impl fmt::Display for SwitchReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::HighWater => "the high-water mark",
@@ -44,7 +44,7 @@ impl fmt::Display for Switch {
 
 /// What a token costs, as a multiple of one that touches no cache, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
+pub struct TokenRates {
     /// Read from the cache.
     pub read: u64,
     /// Written to the cache.
@@ -54,7 +54,7 @@ pub struct Rates {
     pub rise: u64,
 }
 
-impl Default for Rates {
+impl Default for TokenRates {
     /// A tenth for reading, a quarter more for writing: what most providers ask.
     fn default() -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Default for Rates {
 
 /// A length of the prompt from which on every token costs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cliff {
+pub struct PriceCliff {
     /// Above so many tokens.
     pub above: u64,
     /// What a token costs then, in thousandths of what it costs below.
@@ -76,44 +76,48 @@ pub struct Cliff {
 
 /// A switch point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct SwitchPoint {
     /// Why it is one.
-    pub(super) switch: Switch,
+    pub(super) switch: SwitchReason,
     /// The room for messages that the window has to be brought into.
     pub(super) room: u64,
     /// What tokens cost.
-    pub(super) rates: Rates,
+    pub(super) rates: TokenRates,
 }
 
 /// The switch point that this is for a window of `total` tokens; none if it is none.
-pub(super) fn due(settings: &Rewriting, conditions: &Conditions<'_>, total: u64) -> Option<Due> {
+pub(super) fn due(
+    settings: &RewriteAgeing,
+    conditions: &CallConditions<'_>,
+    total: u64,
+) -> Option<SwitchPoint> {
     conditions.window?;
     let room = conditions.messages_room();
-    let due = |switch| Due {
+    let due = |switch| SwitchPoint {
         switch,
         room,
         rates: conditions.rates,
     };
     if total > settings.high(room) {
-        return Some(due(Switch::HighWater));
+        return Some(due(SwitchReason::HighWater));
     }
     let cold = conditions.cold && total > settings.cold(room);
-    cliff(conditions, total).or_else(|| cold.then(|| due(Switch::Cold)))
+    cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }
 
 /// The switch point that old text makes which may have been read too often in `calls` calls since
 /// a rewrite left `left` tokens. Whether it was is only known once it is known what a rewrite
 /// would take out: see [`was_read_too_often`].
 pub(super) fn may_be_due(
-    settings: &Rewriting,
-    conditions: &Conditions<'_>,
+    settings: &RewriteAgeing,
+    conditions: &CallConditions<'_>,
     total: u64,
     (calls, left): (u64, u64),
-) -> Option<Due> {
+) -> Option<SwitchPoint> {
     // Where nobody knows the window, money is still a reason.
     let known = conditions.window.map(|_| conditions.messages_room());
-    let due = Due {
-        switch: Switch::ReadTooOften,
+    let due = SwitchPoint {
+        switch: SwitchReason::ReadTooOften,
         room: known.unwrap_or(u64::MAX),
         rates: conditions.rates,
     };
@@ -138,8 +142,8 @@ pub(super) fn may_be_due(
 /// `calls` calls since the last rewrite. That is when it is cheapest, whether or not the session
 /// goes on for long. `suffix` is what is written again.
 pub(super) fn was_read_too_often(
-    settings: &Rewriting,
-    due: &Due,
+    settings: &RewriteAgeing,
+    due: &SwitchPoint,
     (before, after, suffix): (u64, u64, u64),
     calls: u64,
 ) -> bool {
@@ -148,27 +152,28 @@ pub(super) fn was_read_too_often(
 }
 
 /// What it cost to read a window beyond `after` tokens that grew from there to `before`.
-fn read_in_vain(before: u64, after: u64, calls: u64, rates: &Rates) -> u64 {
+fn read_in_vain(before: u64, after: u64, calls: u64, rates: &TokenRates) -> u64 {
     let grown = before.saturating_sub(after) / 2;
     grown.saturating_mul(calls).saturating_mul(rates.read)
 }
 
 /// What writing `suffix` tokens again may have cost in vain before it is done.
-fn cost_limit(settings: &Rewriting, suffix: u64, due: &Due) -> u64 {
+fn cost_limit(settings: &RewriteAgeing, suffix: u64, due: &SwitchPoint) -> u64 {
     let extra = due.rates.write.saturating_sub(due.rates.read);
     let cost = suffix.saturating_mul(extra);
     cost.saturating_mul(settings.patience(due.room)) / 1_000
 }
 
 /// The cliff that the next call would go over.
-fn cliff(conditions: &Conditions<'_>, total: u64) -> Option<Due> {
-    let room = |cliff: &Cliff| cliff.above.saturating_sub(conditions.tools) * BELOW_CLIFF / 100;
-    let ahead = |cliff: &&Cliff| total > room(cliff);
+fn cliff(conditions: &CallConditions<'_>, total: u64) -> Option<SwitchPoint> {
+    let room =
+        |cliff: &PriceCliff| cliff.above.saturating_sub(conditions.tools) * BELOW_CLIFF / 100;
+    let ahead = |cliff: &&PriceCliff| total > room(cliff);
     let cliff = conditions.cliffs.iter().rev().find(ahead)?;
-    Some(Due {
-        switch: Switch::PriceCliff,
+    Some(SwitchPoint {
+        switch: SwitchReason::PriceCliff,
         room: room(cliff),
-        rates: Rates {
+        rates: TokenRates {
             rise: cliff.rise,
             ..conditions.rates
         },

@@ -20,9 +20,9 @@ const LEAST: usize = 120;
 
 /// The words of one message, on one or more lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Words(String);
+pub(crate) struct MessageWords(String);
 
-impl Words {
+impl MessageWords {
     /// What the model says in a message; none if it says nothing, or is not the model's.
     pub(super) fn of(message: &Message) -> Option<Self> {
         if message.role != Role::Assistant {
@@ -65,11 +65,11 @@ impl Words {
 }
 
 /// Reads the words in a block again, oldest first.
-pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
-    let mut words: Vec<Words> = Vec::new();
+pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<MessageWords> {
+    let mut words: Vec<MessageWords> = Vec::new();
     for line in lines {
         if let Some(first) = line.strip_prefix(FIRST) {
-            words.push(Words(first.to_owned()));
+            words.push(MessageWords(first.to_owned()));
         } else if let (Some(last), Some(further)) = (words.last_mut(), line.strip_prefix(FURTHER)) {
             last.0.push('\n');
             last.0.push_str(further);
@@ -81,7 +81,7 @@ pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
 /// Words as lines of a block, within so many bytes: all of them, the long ones cut to one level.
 /// Where even that is too much, those go first that newer words repeat but for their numbers, as
 /// in "step 4 is done", then the oldest.
-pub(super) fn written(words: &[Words], bytes: usize) -> String {
+pub(super) fn written(words: &[MessageWords], bytes: usize) -> String {
     let all: usize = words.iter().map(|words| words.bytes().min(LEAST)).sum();
     let mut seen = HashSet::new();
     let mut left = bytes;
@@ -99,7 +99,7 @@ pub(super) fn written(words: &[Words], bytes: usize) -> String {
         left = left.saturating_sub(least);
         fits
     });
-    let kept: Vec<&Words> = newest.collect();
+    let kept: Vec<&MessageWords> = newest.collect();
     let sizes = kept.iter().map(|words| words.bytes()).collect();
     let level = level(sizes, bytes).max(LEAST);
     let mut lines = String::new();
@@ -117,15 +117,15 @@ pub(super) fn written(words: &[Words], bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Words {
-        Words::of(&Message::assistant(text)).unwrap()
+    fn words(text: &str) -> MessageWords {
+        MessageWords::of(&Message::assistant(text)).unwrap()
     }
 
     #[test]
     fn decision_outlives_newer_words_that_differ_by_numbers_only() {
         let steps = (1..40).map(|step| words(&format!("Step {step} is done, I go on.")));
         let decided = words("I decided to keep the old parser, because of its error messages.");
-        let all: Vec<Words> = std::iter::once(decided).chain(steps).collect();
+        let all: Vec<MessageWords> = std::iter::once(decided).chain(steps).collect();
         let lines = written(&all, 400);
         assert!(lines.contains("keep the old parser") && lines.contains("Step 39"));
         assert!(!lines.contains("Step 12"), "{lines}");

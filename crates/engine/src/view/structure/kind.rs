@@ -3,13 +3,13 @@
 use serde::de::IgnoredAny;
 
 use super::table;
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
 /// What an output turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum OutputFormat {
     /// One JSON object or array.
     Json,
     /// Rows under a header.
@@ -37,18 +37,18 @@ const LOG_LINES: usize = 2;
 const LONGEST_HIT: usize = 400;
 
 /// A line that a search found: `src/main.rs:12:`, and around it `src/main.rs-13-`.
-static HIT: Pattern = Pattern::new(r"^\S*?[./]\S*?(?::[0-9]+:|-[0-9]+-)");
+static HIT: LazyRegex = LazyRegex::new(r"^\S*?[./]\S*?(?::[0-9]+:|-[0-9]+-)");
 /// A line with its number, as tools that read files print them.
-static NUMBERED: Pattern = Pattern::new(r"^\s*[0-9]+(?:→|\t|: |\| |  )");
+static NUMBERED: LazyRegex = LazyRegex::new(r"^\s*[0-9]+(?:→|\t|: |\| |  )");
 /// How lines of programs end or start, but for those that define something.
-static SOURCE: Pattern = Pattern::new(r"[{};,(]$|^(?://|/\*|\* |#|(?:import|from|use) )");
+static SOURCE: LazyRegex = LazyRegex::new(r"[{};,(]$|^(?://|/\*|\* |#|(?:import|from|use) )");
 /// A line that defines something. Deeper indentation is inside a definition.
-static DEFINITION: Pattern = Pattern::new(
+static DEFINITION: LazyRegex = LazyRegex::new(
     r"(?x) ^\s{0,4}(?: fn|pub|func|def|class|type|struct|enum|trait|impl|interface|export
     |function|async|module|mod|package|public|private|protected|static)\ ",
 );
 /// How lines of test runs and builds start.
-static LOG_LINE: Pattern = Pattern::new(
+static LOG_LINE: LazyRegex = LazyRegex::new(
     r"(?x) ^(?: running\ | test\ result: | ===\ RUN | ---\ FAIL | ---\ PASS | FAIL | PASS
     | ok\ \ \t | collected\ | Tests: | Test\ Suites: | BUILD\ | \[INFO\]\ | \[ERROR\]\ | make(?::\ |\[)
     | npm\ ERR! | error\[E | \ {3}Compiling\ | \ {4}Finished\ | >\ Task\ : | \#\#\[
@@ -58,37 +58,37 @@ static LOG_LINE: Pattern = Pattern::new(
 /// What `text` is, judged by its first and last lines; JSON is parsed whole.
 ///
 /// ```
-/// use trimtab_engine::view::structure::{Kind, detect};
+/// use trimtab_engine::view::structure::{OutputFormat, detect};
 ///
-/// assert_eq!(detect(r#"{"a": [1, 2]}"#), Kind::Json);
-/// assert_eq!(detect("id,name\n1,a\n2,b\n"), Kind::Table { header: 1 });
-/// assert_eq!(detect("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"), Kind::Diff);
-/// assert_eq!(detect("running 2 tests\ntest a ... ok\ntest b ... FAILED\n"), Kind::Log);
-/// assert_eq!(detect("a.rs:1:x\na.rs:7:x\nb.rs:2:x\nb.rs:3:x\n"), Kind::Hits);
-/// assert_eq!(detect("hello"), Kind::Plain);
+/// assert_eq!(detect(r#"{"a": [1, 2]}"#), OutputFormat::Json);
+/// assert_eq!(detect("id,name\n1,a\n2,b\n"), OutputFormat::Table { header: 1 });
+/// assert_eq!(detect("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"), OutputFormat::Diff);
+/// assert_eq!(detect("running 2 tests\ntest a ... ok\ntest b ... FAILED\n"), OutputFormat::Log);
+/// assert_eq!(detect("a.rs:1:x\na.rs:7:x\nb.rs:2:x\nb.rs:3:x\n"), OutputFormat::Hits);
+/// assert_eq!(detect("hello"), OutputFormat::Plain);
 /// ```
-pub fn detect(text: &str) -> Kind {
+pub fn detect(text: &str) -> OutputFormat {
     if is_json(text) {
-        return Kind::Json;
+        return OutputFormat::Json;
     }
     let head: Vec<&str> = text.split('\n').take(SAMPLE).collect();
     let tail = text.rsplit('\n').take(SAMPLE);
     let logged = head.iter().copied().chain(tail);
     let logged = logged.filter(|line| LOG_LINE.is_match(line));
     if is_diff(&head) {
-        Kind::Diff
+        OutputFormat::Diff
     } else if most(&head, 4, 8, |line| hit_path(line).is_some()) {
-        Kind::Hits
+        OutputFormat::Hits
     } else if most(&head, 5, 8, |line| NUMBERED.is_match(line)) {
-        Kind::Code
+        OutputFormat::Code
     } else if let Some(header) = table::header(&head) {
-        Kind::Table { header }
+        OutputFormat::Table { header }
     } else if logged.take(LOG_LINES).count() == LOG_LINES {
-        Kind::Log
+        OutputFormat::Log
     } else if most(&head, 5, 7, |line| is_source(line.trim())) {
-        Kind::Code
+        OutputFormat::Code
     } else {
-        Kind::Plain
+        OutputFormat::Plain
     }
 }
 
@@ -143,11 +143,11 @@ mod tests {
     fn numbered_files_and_bare_source_are_code() {
         let listing =
             "     1→package a\n     2→\n     3→import (\n     4→\t\"fmt\"\n     5→)\n     6→x";
-        assert_eq!(detect(listing), Kind::Code);
+        assert_eq!(detect(listing), OutputFormat::Code);
         let source = "import a;\nclass B {\n  int c;\n  // why\n}\ndone";
-        assert_eq!(detect(source), Kind::Code);
+        assert_eq!(detect(source), OutputFormat::Code);
         let prose = "It was late.\nNobody came.\nThe end\nwas near\nagain";
-        assert_eq!(detect(prose), Kind::Plain);
+        assert_eq!(detect(prose), OutputFormat::Plain);
     }
 
     #[test]

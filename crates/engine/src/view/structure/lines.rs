@@ -3,13 +3,13 @@
 use trimtab_model::work;
 
 /// The lines of a text, with their ends.
-pub(super) struct Lines<'a> {
+pub(super) struct TextLines<'a> {
     text: &'a str,
     /// Where each line starts, and the end of the text.
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         work::step_text(text);
         let mut starts = vec![0];

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use trimtab_model::{Ref, work};
 
-use super::Shorter;
+use super::ShortenedView;
 use super::clip::clip;
 use super::fold::Folds;
-use super::lines::Lines;
-use super::marker::{self, Tally};
-use super::waves::Wave;
+use super::lines::TextLines;
+use super::marker::{self, ShownCounts};
+use super::waves::LineWave;
 
 /// Lines that did not fit before a wave is given up.
 const MISSES: u32 = 4;
@@ -21,8 +21,8 @@ const LINE_SHARE: u64 = 12;
 const LINE_LEAST: u64 = 4;
 
 /// The lines of a text that are shown, and the room that they take.
-pub(super) struct Selection<'a> {
-    lines: &'a Lines<'a>,
+pub(super) struct LineSelection<'a> {
+    lines: &'a TextLines<'a>,
     folds: &'a Folds,
     measure: &'a dyn Fn(&str) -> u64,
     /// All room but what the first gap takes.
@@ -37,11 +37,11 @@ pub(super) struct Selection<'a> {
     gaps: u64,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> LineSelection<'a> {
     /// No lines, and `room` for some of them.
     pub(super) fn new(
         room: u64,
-        lines: &'a Lines<'_>,
+        lines: &'a TextLines<'_>,
         folds: &'a Folds,
         measure: &'a dyn Fn(&str) -> u64,
     ) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Selection<'a> {
 
     /// Takes the lines of each wave in turn; repeated ones wait until everything else had its
     /// chance.
-    pub(super) fn fill(&mut self, waves: Vec<Wave<'_>>) {
+    pub(super) fn fill(&mut self, waves: Vec<LineWave<'_>>) {
         let folds = self.folds;
         for (until, lines) in waves {
             let limit = self.room / 100 * until + self.room % 100 * until / 100;
@@ -189,7 +189,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The chosen lines with gaps between them and the marker behind them.
-    pub(super) fn render(&self, stored: Option<&Ref>) -> Shorter {
+    pub(super) fn render(&self, stored: Option<&Ref>) -> ShortenedView {
         let mut text = String::new();
         let (mut shown, mut shown_bytes) = (0, 0);
         let gaps = self.gaps();
@@ -216,9 +216,9 @@ impl<'a> Selection<'a> {
         let first_gap = gaps.first().map(|gap| gap.start);
         let first_clipped = self.clipped.keys().next().copied();
         let missing = first_gap.into_iter().chain(first_clipped).min();
-        let tally = Tally::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
+        let tally = ShownCounts::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
         text.push_str(&marker::full(&tally, stored));
-        Shorter { text, shown_bytes }
+        ShortenedView { text, shown_bytes }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What makes a text a table.
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 
 /// Rows that are looked at, header included.
 const ROWS: usize = 12;
@@ -45,7 +45,7 @@ fn separators(row: &str, mark: char) -> usize {
 }
 
 /// What `ls -l` prints.
-static LISTED: Pattern = Pattern::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
+static LISTED: LazyRegex = LazyRegex::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
 
 fn is_listing(rows: &[&str]) -> bool {
     let starts = |row: &&str| row.starts_with("total ") || LISTED.is_match(row);

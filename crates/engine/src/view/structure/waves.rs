@@ -1,13 +1,13 @@
 //! In which order the lines of a text are wanted, by what the text is.
 
 use super::errors::trace;
-use super::kind::{Kind, hit_path, is_definition};
-use super::lines::Lines;
-use crate::pattern::Pattern;
+use super::kind::{OutputFormat, hit_path, is_definition};
+use super::lines::TextLines;
+use crate::pattern::LazyRegex;
 
 /// Some lines in the order in which they are wanted, and how full the room may get with them, in
 /// percent.
-pub(super) type Wave<'a> = (u64, Box<dyn Iterator<Item = usize> + 'a>);
+pub(super) type LineWave<'a> = (u64, Box<dyn Iterator<Item = usize> + 'a>);
 
 /// Changed lines of every hunk that come before the rest of any.
 const CHANGES_OF_EACH: usize = 8;
@@ -15,14 +15,18 @@ const CHANGES_OF_EACH: usize = 8;
 const HITS_OF_EACH: usize = 3;
 
 /// The waves for a text of `kind`; `marks` are the lines that look like errors.
-pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) -> Vec<Wave<'a>> {
+pub(super) fn waves<'a>(
+    kind: OutputFormat,
+    lines: &'a TextLines<'_>,
+    marks: &'a [usize],
+) -> Vec<LineWave<'a>> {
     let all = 0..lines.len();
     let head = |until: u64| wave(until, all.clone());
     let tail = |until: u64| wave(until, all.clone().rev());
     let errors = |until: u64| wave(until, both_ends(marks));
     match kind {
         // What stands before a diff says how the command went.
-        Kind::Diff => vec![
+        OutputFormat::Diff => vec![
             head(10),
             wave(55, of_role(lines, DiffRole::File)),
             wave(75, of_role(lines, DiffRole::Hunk)),
@@ -31,7 +35,7 @@ pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) ->
             head(100),
         ],
         // The header always, then rows from the head and the last ones.
-        Kind::Table { header } => vec![
+        OutputFormat::Table { header } => vec![
             wave(100, 0..header),
             wave(30, sections(lines)),
             errors(45),
@@ -39,7 +43,7 @@ pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) ->
             tail(100),
         ],
         // The outcome at the end, the failures, and how it began.
-        Kind::Log => vec![
+        OutputFormat::Log => vec![
             head(5),
             tail(30),
             errors(60),
@@ -48,7 +52,7 @@ pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) ->
             tail(100),
         ],
         // Words that look like errors mean nothing in a program.
-        Kind::Code => vec![
+        OutputFormat::Code => vec![
             wave(50, definitions(lines)),
             head(65),
             tail(75),
@@ -56,14 +60,14 @@ pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) ->
             head(100),
         ],
         // Some hits from every file come before all hits from one.
-        Kind::Hits => vec![
+        OutputFormat::Hits => vec![
             head(10),
             wave(50, first_hits(lines, 1)),
             wave(85, first_hits(lines, HITS_OF_EACH)),
             tail(90),
             head(100),
         ],
-        Kind::Json | Kind::Plain => vec![
+        OutputFormat::Json | OutputFormat::Plain => vec![
             head(15),
             tail(35),
             errors(65),
@@ -73,7 +77,7 @@ pub(super) fn waves<'a>(kind: Kind, lines: &'a Lines<'_>, marks: &'a [usize]) ->
     }
 }
 
-fn wave<'a>(until: u64, lines: impl Iterator<Item = usize> + 'a) -> Wave<'a> {
+fn wave<'a>(until: u64, lines: impl Iterator<Item = usize> + 'a) -> LineWave<'a> {
     (until, Box::new(lines))
 }
 
@@ -87,8 +91,8 @@ enum DiffRole {
     Other,
 }
 
-static DIFF_FILE: Pattern =
-    Pattern::new(r"^(?:diff |--- |\+\+\+ |rename |deleted file|new file|Binary files)");
+static DIFF_FILE: LazyRegex =
+    LazyRegex::new(r"^(?:diff |--- |\+\+\+ |rename |deleted file|new file|Binary files)");
 
 fn diff_role(line: &str) -> DiffRole {
     if DIFF_FILE.is_match(line) {
@@ -102,11 +106,11 @@ fn diff_role(line: &str) -> DiffRole {
     }
 }
 
-fn of_role<'a>(lines: &'a Lines<'_>, role: DiffRole) -> impl Iterator<Item = usize> + 'a {
+fn of_role<'a>(lines: &'a TextLines<'_>, role: DiffRole) -> impl Iterator<Item = usize> + 'a {
     (0..lines.len()).filter(move |at| diff_role(lines.get(*at)) == role)
 }
 
-fn first_changes<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
+fn first_changes<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 'a {
     let mut changes = 0;
     (0..lines.len()).filter(move |at| {
         let role = diff_role(lines.get(*at));
@@ -120,17 +124,17 @@ fn first_changes<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
 }
 
 /// The lines behind empty ones: headers of further tables.
-fn sections<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
+fn sections<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 'a {
     let is_blank = |at: usize| lines.get(at).trim().is_empty();
     (1..lines.len()).filter(move |at| is_blank(at - 1) && !is_blank(*at))
 }
 
-fn definitions<'a>(lines: &'a Lines<'_>) -> impl Iterator<Item = usize> + 'a {
+fn definitions<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 'a {
     (0..lines.len()).filter(|at| is_definition(lines.get(*at)))
 }
 
 /// The first `most` hits of each run of lines with one path.
-fn first_hits<'a>(lines: &'a Lines<'_>, most: usize) -> impl Iterator<Item = usize> + 'a {
+fn first_hits<'a>(lines: &'a TextLines<'_>, most: usize) -> impl Iterator<Item = usize> + 'a {
     let (mut file, mut seen) = (None, 0);
     (0..lines.len()).filter(move |at| {
         let Some(path) = hit_path(lines.get(*at)) else {
@@ -148,7 +152,7 @@ fn both_ends(marks: &[usize]) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// What belongs to the marked lines, and the line before each.
-fn details<'a>(lines: &'a Lines<'_>, marks: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+fn details<'a>(lines: &'a TextLines<'_>, marks: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
     both_ends(marks).flat_map(|at| {
         let behind = at + 1..=at + trace(lines, at);
         behind.chain(at.checked_sub(1))

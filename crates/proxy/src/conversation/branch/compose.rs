@@ -10,25 +10,25 @@ use trimtab::request::{changes_to, loop_lost_reasoning};
 use trimtab::session::SessionError;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
-use trimtab_wire::scan::{Memo, Scan};
-use trimtab_wire::splice::{Change, splice};
-use trimtab_wire::validate::{Fault, validate};
+use trimtab_wire::scan::{BodyScan, ScanMemo};
+use trimtab_wire::splice::{BodyChange, splice};
+use trimtab_wire::validate::{RequestFault, validate};
 
 use super::renamed::under_names;
-use super::{Branch, Trouble};
+use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
-use crate::prefix_cache::last_sent::Carried;
-use crate::prefix_cache::prefix_hash::Prints;
+use crate::prefix_cache::last_sent::LastSent;
+use crate::prefix_cache::prefix_hash::PrefixHashes;
 use crate::records::record::PromptSizes;
 
 /// A body that is ready to be sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingBody {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     /// What came and what is sent.
@@ -50,7 +50,7 @@ pub(crate) struct Outgoing {
 
 /// What may be done to a body beside its window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct ComposeOptions {
     /// True to offer the retrieval tools where the window shows a ref.
     pub(crate) offer: bool,
     /// The longest answer to ask for, where an error made us lower it.
@@ -62,14 +62,14 @@ pub(crate) struct Ways {
 /// The shortest answer that is worth asking for.
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
-impl Ways {
+impl ComposeOptions {
     /// What the tools of ours are called beside those of a body, where they may be offered.
-    fn names(self, scan: &Scan<'_>) -> Option<ToolNames> {
+    fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
         self.offer.then(|| retrieval_tools::names(scan)).flatten()
     }
 
     /// The limit of the answer, if it has to be another one than the client asked for.
-    fn limit(self, scan: &Scan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
+    fn limit(self, scan: &BodyScan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
             return self.lowered;
         }
@@ -84,7 +84,7 @@ impl Ways {
 
 /// How far the window was searched for refs.
 #[derive(Debug, Default)]
-pub(super) struct Refs {
+pub(super) struct RefSearch {
     entries: usize,
     plans: usize,
     found: bool,
@@ -92,7 +92,7 @@ pub(super) struct Refs {
     known: HashSet<String>,
 }
 
-impl Refs {
+impl RefSearch {
     fn of(journal: &Journal, plans: usize) -> Self {
         let refs = journal.plans().flat_map(|plan| &plan.refs);
         Self {
@@ -103,14 +103,14 @@ impl Refs {
     }
 
     /// The refs that an entry of the window shows.
-    fn shown<'e>(&'e self, log: &Log, entry: &'e Entry) -> impl Iterator<Item = &'e str> {
+    fn shown<'e>(&'e self, log: &Log, entry: &'e WindowEntry) -> impl Iterator<Item = &'e str> {
         let outputs = entry.message.outputs().filter(|output| shows_ref(output));
         let stored = outputs.filter_map(|output| output.stored.as_ref());
         let observation = observed(&entry.message).filter(|(_, output)| shows_ref(output));
         let observation = observation.and(entry.message.meta.stored.as_ref());
         let came = match entry.source {
-            Source::Log(at) => log.get(at),
-            Source::Inserted(_) => None,
+            MessageSource::Log(at) => log.get(at),
+            MessageSource::Inserted(_) => None,
         };
         // What the client wrote is not searched: only what plans put there names refs of ours.
         let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
@@ -128,10 +128,10 @@ impl Branch {
     /// the body is made from the one that was sent last, if it begins like it.
     pub(crate) fn compose(
         &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-        prints: Option<Prints<'_>>,
-    ) -> Result<Outgoing, Trouble> {
+        scan: &BodyScan<'_>,
+        ways: &ComposeOptions,
+        prints: Option<PrefixHashes<'_>>,
+    ) -> Result<OutgoingBody, BranchError> {
         let offers = self.count_ours(scan, ways)?;
         let ready = self.session.ready();
         let total = self.session.window()?.measures().total();
@@ -143,9 +143,10 @@ impl Branch {
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
             Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready
-                    .err()
-                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
+                return Err(ready.err().map_or_else(
+                    || BranchError::Mismatch(String::new()),
+                    BranchError::Session,
+                ));
             }
             Err(_) => self.estimate()?,
         };
@@ -155,12 +156,12 @@ impl Branch {
         }
         let window = self.session.setup().limits.window;
         let limit = ways.limit(scan, tokens, window);
-        let mut whole: Vec<Change> = limit
-            .map(|tokens| Change::SetLimit { tokens })
+        let mut whole: Vec<BodyChange> = limit
+            .map(|tokens| BodyChange::SetLimit { tokens })
             .into_iter()
             .collect();
         if let Some(ours) = &ours {
-            whole.push(Change::AddTools {
+            whole.push(BodyChange::AddTools {
                 tools: ours.definitions.clone(),
             });
         }
@@ -169,7 +170,7 @@ impl Branch {
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events().into_iter();
         let notes = events.filter_map(|event| event.note);
-        Ok(Outgoing {
+        Ok(OutgoingBody {
             body,
             notes: notes.map(|note| note.trim().to_owned()).collect(),
             repairs,
@@ -212,9 +213,9 @@ impl Branch {
     /// to because it does not fit. Gives their names if they may be offered.
     pub(crate) fn count_ours(
         &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-    ) -> Result<Option<ToolNames>, Trouble> {
+        scan: &BodyScan<'_>,
+        ways: &ComposeOptions,
+    ) -> Result<Option<ToolNames>, BranchError> {
         let offers = ways.names(scan);
         let shows = offers.is_some() && self.shows_a_ref()?;
         self.count(scan, offers.filter(|_| shows));
@@ -226,7 +227,7 @@ impl Branch {
 
     /// Tells the session, before anything is admitted, how large the tools are that its first ref
     /// brings along, and what they are called.
-    pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
+    pub(crate) fn count_first_ref(&mut self, scan: &BodyScan<'_>, ways: &ComposeOptions) {
         let offers = ways.names(scan);
         let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
@@ -235,7 +236,7 @@ impl Branch {
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
     }
 
-    fn count(&mut self, scan: &Scan<'_>, ours: Option<ToolNames>) {
+    fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
         self.ours = if let Some(names) = ours {
             // They are counted as tools now.
             self.session.set_first_ref(Measure::default());
@@ -255,16 +256,16 @@ impl Branch {
     /// in `whole` are not about messages; `offered` are the tools of ours in it.
     fn carry_out(
         &mut self,
-        scan: &Scan<'_>,
-        mut whole: Vec<Change>,
-        prints: Option<Prints<'_>>,
+        scan: &BodyScan<'_>,
+        mut whole: Vec<BodyChange>,
+        prints: Option<PrefixHashes<'_>>,
         offered: Option<ToolNames>,
-    ) -> Result<Option<Bytes>, Trouble> {
+    ) -> Result<Option<Bytes>, BranchError> {
         self.session.window()?;
         let projection = self.session.projection();
         let (log, entries) = (projection.log(), projection.built().entries());
         if loop_lost_reasoning(projection) {
-            whole.push(Change::StopThinking);
+            whole.push(BodyChange::StopThinking);
         }
         let came = |at: usize| scan.message(at);
         let as_client = self.ledger.as_client(log, entries, came);
@@ -276,7 +277,7 @@ impl Branch {
             return Ok(Some(body));
         }
         self.carried = None;
-        let changes_in = |log: &Log, entries: &[Entry]| {
+        let changes_in = |log: &Log, entries: &[WindowEntry]| {
             let renamed = offered.and_then(|names| under_names(names, log, entries));
             changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
         };
@@ -294,10 +295,10 @@ impl Branch {
             return Ok(None);
         };
         // A limit on the answer depends on the room that is left, so it changes with every call.
-        let lasts = |change: &Change| !matches!(change, Change::SetLimit { .. });
+        let lasts = |change: &BodyChange| !matches!(change, BodyChange::SetLimit { .. });
         let prints = prints.filter(|_| whole.iter().all(lasts));
         if let (Some(mut prints), Some(memo)) = (prints, memo) {
-            let carried = Carried::of(scan, (log, entries), (&body, memo), whole, &mut prints);
+            let carried = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut prints);
             self.carried = carried.map(Box::new);
         }
         Ok(Some(body))
@@ -307,7 +308,7 @@ impl Branch {
     pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
         self.session.window()?;
         let projection = self.session.projection();
-        let refs = Refs::of(projection.journal(), 0);
+        let refs = RefSearch::of(projection.journal(), 0);
         let entries = projection.built().entries().iter();
         let mut shown: Vec<String> = Vec::new();
         let mut listed = HashSet::new();
@@ -326,7 +327,7 @@ impl Branch {
         let projection = self.session.projection();
         let entries = projection.built().entries();
         if decided != self.refs.plans {
-            self.refs = Refs::of(projection.journal(), decided);
+            self.refs = RefSearch::of(projection.journal(), decided);
         }
         let mut new = entries.iter().skip(self.refs.entries);
         let refs = &self.refs;
@@ -346,20 +347,23 @@ fn shows_ref(output: &Output) -> bool {
 }
 
 /// The body after the changes, if a provider would accept it, and what is known of it then.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<(Bytes, Option<Memo>)>, Trouble> {
-    let mismatch = |why: String| Trouble::Mismatch(why);
+fn spliced(
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
+) -> Result<Option<(Bytes, Option<ScanMemo>)>, BranchError> {
+    let mismatch = |why: String| BranchError::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
     if body.as_ref() == scan.body() {
         return Ok(None);
     }
-    let again = Scan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
+    let again = BodyScan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
     let faults = validate(&again);
     if !faults.is_empty() {
         // The client's own body may break the same rule: some servers are less strict.
         let came = validate(scan);
         let known: HashSet<_> = came.iter().map(|fault| discriminant(&fault.rule)).collect();
-        let is_new = |fault: &&Fault| !known.contains(&discriminant(&fault.rule));
+        let is_new = |fault: &&RequestFault| !known.contains(&discriminant(&fault.rule));
         if let Some(fault) = faults.iter().find(is_new) {
             return Err(mismatch(format!("the new body is not valid: {fault}")));
         }

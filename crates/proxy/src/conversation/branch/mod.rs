@@ -6,23 +6,23 @@ mod renamed;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
+use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part, Role, work};
-use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
-use trimtab_wire::scan::Scan;
+use trimtab_store::{Error as StoreError, SessionId, StagedStore, Store, Stream};
+use trimtab_wire::scan::BodyScan;
 
-use crate::conversation::durability::{Due, is_conflict};
-use crate::conversation::hidden_rounds::{self, Mixed};
-use crate::conversation::message_map::{self, Ledger};
-use crate::models::silent_truncation::{self, Reading};
-use crate::prefix_cache::fingerprint::{Print, Trail, print_of};
-use crate::prefix_cache::last_sent::Carried;
-use compose::Refs;
+use crate::conversation::durability::{FlushScheduled, is_conflict};
+use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
+use crate::conversation::message_map::{self, MessageMap};
+use crate::models::silent_truncation::{self, PromptReading};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, print_of};
+use crate::prefix_cache::last_sent::LastSent;
+use compose::RefSearch;
 
-pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
+pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
 
 /// Bytes of memory that a conversation takes beside its messages, about.
 const BRANCH_BYTES: usize = 8 << 10;
@@ -33,14 +33,14 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum BranchError {
     /// The session failed.
     Session(SessionError),
     /// The body does not fit the session's log: a fault of ours.
     Mismatch(String),
 }
 
-impl Trouble {
+impl BranchError {
     /// True if another process has written to the session: what it wrote has to be read, and
     /// the request planned again.
     pub(crate) fn is_conflict(&self) -> bool {
@@ -48,13 +48,13 @@ impl Trouble {
     }
 }
 
-impl From<SessionError> for Trouble {
+impl From<SessionError> for BranchError {
     fn from(error: SessionError) -> Self {
         Self::Session(error)
     }
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for BranchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session(error) => write!(f, "{error}"),
@@ -67,19 +67,19 @@ impl std::fmt::Display for Trouble {
 pub(crate) struct Branch {
     session: Session,
     /// The store of the session: what is written waits there.
-    staged: Arc<Staged>,
-    due: Due,
-    ledger: Ledger,
+    staged: Arc<StagedStore>,
+    due: FlushScheduled,
+    ledger: MessageMap,
     /// The size of the client's messages before any edit.
     came: Measure,
     /// How far the window was searched for refs, and whether there is one.
-    refs: Refs,
+    refs: RefSearch,
     /// The tool definitions that were measured last.
-    tools: (Print, Measure),
+    tools: (Fingerprint, Measure),
     /// What the tools of ours take, where they are counted with them.
     ours: Measure,
     /// Calls of ours in the answer that the client has, and will send back without them.
-    mixed: Option<Mixed>,
+    mixed: Option<PendingOwnCalls>,
     /// When it was asked about last.
     asked: Option<Instant>,
     /// True while a summary is being written.
@@ -87,7 +87,7 @@ pub(crate) struct Branch {
     /// True once a request said which policy decides.
     chosen: bool,
     /// What the provider read of an earlier window.
-    reading: Option<Reading>,
+    reading: Option<PromptReading>,
     /// How often what was sent before had been changed when a window was sent last, and the tokens
     /// of that window.
     sent: (usize, u64),
@@ -100,7 +100,7 @@ pub(crate) struct Branch {
     /// The branch that it is a copy of, and the entries that its log and its journal had then.
     copy_of: Option<(usize, (u64, u64))>,
     /// What was sent last, if that was not what came.
-    pub(crate) carried: Option<Box<Carried>>,
+    pub(crate) carried: Option<Box<LastSent>>,
 }
 
 impl Branch {
@@ -110,10 +110,10 @@ impl Branch {
         id: SessionId,
         setup: Setup,
     ) -> Result<Option<Self>, SessionError> {
-        let staged = Arc::new(Staged::new(Arc::clone(store)));
+        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
         let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
-        let Some(ledger) = Ledger::read(log) else {
+        let Some(ledger) = MessageMap::read(log) else {
             return Ok(None);
         };
         let mixed = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
@@ -125,9 +125,9 @@ impl Branch {
             came,
             session,
             staged,
-            due: Due::default(),
+            due: FlushScheduled::default(),
             ledger,
-            refs: Refs::default(),
+            refs: RefSearch::default(),
             tools: (0, Measure::default()),
             ours: Measure::default(),
             mixed,
@@ -145,7 +145,7 @@ impl Branch {
     }
 
     /// The prints of the client's messages.
-    pub(crate) fn trail(&self) -> &Trail {
+    pub(crate) fn trail(&self) -> &FingerprintChain {
         &self.ledger.trail
     }
 
@@ -189,12 +189,12 @@ impl Branch {
     }
 
     /// Where what it writes waits. Nothing that depends on it may be sent before it is flushed.
-    pub(crate) fn staged(&self) -> &Arc<Staged> {
+    pub(crate) fn staged(&self) -> &Arc<StagedStore> {
         &self.staged
     }
 
     /// Whether a later write is scheduled.
-    pub(crate) fn due(&self) -> &Due {
+    pub(crate) fn due(&self) -> &FlushScheduled {
         &self.due
     }
 
@@ -232,7 +232,11 @@ impl Branch {
 
     /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
     /// change it. A policy that a request asked for is replaced only if another request asks.
-    pub(crate) fn follow(&mut self, policy: &Arc<Policy>, asked_for: bool) -> Result<(), Trouble> {
+    pub(crate) fn follow(
+        &mut self,
+        policy: &Arc<Policy>,
+        asked_for: bool,
+    ) -> Result<(), BranchError> {
         self.chosen |= asked_for;
         let decides = &self.session.setup().policy;
         let same = Arc::ptr_eq(decides, policy) || decides == policy;
@@ -266,11 +270,15 @@ impl Branch {
     }
 
     /// Admits the messages of the body that are new.
-    pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
+    pub(crate) fn admit(
+        &mut self,
+        scan: &BodyScan<'_>,
+        trail: &FingerprintChain,
+    ) -> Result<(), BranchError> {
         self.body_bytes = scan.body().len();
         let known = self.ledger.trail.len();
         for (at, message) in (known..).zip(scan.messages(known)) {
-            let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
+            let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;
             let mut message = message.ok_or_else(unread)?;
             // Whether the model sees a message is not for a field of the body to say.
@@ -317,12 +325,12 @@ impl Branch {
         &mut self,
         answer: Message,
         outputs: Vec<Output>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BranchError> {
         self.session.admit(answer)?;
         self.admit_outputs(outputs)
     }
 
-    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), Trouble> {
+    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), BranchError> {
         for output in outputs {
             let message = Message::new(Role::Tool, vec![Part::Output(output)]);
             self.session.admit(message)?;
@@ -331,7 +339,7 @@ impl Branch {
     }
 
     /// Keeps calls of ours that are put back when the client comes with its outputs.
-    pub(crate) fn keep_mixed(&mut self, mut mixed: Mixed) -> Result<(), Trouble> {
+    pub(crate) fn keep_mixed(&mut self, mut mixed: PendingOwnCalls) -> Result<(), BranchError> {
         mixed.at = self.session.projection().log().len();
         let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &mixed);
         self.mixed = Some(mixed);
@@ -373,7 +381,7 @@ impl Branch {
         }
         // Not of the window as it is now: a summary may have come since it was sent.
         let (decided, sent) = self.sent;
-        let now = Reading {
+        let now = PromptReading {
             whom: (whom.0.to_owned(), whom.1.to_owned()),
             decided,
             sent,
@@ -383,7 +391,7 @@ impl Branch {
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
-    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<Pending> {
+    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
         if self.summarising {
             return None;
         }

@@ -8,18 +8,22 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Message, Part};
 
 /// The window with the retrieval tools under `names`; none if it has them under no others. What
 /// the client wrote stays as it came.
-pub(super) fn under_names(names: ToolNames, log: &Log, entries: &[Entry]) -> Option<Vec<Entry>> {
-    let renamed = |entry: &Entry| renamed(names, log, entry);
+pub(super) fn under_names(
+    names: ToolNames,
+    log: &Log,
+    entries: &[WindowEntry],
+) -> Option<Vec<WindowEntry>> {
+    let renamed = |entry: &WindowEntry| renamed(names, log, entry);
     let first = entries.iter().position(|entry| renamed(entry).is_some())?;
     let (before, others) = entries.split_at_checked(first)?;
     let others = others.iter().map(|entry| match renamed(entry) {
-        Some(message) => Entry {
+        Some(message) => WindowEntry {
             message: Arc::new(message),
             ..entry.clone()
         },
@@ -28,10 +32,10 @@ pub(super) fn under_names(names: ToolNames, log: &Log, entries: &[Entry]) -> Opt
     Some(before.iter().cloned().chain(others).collect())
 }
 
-fn renamed(names: ToolNames, log: &Log, entry: &Entry) -> Option<Message> {
+fn renamed(names: ToolNames, log: &Log, entry: &WindowEntry) -> Option<Message> {
     let came = match entry.source {
-        Source::Log(at) => log.get(at),
-        Source::Inserted(_) => None,
+        MessageSource::Log(at) => log.get(at),
+        MessageSource::Inserted(_) => None,
     };
     if came.is_some_and(|came| Arc::ptr_eq(came, &entry.message)) {
         return None;

@@ -17,12 +17,12 @@ use trimtab_store::{Error as StoreError, SessionId, Store, Stream};
 
 use crate::access::{SESSIONS, Tenant};
 use crate::conversation::branch::Branch;
-use crate::conversation::fork::{self, Beginning, branch_name};
-use crate::conversation::token_renewal::Came;
-use crate::prefix_cache::fingerprint::Trail;
+use crate::conversation::fork::{self, SharedBeginning, branch_name};
+use crate::conversation::token_renewal::IncomingConversation;
+use crate::prefix_cache::fingerprint::FingerprintChain;
 use crate::resources::memory_budget::Reservation;
 
-pub(crate) use registry::Families;
+pub(crate) use registry::ClientSessions;
 
 /// The most branches of a family that are looked through; older ones are not found again.
 const BRANCHES: usize = 64;
@@ -30,19 +30,19 @@ const BRANCHES: usize = 64;
 const FAMILY_BYTES: usize = 1 << 10;
 
 /// The conversations of one client session.
-pub(crate) struct Family {
+pub(crate) struct ClientSession {
     name: String,
     used: AtomicU64,
     /// When it was used last, in seconds since the families began.
     used_at: AtomicU64,
     /// The memory that its branches take.
     memory: Mutex<Reservation>,
-    branches: Mutex<Branches>,
+    branches: Mutex<LoadedBranches>,
 }
 
 /// The branches of a family that are in memory.
 #[derive(Default)]
-pub(crate) struct Branches {
+pub(crate) struct LoadedBranches {
     loaded: Vec<(usize, Branch)>,
     /// How many there are; unknown until they were looked for in the store.
     count: Option<usize>,
@@ -50,20 +50,20 @@ pub(crate) struct Branches {
     removals: Option<u64>,
 }
 
-impl Family {
+impl ClientSession {
     /// Its branches, for as long as a request is planned.
-    pub(crate) fn branches(&self) -> MutexGuard<'_, Branches> {
+    pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
         self.branches.lock().unwrap_or_else(|poisoned| {
             // A thread that panicked may have left half of a change. The store has the whole.
             self.branches.clear_poison();
             let mut branches = poisoned.into_inner();
-            *branches = Branches::default();
+            *branches = LoadedBranches::default();
             branches
         })
     }
 
     /// The same, unless another thread works on them.
-    pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, Branches>> {
+    pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, LoadedBranches>> {
         self.branches.try_lock().ok()
     }
 
@@ -99,11 +99,11 @@ impl Family {
     /// The number of the branch that a conversation belongs to, which may be a new one.
     pub(crate) fn branch(
         &self,
-        branches: &mut Branches,
+        branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &Trail,
+        trail: &FingerprintChain,
         setup: &Setup,
-        came: Option<&Came<'_>>,
+        came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let status = store.status()?;
         if status.read_only {
@@ -131,16 +131,16 @@ impl Family {
     /// Begins a new branch with what the conversation shares with another one, if it does.
     fn part(
         &self,
-        branches: &mut Branches,
+        branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &Trail,
+        trail: &FingerprintChain,
         setup: &Setup,
-        came: Option<&Came<'_>>,
+        came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let next = branches.count.unwrap_or(0);
         let to = self.id(next)?;
         if let Some((from, messages)) = self.renewed(store, setup, came, next)? {
-            let all = Beginning {
+            let all = SharedBeginning {
                 messages,
                 goes_on: true,
             };
@@ -165,9 +165,9 @@ impl Family {
     /// that goes back and sends the same messages again needs only one branch for it.
     fn follow(
         &self,
-        branches: &mut Branches,
+        branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &Trail,
+        trail: &FingerprintChain,
         setup: &Setup,
     ) -> Result<Option<usize>, SessionError> {
         let Some((from, beginning)) = branches.fork(trail) else {
@@ -192,7 +192,7 @@ impl Family {
         &self,
         store: &Arc<dyn Store>,
         setup: &Setup,
-        came: Option<&Came<'_>>,
+        came: Option<&IncomingConversation<'_>>,
         next: usize,
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let Some(came) = came else { return Ok(None) };
@@ -206,9 +206,9 @@ impl Family {
     /// Reads the branches that are in the store and may be the one.
     fn load(
         &self,
-        branches: &mut Branches,
+        branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &Trail,
+        trail: &FingerprintChain,
         setup: &Setup,
     ) -> Result<(), SessionError> {
         let count = if let Some(count) = branches.count {
@@ -246,7 +246,7 @@ impl Family {
     /// Begins a new branch.
     fn begin(
         &self,
-        branches: &mut Branches,
+        branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
         setup: &Setup,
     ) -> Result<usize, SessionError> {
@@ -287,7 +287,7 @@ pub(crate) fn is_branch(session: &str, family: &str) -> bool {
     })
 }
 
-impl Branches {
+impl LoadedBranches {
     /// The branch of that number.
     pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
         let mut found = self.loaded.iter_mut();
@@ -348,7 +348,7 @@ impl Branches {
     fn forget_outdated(
         &mut self,
         store: &Arc<dyn Store>,
-        trail: &Trail,
+        trail: &FingerprintChain,
     ) -> Result<(), SessionError> {
         let mut outdated = Vec::new();
         for (number, branch) in &self.loaded {
@@ -365,7 +365,7 @@ impl Branches {
 
     /// The branch that the conversation goes on from: the longest that it begins with whole,
     /// unless it has more in common with another one.
-    pub(crate) fn find(&self, trail: &Trail) -> Option<usize> {
+    pub(crate) fn find(&self, trail: &FingerprintChain) -> Option<usize> {
         let whole = self.loaded.iter().filter_map(|(number, branch)| {
             let length = branch.trail().len();
             let is_whole = length > 0 && trail.common(branch.trail()) == length;
@@ -378,7 +378,7 @@ impl Branches {
 
     /// The branch with which the conversation has most in common, and how many messages. It
     /// must have been answered at least once: before that nothing is worth keeping.
-    fn longest_shared(&self, trail: &Trail) -> Option<(usize, usize)> {
+    fn longest_shared(&self, trail: &FingerprintChain) -> Option<(usize, usize)> {
         let shared = self
             .loaded
             .iter()
@@ -388,11 +388,11 @@ impl Branches {
     }
 
     /// The branch that the conversation parted from, and what they share.
-    fn fork(&self, trail: &Trail) -> Option<(usize, Beginning)> {
+    fn fork(&self, trail: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
         let (common, number) = self.longest_shared(trail)?;
         let mut branches = self.loaded.iter();
         let (_, branch) = branches.find(|(known, _)| *known == number)?;
-        let beginning = Beginning {
+        let beginning = SharedBeginning {
             messages: branch.logged(common),
             goes_on: trail.len() > common,
         };
@@ -401,7 +401,7 @@ impl Branches {
 
     /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
     /// of the conversation; with how many entries its log and its journal have.
-    fn copy_of(&self, from: usize, trail: &Trail) -> Option<(usize, (u64, u64))> {
+    fn copy_of(&self, from: usize, trail: &FingerprintChain) -> Option<(usize, (u64, u64))> {
         let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
             let is_on_the_way = trail.common(branch.trail()) == branch.trail().len();
             let has = branch.copied(from).filter(|_| is_on_the_way)?;

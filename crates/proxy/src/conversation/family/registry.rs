@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use trimtab_store::SessionId;
 
-use super::{FAMILY_BYTES, Family};
+use super::{ClientSession, FAMILY_BYTES};
 use crate::resources::memory_budget::MemoryBudget;
 
 /// How many families are let go at once when there are too many.
@@ -17,17 +17,17 @@ const ADDED_UP: u64 = 16;
 /// The share of the memory budget that families may take, as a divisor.
 const SHARE: usize = 2;
 
-type ByName = HashMap<String, Arc<Family>>;
+type ClientSessionsByName = HashMap<String, Arc<ClientSession>>;
 
 /// All families in memory. The oldest are let go; the store has them.
-pub(crate) struct Families {
-    by_name: Mutex<ByName>,
+pub(crate) struct ClientSessions {
+    by_name: Mutex<ClientSessionsByName>,
     clock: AtomicU64,
     started: Instant,
     budget: MemoryBudget,
 }
 
-impl Families {
+impl ClientSessions {
     /// No family yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
@@ -38,16 +38,16 @@ impl Families {
         }
     }
 
-    fn by_name(&self) -> MutexGuard<'_, ByName> {
+    fn by_name(&self) -> MutexGuard<'_, ClientSessionsByName> {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The family of that name.
-    pub(crate) fn get(&self, name: &str, most: usize) -> Arc<Family> {
+    pub(crate) fn get(&self, name: &str, most: usize) -> Arc<ClientSession> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let mut families = self.by_name();
         let family = families.entry(name.to_owned()).or_insert_with(|| {
-            Arc::new(Family {
+            Arc::new(ClientSession {
                 name: name.to_owned(),
                 used: AtomicU64::new(now),
                 used_at: AtomicU64::new(0),
@@ -116,12 +116,16 @@ impl Families {
         });
     }
 
-    fn all(&self) -> Vec<Arc<Family>> {
+    fn all(&self) -> Vec<Arc<ClientSession>> {
         self.by_name().values().cloned().collect()
     }
 
     /// Takes out the oldest families, if there are too many or they take too much memory.
-    fn too_many(&self, families: &mut ByName, most: usize) -> Vec<Arc<Family>> {
+    fn too_many(
+        &self,
+        families: &mut ClientSessionsByName,
+        most: usize,
+    ) -> Vec<Arc<ClientSession>> {
         // Adding up takes time, so it is not done for every request.
         if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
             return Vec::new();
@@ -140,7 +144,10 @@ impl Families {
 
 /// Takes out the oldest families until it is `enough`: that is told how many were taken out,
 /// and their bytes.
-fn let_go(families: &mut ByName, enough: impl Fn(usize, usize) -> bool) -> Vec<Arc<Family>> {
+fn let_go(
+    families: &mut ClientSessionsByName,
+    enough: impl Fn(usize, usize) -> bool,
+) -> Vec<Arc<ClientSession>> {
     let mut oldest: Vec<(u64, String)> = families
         .values()
         // A family stays that is in use or has something to write.
@@ -164,12 +171,12 @@ fn let_go(families: &mut ByName, enough: impl Fn(usize, usize) -> bool) -> Vec<A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::config::ProxyLimits;
 
-    fn families(memory_bytes: usize) -> Families {
-        Families::new(MemoryBudget::new(&Limits {
+    fn families(memory_bytes: usize) -> ClientSessions {
+        ClientSessions::new(MemoryBudget::new(&ProxyLimits {
             memory_bytes,
-            ..Limits::default()
+            ..ProxyLimits::default()
         }))
     }
 

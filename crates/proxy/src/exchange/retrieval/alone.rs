@@ -5,20 +5,20 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::{PartKind, Scan};
-use trimtab_wire::splice::{Change, splice};
+use trimtab_wire::scan::{BodyScan, PartKind};
+use trimtab_wire::splice::{BodyChange, splice};
 
 use super::STUCK;
-use super::rounds::Failure;
-use crate::conversation::branch::Outgoing;
-use crate::transport::body::{Collected, collect};
+use super::rounds::RoundFailure;
+use crate::conversation::branch::OutgoingBody;
+use crate::transport::body::{CollectedBody, collect};
 use crate::transport::decompress::decode_error;
 
 /// The longest error that is read.
 const LONGEST: usize = 256 << 10;
 
 /// The same request without the tools of ours; as it is if that is not possible.
-pub(super) async fn without_ours(dialect: Dialect, mut outgoing: Outgoing) -> Outgoing {
+pub(super) async fn without_ours(dialect: Dialect, mut outgoing: OutgoingBody) -> OutgoingBody {
     if let Some(body) = outgoing.body.clone() {
         let names = outgoing.offered.unwrap_or_default();
         let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
@@ -28,36 +28,39 @@ pub(super) async fn without_ours(dialect: Dialect, mut outgoing: Outgoing) -> Ou
 }
 
 fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
-    let scan = Scan::new(body, dialect).ok()?;
+    let scan = BodyScan::new(body, dialect).ok()?;
     let names = [names.read, names.grep].map(str::to_owned).to_vec();
-    let mut changes = vec![Change::RemoveTools { names }];
+    let mut changes = vec![BodyChange::RemoveTools { names }];
     let sealed = PartKind::Reasoning { sealed: true };
     let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
     if parts.any(|part| part.kind == sealed) {
         // It is bound to the tools that stood before it.
         let before = scan.len();
-        changes.extend([Change::StripReasoning { before }, Change::StopThinking]);
+        changes.extend([
+            BodyChange::StripReasoning { before },
+            BodyChange::StopThinking,
+        ]);
     }
     let spliced = splice(&scan, &changes).ok()?;
     Some(Bytes::from(spliced.body.into_owned()))
 }
 
 /// What a client reads at the end of a stream that no answer follows.
-pub(super) async fn error_event(dialect: Dialect, failure: Failure) -> String {
+pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> String {
     let error = match failure {
-        Failure::Said(answer) => {
+        RoundFailure::Said(answer) => {
             let (parts, body) = answer.into_parts();
             let bytes = match collect(body, LONGEST).await {
-                Collected::Whole(bytes) | Collected::Longer(bytes, _) => bytes,
+                CollectedBody::Whole(bytes) | CollectedBody::Longer(bytes, _) => bytes,
             };
             let unpacked = decode_error(&parts.headers, &bytes);
             error_in(unpacked.as_ref().unwrap_or(&bytes))
         }
-        Failure::Unreachable(failed) => {
+        RoundFailure::Unreachable(failed) => {
             let why = format!("the model server cannot be reached: {}", failed.why);
             json!({"type": "upstream_unreachable", "message": why})
         }
-        Failure::Stuck => json!({"type": "no_answer", "message": STUCK}),
+        RoundFailure::Stuck => json!({"type": "no_answer", "message": STUCK}),
     };
     written(dialect, &error)
 }

@@ -14,15 +14,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Dialect, Message, Part};
-use trimtab_wire::answer::{self, Assembler, LONGEST_ANSWER, WholeAnswer};
-use trimtab_wire::sse::{Event, Filter, Watcher};
+use trimtab_wire::answer::{self, AnswerAssembler, LONGEST_ANSWER, WholeAnswer};
+use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher};
 
-use self::rounds::{Failure, Outcome, Server};
+use self::rounds::{AnswerOutcome, RetrievalServer, RoundFailure};
 use crate::answer::hide_calls;
 use crate::answer::usage_watch::usage_in;
 use crate::exchange::Exchange;
-use crate::request::context::Asked;
-use crate::transport::body::{self, Body, BoxError, Collected, collect_reserved, rejoined};
+use crate::request::context::RequestContext;
+use crate::transport::body::{
+    self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined,
+};
 
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
@@ -36,9 +38,9 @@ const STUCK: &str = "the model asks for stored outputs again and again, and does
 /// Gives an answer in which the model may ask for stored outputs.
 pub(crate) async fn give(
     exchange: Exchange,
-    asked: Asked,
-    answer: Response<Body>,
-) -> Response<Body> {
+    asked: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if answer::is_event_stream(kind) {
@@ -57,24 +59,28 @@ fn asks_only_us(said: &Message, names: ToolNames) -> bool {
     calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
 }
 
-type Pieces = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
+type FrameSender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
 /// Gives a stream, which goes on with the next answer where the model asked only us.
-fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
+fn stream(
+    exchange: Exchange,
+    asked: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
     let (mut parts, body) = answer.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     let (pieces, received) = mpsc::channel(QUEUE);
-    let outcome = Outcome::default();
-    let server = Server::new(exchange, outcome.clone());
+    let outcome = AnswerOutcome::default();
+    let server = RetrievalServer::new(exchange, outcome.clone());
     tokio::spawn(pump(server, body, pieces));
-    let body = StreamBody::new(Received(received)).boxed_unsync();
+    let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
     asked.hand_on(Response::from_parts(parts, body), Some(Box::new(outcome)))
 }
 
 /// Passes streams to the client, one after the other.
-async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
+async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSender) {
     let dialect = server.exchange.managed.work.dialect;
-    let mut filter = Filter::new(dialect, [server.names.read, server.names.grep]);
+    let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
     while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
         if !filter.is_waiting() {
@@ -112,9 +118,14 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
 }
 
 /// How a stream ends that no answer follows: with what was said, or with the error.
-async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: bool) -> Vec<u8> {
+async fn end(
+    filter: &mut CallFilter,
+    server: &RetrievalServer,
+    failure: RoundFailure,
+    spoken: bool,
+) -> Vec<u8> {
     let mut end = Vec::new();
-    if spoken && matches!(failure, Failure::Stuck) {
+    if spoken && matches!(failure, RoundFailure::Stuck) {
         filter.release(&mut end);
         return end;
     }
@@ -128,8 +139,8 @@ async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: boo
 
 /// What is read from a stream while it passes.
 struct StreamReader {
-    assembler: Assembler,
-    watcher: Watcher,
+    assembler: AnswerAssembler,
+    watcher: StreamWatcher,
     /// True once a tool was called.
     called: bool,
     /// True once the client was shown a text.
@@ -141,8 +152,8 @@ struct StreamReader {
 impl StreamReader {
     fn new(dialect: Dialect) -> Self {
         Self {
-            assembler: Assembler::new(dialect),
-            watcher: Watcher::new(dialect),
+            assembler: AnswerAssembler::new(dialect),
+            watcher: StreamWatcher::new(dialect),
             called: false,
             spoken: false,
             ended: false,
@@ -160,9 +171,9 @@ impl StreamReader {
             ..
         } = self;
         watcher.take(data, |event| {
-            *called |= matches!(event, Event::Call(_));
-            *spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
-            *ended |= matches!(event, Event::Stop(_) | Event::End);
+            *called |= matches!(event, StreamEvent::Call(_));
+            *spoken |= matches!(&event, StreamEvent::Text(delta) if !delta.text().is_empty());
+            *ended |= matches!(event, StreamEvent::Stop(_) | StreamEvent::End);
         });
     }
 }
@@ -170,10 +181,10 @@ impl StreamReader {
 /// Passes one stream, and gives what the model said in it, unless that was too long, and whether
 /// the client was shown a text. None if it broke, or the client went away.
 async fn pass(
-    server: &mut Server,
-    mut body: Body,
-    filter: &mut Filter,
-    pieces: &Pieces,
+    server: &mut RetrievalServer,
+    mut body: ProxyBody,
+    filter: &mut CallFilter,
+    pieces: &FrameSender,
 ) -> Option<(Option<Message>, bool)> {
     let mut reader = StreamReader::new(server.exchange.managed.work.dialect);
     let mut out = Vec::new();
@@ -225,16 +236,16 @@ async fn pass(
 }
 
 /// Sends bytes to the client. None if it is gone.
-async fn put(pieces: &Pieces, bytes: Vec<u8>) -> Option<()> {
+async fn put(pieces: &FrameSender, bytes: Vec<u8>) -> Option<()> {
     if bytes.is_empty() {
         return Some(());
     }
     pieces.send(Ok(Frame::data(Bytes::from(bytes)))).await.ok()
 }
 
-struct Received(mpsc::Receiver<Result<Frame<Bytes>, BoxError>>);
+struct FrameReceiver(mpsc::Receiver<Result<Frame<Bytes>, BoxError>>);
 
-impl futures_core::Stream for Received {
+impl futures_core::Stream for FrameReceiver {
     type Item = Result<Frame<Bytes>, BoxError>;
 
     fn poll_next(
@@ -246,17 +257,21 @@ impl futures_core::Stream for Received {
 }
 
 /// Gives an answer in one piece, after all that the model asked us was served.
-async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
-    let outcome = Outcome::default();
+async fn in_one_piece(
+    exchange: Exchange,
+    asked: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
+    let outcome = AnswerOutcome::default();
     let watch = Box::new(outcome.clone());
-    let mut server = Server::new(exchange, outcome);
+    let mut server = RetrievalServer::new(exchange, outcome);
     let dialect = server.exchange.managed.work.dialect;
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
         let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
-            Collected::Whole(bytes) => bytes,
-            Collected::Longer(read, rest) => {
+            CollectedBody::Whole(bytes) => bytes,
+            CollectedBody::Longer(read, rest) => {
                 let answer = Response::from_parts(parts, rejoined(read, rest));
                 return asked.hand_on(answer, Some(watch));
             }
@@ -277,9 +292,9 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
                     (parts, body) = next.into_parts();
                     continue;
                 }
-                Err(Failure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
-                Err(Failure::Unreachable(failed)) => return asked.unreachable(&failed),
-                Err(Failure::Stuck) => {
+                Err(RoundFailure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
+                Err(RoundFailure::Unreachable(failed)) => return asked.unreachable(&failed),
+                Err(RoundFailure::Stuck) => {
                     if !earlier.iter().any(|shown| hide_calls::says(dialect, shown)) {
                         return asked.no_answer(STUCK);
                     }
@@ -293,7 +308,7 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
     }
 }
 
-impl Server {
+impl RetrievalServer {
     /// What an answer in one piece says. The `first` of several is only read where it may call
     /// a tool of ours.
     fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {

@@ -12,18 +12,18 @@ use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
 use super::alone;
-use crate::answer::usage_watch::Seen;
-use crate::conversation::branch::{Branch, Outgoing, Trouble};
-use crate::conversation::hidden_rounds::Mixed;
+use crate::answer::usage_watch::ObservedAnswer;
+use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
+use crate::conversation::hidden_rounds::PendingOwnCalls;
 use crate::exchange::Exchange;
 use crate::exchange::learning::learn_later;
-use crate::records::observed_body::Watch;
+use crate::records::observed_body::AnswerWatch;
 use crate::records::record::PromptSizes;
 use crate::records::record::Record;
 use crate::resources::deadline;
-use crate::transport::body::Body;
-use crate::transport::upstream_client::Failed;
-use trimtab_wire::answer::Assembler;
+use crate::transport::body::ProxyBody;
+use crate::transport::upstream_client::UpstreamFailure;
+use trimtab_wire::answer::AnswerAssembler;
 
 /// What the model reads instead of more lines when it has asked often enough.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \
@@ -31,11 +31,11 @@ const ENOUGH: &str = "no more of these calls are carried out in this answer; \
 
 /// What became of an answer, told to its record at the end.
 #[derive(Clone, Default)]
-pub(super) struct Outcome(Arc<Mutex<Served>>);
+pub(super) struct AnswerOutcome(Arc<Mutex<ServedAnswer>>);
 
 /// What was reported for an answer, and for the hidden ones before it.
 #[derive(Default)]
-struct Served {
+struct ServedAnswer {
     usage: Option<Usage>,
     hidden: Option<Usage>,
     /// The sizes of the prompt that was answered last.
@@ -45,7 +45,7 @@ struct Served {
     ended: bool,
 }
 
-impl Served {
+impl ServedAnswer {
     /// Takes in what was reported for the next answer.
     fn reported(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
@@ -55,7 +55,7 @@ impl Served {
     }
 }
 
-impl Served {
+impl ServedAnswer {
     /// What was reported for all answers so far.
     fn total(&self) -> Option<Usage> {
         match (self.usage, self.hidden) {
@@ -76,13 +76,13 @@ fn cost(requests: usize, usage: Usage) -> Value {
     })
 }
 
-impl Outcome {
-    fn with(&self, change: impl FnOnce(&mut Served)) {
+impl AnswerOutcome {
+    fn with(&self, change: impl FnOnce(&mut ServedAnswer)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Watch for Outcome {
+impl AnswerWatch for AnswerOutcome {
     fn data(&mut self, _: &Bytes) {}
 
     fn end(&mut self, whole: bool, record: &mut Record) {
@@ -99,21 +99,21 @@ impl Watch for Outcome {
 }
 
 /// Why there is no answer that follows.
-pub(super) enum Failure {
+pub(super) enum RoundFailure {
     /// The provider says no.
-    Said(Box<Response<Body>>),
+    Said(Box<Response<ProxyBody>>),
     /// It cannot be reached.
-    Unreachable(Failed),
+    Unreachable(UpstreamFailure),
     /// The model asks for nothing but stored outputs, whatever it is told.
     Stuck,
 }
 
 /// A task that serves one answer.
-pub(super) struct Server {
+pub(super) struct RetrievalServer {
     pub(super) exchange: Exchange,
     /// What the tools of ours are called.
     pub(super) names: ToolNames,
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     rounds: usize,
     /// True once the model was asked without the tools of ours.
     alone: bool,
@@ -121,8 +121,8 @@ pub(super) struct Server {
     kept: bool,
 }
 
-impl Server {
-    pub(super) fn new(exchange: Exchange, outcome: Outcome) -> Self {
+impl RetrievalServer {
+    pub(super) fn new(exchange: Exchange, outcome: AnswerOutcome) -> Self {
         Self {
             names: exchange.outgoing.offered.unwrap_or_default(),
             exchange,
@@ -142,7 +142,7 @@ impl Server {
             served.sizes = Some(outgoing.sizes);
         });
         let managed = Arc::clone(&self.exchange.managed);
-        let (seen, window) = (Seen::whole(usage, called), outgoing.window);
+        let (seen, window) = (ObservedAnswer::whole(usage, called), outgoing.window);
         tokio::spawn(learn_later(managed, window, seen))
     }
 
@@ -167,9 +167,12 @@ impl Server {
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
     /// follows.
-    pub(super) async fn serve(&mut self, said: Message) -> Result<Response<Body>, Failure> {
+    pub(super) async fn serve(
+        &mut self,
+        said: Message,
+    ) -> Result<Response<ProxyBody>, RoundFailure> {
         if self.alone {
-            return Err(Failure::Stuck);
+            return Err(RoundFailure::Stuck);
         }
         let limits = self.exchange.managed.work.settings.config.limits;
         self.rounds += 1;
@@ -204,9 +207,9 @@ impl Server {
     /// more in it was refused.
     async fn ask_alone(
         &mut self,
-        outgoing: Outgoing,
-        refused: Option<Response<Body>>,
-    ) -> Result<Response<Body>, Failure> {
+        outgoing: OutgoingBody,
+        refused: Option<Response<ProxyBody>>,
+    ) -> Result<Response<ProxyBody>, RoundFailure> {
         self.alone = true;
         let dialect = self.exchange.managed.work.dialect;
         let outgoing = alone::without_ours(dialect, outgoing).await;
@@ -214,13 +217,13 @@ impl Server {
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));
         match refused.filter(|_| !good) {
-            Some(refused) => Err(Failure::Said(Box::new(refused))),
+            Some(refused) => Err(RoundFailure::Said(Box::new(refused))),
             None => given(answer),
         }
     }
 
     /// Serves the calls of ours in a stream that also has calls of the client's, once.
-    pub(super) async fn keep_mixed(&mut self, so_far: &Assembler) {
+    pub(super) async fn keep_mixed(&mut self, so_far: &AnswerAssembler) {
         // Once: a stream may end as often as it likes.
         if std::mem::replace(&mut self.kept, true) {
             return;
@@ -243,7 +246,7 @@ impl Server {
                 if count > 0 {
                     branch.keep_mixed(mixed(&said, names, outputs))?;
                 }
-                Ok::<_, Trouble>(count)
+                Ok::<_, BranchError>(count)
             })
         });
         if let Ok(Ok(count)) = served.await {
@@ -253,12 +256,14 @@ impl Server {
     }
 }
 
-fn given(answer: Result<Response<Body>, Failed>) -> Result<Response<Body>, Failure> {
-    let answer = answer.map_err(Failure::Unreachable)?;
+fn given(
+    answer: Result<Response<ProxyBody>, UpstreamFailure>,
+) -> Result<Response<ProxyBody>, RoundFailure> {
+    let answer = answer.map_err(RoundFailure::Unreachable)?;
     if answer.status().is_success() {
         Ok(answer)
     } else {
-        Err(Failure::Said(Box::new(answer)))
+        Err(RoundFailure::Said(Box::new(answer)))
     }
 }
 
@@ -272,9 +277,9 @@ fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
 }
 
 /// The calls of ours in an answer that also has calls of the client's.
-fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
+fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
     let theirs = said.calls().filter(|call| !names.serves(&call.name));
-    Mixed {
+    PendingOwnCalls {
         at: 0,
         calls: our_calls(said, names),
         outputs,

@@ -9,51 +9,51 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trimtab::request::tail_changes;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source, Touch};
+use trimtab_engine::normalise::{EntryChange, MessageSource, WindowEntry};
 use trimtab_model::{Dialect, Role};
-use trimtab_wire::scan::{Memo, Scan};
-use trimtab_wire::splice::{Change, Tail, splice_tail};
+use trimtab_wire::scan::{BodyScan, ScanMemo};
+use trimtab_wire::splice::{BodyChange, SplicedTail, splice_tail};
 use trimtab_wire::validate::validate;
 
-use crate::prefix_cache::fingerprint::Print;
-use crate::prefix_cache::prefix_hash::Prints;
+use crate::prefix_cache::fingerprint::Fingerprint;
+use crate::prefix_cache::prefix_hash::PrefixHashes;
 
 /// So many of the newest entries may still become others.
 const NEWEST: usize = 8;
 
 /// What was sent last.
-pub(crate) struct Carried {
+pub(crate) struct LastSent {
     /// The entries of the window before the cut.
-    entries: Vec<Entry>,
+    entries: Vec<WindowEntry>,
     /// The bytes of the client's body before the cut, and their print.
     came: usize,
-    print: Print,
+    print: Fingerprint,
     /// The body that was sent, the bytes of it before the cut, and what is known of it.
     body: Bytes,
     sent: usize,
-    memo: Memo,
+    memo: ScanMemo,
     /// The changes that are not about messages.
-    whole: Vec<Change>,
+    whole: Vec<BodyChange>,
 }
 
 /// A cut through a window and the client's body.
-struct Cut {
+struct WindowCut {
     entries: usize,
     /// Messages of the client before it.
     messages: usize,
     came: usize,
 }
 
-impl Cut {
+impl WindowCut {
     /// The last cut before the newest entries that goes through neither a message nor a batch
     /// of outputs.
-    fn of(scan: &Scan<'_>, entries: &[Entry]) -> Option<Self> {
+    fn of(scan: &BodyScan<'_>, entries: &[WindowEntry]) -> Option<Self> {
         let last = entries.len().checked_sub(NEWEST)?;
         (1..=last).rev().find_map(|count| {
             let (before, behind) = entries.split_at_checked(count)?;
             let (last, next) = (before.last()?, behind.first()?);
             let at = place(last)?;
-            let is_output = |entry: &Entry| entry.message.role == Role::Tool;
+            let is_output = |entry: &WindowEntry| entry.message.role == Role::Tool;
             let parts = place(next) == Some(at + 1) && !(is_output(last) && is_output(next));
             let came = scan.end_of(at).filter(|_| parts)?;
             Some(Self {
@@ -66,27 +66,28 @@ impl Cut {
 }
 
 /// The position of a message of the client.
-fn place(entry: &Entry) -> Option<usize> {
+fn place(entry: &WindowEntry) -> Option<usize> {
     match entry.source {
-        Source::Log(at) if entry.touch != Touch::Made => Some(at),
-        Source::Log(_) | Source::Inserted(_) => None,
+        MessageSource::Log(at) if entry.touch != EntryChange::Made => Some(at),
+        MessageSource::Log(_) | MessageSource::Inserted(_) => None,
     }
 }
 
-impl Carried {
+impl LastSent {
     /// Remembers a body that is sent, with what is known of it, if the next one may begin like it.
     /// The changes in `whole` are not about messages.
     pub(crate) fn of(
-        scan: &Scan<'_>,
-        (log, entries): (&Log, &[Entry]),
-        (body, memo): (&Bytes, Memo),
-        whole: Vec<Change>,
-        prints: &mut Prints<'_>,
+        scan: &BodyScan<'_>,
+        (log, entries): (&Log, &[WindowEntry]),
+        (body, memo): (&Bytes, ScanMemo),
+        whole: Vec<BodyChange>,
+        prints: &mut PrefixHashes<'_>,
     ) -> Option<Self> {
-        let cut = Cut::of(scan, entries)?;
+        let cut = WindowCut::of(scan, entries)?;
         // Messages has a field of its own for the system's text, which may stand elsewhere next
         // time.
-        let says = |entry: &Entry| entry.message.role == Role::System && place(entry).is_none();
+        let says =
+            |entry: &WindowEntry| entry.message.role == Role::System && place(entry).is_none();
         if scan.dialect() == Dialect::Messages && entries.iter().any(says) {
             return None;
         }
@@ -119,10 +120,10 @@ impl Carried {
     /// than outputs is shown differently behind the cut.
     pub(crate) fn go_on(
         &mut self,
-        scan: &Scan<'_>,
-        (log, entries): (&Log, &[Entry]),
-        whole: &[Change],
-        prints: &mut Prints<'_>,
+        scan: &BodyScan<'_>,
+        (log, entries): (&Log, &[WindowEntry]),
+        whole: &[BodyChange],
+        prints: &mut PrefixHashes<'_>,
     ) -> Option<Bytes> {
         let (before, behind) = entries.split_at_checked(self.entries.len())?;
         let is_same = whole == self.whole
@@ -137,12 +138,12 @@ impl Carried {
         {
             return None;
         }
-        let last = Cut {
+        let last = WindowCut {
             entries: before.len(),
             messages,
             came: self.came,
         };
-        let cut = Cut::of(scan, entries).filter(|cut| cut.messages >= messages)?;
+        let cut = WindowCut::of(scan, entries).filter(|cut| cut.messages >= messages)?;
         let tail = tail(scan, &last, (log, behind), (whole, cut.came))?;
         let mut body = Vec::with_capacity(self.sent + tail.bytes.len());
         body.extend_from_slice(self.body.get(..self.sent)?);
@@ -162,9 +163,9 @@ impl Carried {
 
     /// What is to be remembered of a body that begins like the last one; none if a provider
     /// would refuse it.
-    fn checked(&self, body: &[u8]) -> Option<Memo> {
+    fn checked(&self, body: &[u8]) -> Option<ScanMemo> {
         let known = self.memo.entries_before(self.sent)?;
-        let scan = Scan::resume(body, &self.memo, known).ok()?;
+        let scan = BodyScan::resume(body, &self.memo, known).ok()?;
         if validate(&scan).is_empty() {
             scan.into_memo()
         } else {
@@ -176,13 +177,13 @@ impl Carried {
 /// What stands behind a cut, changed, and where `place` goes in it; none if more than outputs
 /// is shown differently there.
 fn tail(
-    scan: &Scan<'_>,
-    cut: &Cut,
-    (log, behind): (&Log, &[Entry]),
-    (whole, place): (&[Change], usize),
-) -> Option<Tail> {
+    scan: &BodyScan<'_>,
+    cut: &WindowCut,
+    (log, behind): (&Log, &[WindowEntry]),
+    (whole, place): (&[BodyChange], usize),
+) -> Option<SplicedTail> {
     let mut changes = tail_changes(cut.messages, log, behind, scan.dialect());
-    let shows = |change: &Change| matches!(change, Change::Show { .. });
+    let shows = |change: &BodyChange| matches!(change, BodyChange::Show { .. });
     if !changes.iter().all(shows) {
         return None;
     }
@@ -190,7 +191,7 @@ fn tail(
     splice_tail(scan, &changes, cut.came, place).ok()?
 }
 
-fn same((one, other): (&Entry, &Entry)) -> bool {
+fn same((one, other): (&WindowEntry, &WindowEntry)) -> bool {
     Arc::ptr_eq(&one.message, &other.message)
         && one.source == other.source
         && one.touch == other.touch

@@ -6,9 +6,9 @@ use trimtab_model::Dialect;
 use trimtab_store::{MemoryStore, SessionId, Store};
 
 use super::*;
-use crate::conversation::branch::{Branch, Ways};
-use crate::prefix_cache::fingerprint::Trail;
-use crate::prefix_cache::prefix_hash::Hashed;
+use crate::conversation::branch::{Branch, ComposeOptions};
+use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::prefix_cache::prefix_hash::PrefixHash;
 
 const KEY: [u8; 192] = [7; 192];
 const ROUNDS: usize = 60;
@@ -63,14 +63,16 @@ fn body(dialect: Dialect, rounds: usize) -> String {
 /// What is sent for a body, made from what was sent before where that is possible, and made
 /// anew.
 fn sent(branch: &mut Branch, dialect: Dialect, body: &str) -> (Option<Bytes>, Option<Bytes>) {
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
-    let hashed = Hashed::of(&KEY, body.as_bytes());
-    branch.admit(&scan, &Trail::of(&scan, &KEY)).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
+    let hashed = PrefixHash::of(&KEY, body.as_bytes());
+    branch
+        .admit(&scan, &FingerprintChain::of(&scan, &KEY))
+        .unwrap();
     let pending = branch.check(&[Moment::BeforeCall]);
     pending.map(|pending| branch.session().finish(pending).unwrap());
-    let ways = Ways {
+    let ways = ComposeOptions {
         offer: true,
-        ..Ways::default()
+        ..ComposeOptions::default()
     };
     let prints = hashed.prints(&KEY, body.as_bytes());
     let carried = branch.compose(&scan, &ways, Some(prints)).unwrap();

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trimtab_model::Dialect;
-use trimtab_wire::scan::{Memo, Scan, Unscannable};
+use trimtab_wire::scan::{BodyScan, ScanMemo, Unscannable};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::prefix_cache::fingerprint::{Print, Trail};
-use crate::prefix_cache::prefix_hash::{Hashed, Prints};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
+use crate::prefix_cache::prefix_hash::{PrefixHash, PrefixHashes};
 use crate::resources::memory_budget::{MemoryBudget, Reservation};
 
 /// Bytes that are looked at to guess.
@@ -29,62 +29,62 @@ const ALIKE: usize = 16;
 const SHARE: usize = 8;
 
 /// What is remembered of all bodies, within a number of bytes.
-pub(crate) struct Memos {
-    kept: Mutex<Kept>,
+pub(crate) struct ParsedBodies {
+    kept: Mutex<ParsedBodyTable>,
     budget: MemoryBudget,
 }
 
-struct Kept {
-    by_sample: HashMap<u64, Vec<Arc<Known>>>,
+struct ParsedBodyTable {
+    by_sample: HashMap<u64, Vec<Arc<ParsedBody>>>,
     bytes: usize,
     memory: Reservation,
 }
 
 /// What is known of one body.
-struct Known {
-    memo: Memo,
-    trail: Trail,
+struct ParsedBody {
+    memo: ScanMemo,
+    trail: FingerprintChain,
     /// The messages of its trail that stand before the list.
     head: usize,
-    marks: Vec<Mark>,
+    marks: Vec<ResumePoint>,
     sample: u64,
 }
 
 /// A place at which a body may be taken up again.
 #[derive(Clone, Copy)]
-struct Mark {
+struct ResumePoint {
     entries: usize,
     messages: usize,
     offset: usize,
     /// Keyed hash of everything before.
-    print: Print,
+    print: Fingerprint,
     /// The last bytes before.
     tail: u64,
 }
 
 /// A body that was read, and how.
-pub(crate) struct Read<'a> {
-    pub(crate) scan: Scan<'a>,
-    pub(crate) trail: Trail,
+pub(crate) struct BodyReading<'a> {
+    pub(crate) scan: BodyScan<'a>,
+    pub(crate) trail: FingerprintChain,
     tenant: &'a str,
     /// What it begins like, and the mark up to which.
-    from: Option<(Arc<Known>, usize)>,
-    hashed: &'a Hashed,
+    from: Option<(Arc<ParsedBody>, usize)>,
+    hashed: &'a PrefixHash,
     key: &'a [u8; 192],
 }
 
-impl Read<'_> {
+impl BodyReading<'_> {
     /// Prints of the beginnings of the body.
-    pub(crate) fn prints(&self) -> Prints<'_> {
+    pub(crate) fn prints(&self) -> PrefixHashes<'_> {
         self.hashed.prints(self.key, self.scan.body())
     }
 }
 
-impl Memos {
+impl ParsedBodies {
     /// Remembers nothing yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(ParsedBodyTable {
                 by_sample: HashMap::new(),
                 bytes: 0,
                 memory: budget.always_reserve(None, 0),
@@ -102,7 +102,7 @@ impl Memos {
         bytes
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, ParsedBodyTable> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,19 +110,19 @@ impl Memos {
     pub(crate) fn read<'a>(
         &self,
         (tenant, dialect): (&'a str, Dialect),
-        (body, hashed): (&'a [u8], &'a Hashed),
+        (body, hashed): (&'a [u8], &'a PrefixHash),
         key: &'a [u8; 192],
-    ) -> Result<Read<'a>, Unscannable> {
+    ) -> Result<BodyReading<'a>, Unscannable> {
         let guessed = self.guess((tenant, dialect), body);
         let from = proven(guessed, hashed.prints(key, body));
         let (scan, trail) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
-            let scan = Scan::new(body, dialect)?;
-            let trail = Trail::of(&scan, key);
+            let scan = BodyScan::new(body, dialect)?;
+            let trail = FingerprintChain::of(&scan, key);
             (scan, trail)
         };
-        Ok(Read {
+        Ok(BodyReading {
             scan,
             trail,
             tenant,
@@ -134,11 +134,11 @@ impl Memos {
 
     /// The bodies that this one may begin like, each with the last mark up to which it may; the
     /// one that it has most in common with first.
-    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<Known>, usize)> {
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<ParsedBody>, usize)> {
         let kept = self.kept();
         let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
         let alike = alike.flatten().take(ALIKE);
-        let mut guessed: Vec<(usize, usize, Arc<Known>)> = alike
+        let mut guessed: Vec<(usize, usize, Arc<ParsedBody>)> = alike
             .filter_map(|known| {
                 let mut marks = known.marks.iter();
                 let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
@@ -152,8 +152,8 @@ impl Memos {
     }
 
     /// Remembers a body that was read.
-    pub(crate) fn keep(&self, read: Read<'_>) {
-        let Read {
+    pub(crate) fn keep(&self, read: BodyReading<'_>) {
+        let BodyReading {
             scan,
             trail,
             tenant,
@@ -174,7 +174,7 @@ impl Memos {
         }) else {
             return;
         };
-        let known = Arc::new(Known {
+        let known = Arc::new(ParsedBody {
             memo,
             trail,
             head,
@@ -189,14 +189,14 @@ impl Memos {
     }
 }
 
-impl Kept {
+impl ParsedBodyTable {
     fn clear(&mut self) {
         self.by_sample = HashMap::new();
         self.bytes = 0;
         self.memory.set(0);
     }
 
-    fn forget(&mut self, old: &Arc<Known>) {
+    fn forget(&mut self, old: &Arc<ParsedBody>) {
         let Some(alike) = self.by_sample.get_mut(&old.sample) else {
             return;
         };
@@ -210,7 +210,7 @@ impl Kept {
         }
     }
 
-    fn add(&mut self, known: Arc<Known>, most: usize) {
+    fn add(&mut self, known: Arc<ParsedBody>, most: usize) {
         if self.bytes + known.size() > most {
             self.clear();
         }
@@ -225,10 +225,10 @@ impl Kept {
     }
 }
 
-impl Known {
+impl ParsedBody {
     fn size(&self) -> usize {
         let marks = size_of_val(self.marks.as_slice());
-        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Print>()
+        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Fingerprint>()
     }
 
     /// Reads a body from a mark on.
@@ -237,22 +237,22 @@ impl Known {
         mark: usize,
         body: &'a [u8],
         key: &[u8; 192],
-    ) -> Result<(Scan<'a>, Trail), Unscannable> {
+    ) -> Result<(BodyScan<'a>, FingerprintChain), Unscannable> {
         let mark = self.marks.get(mark);
         let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
-        let scan = Scan::resume(body, &self.memo, entries)?;
+        let scan = BodyScan::resume(body, &self.memo, entries)?;
         let known = self.head..self.head + messages;
-        let trail = Trail::after(&scan, key, &self.trail, known);
+        let trail = FingerprintChain::after(&scan, key, &self.trail, known);
         Ok((scan, trail))
     }
 }
 
 /// The known body that one is proven to begin like, and the last mark up to which it does.
 fn proven(
-    guessed: Vec<(Arc<Known>, usize)>,
-    mut prints: Prints<'_>,
-) -> Option<(Arc<Known>, usize)> {
-    let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
+    guessed: Vec<(Arc<ParsedBody>, usize)>,
+    mut prints: PrefixHashes<'_>,
+) -> Option<(Arc<ParsedBody>, usize)> {
+    let mut is_same = |mark: &ResumePoint| prints.of(mark.offset) == mark.print;
     // Up to here, conversations that differ only in their beginning look alike.
     let mut all = guessed.iter();
     let whole =
@@ -268,9 +268,14 @@ fn proven(
 }
 
 /// The marks of a body: those that are proven, and new ones behind them.
-fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> Vec<Mark> {
+fn marks(
+    memo: &ScanMemo,
+    before: &[ResumePoint],
+    body: &[u8],
+    mut prints: PrefixHashes<'_>,
+) -> Vec<ResumePoint> {
     let entries = memo.entries();
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<ResumePoint> = Vec::new();
     for mark in before {
         add_apart(&mut marks, *mark, mark.entries + LAST > entries);
     }
@@ -287,7 +292,7 @@ fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> V
         let Some(tail) = tail(body, boundary.offset) else {
             continue;
         };
-        let mark = Mark {
+        let mark = ResumePoint {
             entries: entries_before,
             messages: boundary.messages,
             offset: boundary.offset,
@@ -300,7 +305,7 @@ fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> V
 }
 
 /// Adds a mark if it is one of the last, or far from the one before.
-fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
+fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
     let before = marks.last().map_or(0, |last| last.offset);
     if is_last || before + APART <= mark.offset {
         marks.push(mark);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 use std::fmt::Write as _;
 
 const KEY: [u8; 192] = [7; 192];
@@ -7,11 +7,11 @@ const MOST: usize = 1 << 20;
 
 /// Reads a body as a new one and as one that may be known: both must be the same.
 #[track_caller]
-fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
+fn check(memos: &ParsedBodies, dialect: Dialect, body: &str) -> bool {
     let fresh = memos_of(MOST);
     let of = ("tenant", dialect);
     let bytes = body.as_bytes();
-    let hashed = Hashed::of(&KEY, bytes);
+    let hashed = PrefixHash::of(&KEY, bytes);
     let expected = fresh.read(of, (bytes, &hashed), &KEY).unwrap();
     let read = memos.read(of, (bytes, &hashed), &KEY).unwrap();
     let resumed = read.from.is_some();
@@ -124,9 +124,9 @@ fn a_body_that_breaks_off_is_refused_as_ever() {
     check(&memos, Dialect::Chat, &body);
     let broken = body.strip_suffix("e}").unwrap();
     let of = ("tenant", Dialect::Chat);
-    let hashed = Hashed::of(&KEY, broken.as_bytes());
+    let hashed = PrefixHash::of(&KEY, broken.as_bytes());
     let resumed = memos.read(of, (broken.as_bytes(), &hashed), &KEY).err();
-    let fresh = Scan::new(broken.as_bytes(), Dialect::Chat).err();
+    let fresh = BodyScan::new(broken.as_bytes(), Dialect::Chat).err();
     assert!(resumed.is_some() && resumed == fresh);
 }
 
@@ -148,15 +148,15 @@ fn tenants_share_nothing() {
     let memos = memos_of(MOST);
     check(&memos, Dialect::Chat, &chat(10));
     let body = chat(11);
-    let hashed = Hashed::of(&KEY, body.as_bytes());
+    let hashed = PrefixHash::of(&KEY, body.as_bytes());
     let other = memos.read(("other", Dialect::Chat), (body.as_bytes(), &hashed), &KEY);
     assert!(other.unwrap().from.is_none());
 }
 
 /// Memos that may take so many bytes.
-fn memos_of(bytes: usize) -> Memos {
-    Memos::new(MemoryBudget::new(&Limits {
+fn memos_of(bytes: usize) -> ParsedBodies {
+    ParsedBodies::new(MemoryBudget::new(&ProxyLimits {
         memory_bytes: bytes * SHARE,
-        ..Limits::default()
+        ..ProxyLimits::default()
     }))
 }

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
+use trimtab::session::{Limits, Moment, PendingSummary, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_model::{Role, work};
-use trimtab_store::Staged;
-use trimtab_wire::catalogue::Cache;
-use trimtab_wire::scan::Scan;
+use trimtab_store::StagedStore;
+use trimtab_wire::catalogue::CacheRules;
+use trimtab_wire::scan::BodyScan;
 
-use super::Work;
-use crate::config::{Compaction, Mode};
-use crate::conversation::branch::{Branch, Outgoing, Trouble, Ways};
-use crate::conversation::durability::Unwritten;
-use crate::conversation::family::{Branches, Family};
-use crate::conversation::token_renewal::Came;
-use crate::models::{Known, Whom};
-use crate::prefix_cache::parsed_bodies::Read;
+use super::PlanningJob;
+use crate::config::{ProxyMode, SummaryMode};
+use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
+use crate::conversation::durability::UnflushedWrites;
+use crate::conversation::family::{ClientSession, LoadedBranches};
+use crate::conversation::token_renewal::IncomingConversation;
+use crate::models::{KnownModel, ModelKey};
+use crate::prefix_cache::parsed_bodies::BodyReading;
 use crate::request::bypass_reason::{self, Unmanaged};
 use crate::routing::own_endpoint;
-use crate::routing::route::Route;
+use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
@@ -33,32 +33,32 @@ const FREE_ANSWER: u64 = 4_096;
 pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
-pub(crate) struct Managed {
-    pub(crate) work: Work,
-    pub(crate) route: Arc<Route>,
+pub(crate) struct ManagedRequest {
+    pub(crate) work: PlanningJob,
+    pub(crate) route: Arc<UpstreamRoute>,
     /// The part of the path that is sent.
     pub(crate) rest: String,
     pub(crate) model: String,
-    pub(crate) mode: Mode,
-    pub(crate) known: Known,
-    pub(crate) family: Arc<Family>,
+    pub(crate) mode: ProxyMode,
+    pub(crate) known: KnownModel,
+    pub(crate) family: Arc<ClientSession>,
     /// Where families of the same name are listed, for credentials that are renewed.
     pub(super) listed: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
     pub(crate) untouched: Option<&'static str>,
-    pub(crate) ways: Ways,
-    pub(crate) outgoing: Outgoing,
-    pub(crate) pending: Option<Pending>,
+    pub(crate) ways: ComposeOptions,
+    pub(crate) outgoing: OutgoingBody,
+    pub(crate) pending: Option<PendingSummary>,
     /// What is to be made durable.
-    pub(crate) unwritten: Option<Unwritten>,
+    pub(crate) unwritten: Option<UnflushedWrites>,
 }
 
-impl Managed {
+impl ManagedRequest {
     /// Chooses the upstream and the mode of a request, and finds the family of its conversation.
     /// Nothing is done to the conversation yet.
-    pub(super) fn new(work: Work, read: &Read<'_>) -> Result<Self, Unmanaged> {
+    pub(super) fn new(work: PlanningJob, read: &BodyReading<'_>) -> Result<Self, Unmanaged> {
         let (scan, settings) = (&read.scan, Arc::clone(&work.settings));
         let named = scan.model().map(String::from);
         if scan.is_partial() {
@@ -76,7 +76,7 @@ impl Managed {
         let rest = rest.to_owned();
         let mode = headers::mode(&work.headers)
             .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
-        if mode == Mode::Bypass {
+        if mode == ProxyMode::Bypass {
             return Err(passes("bypass"));
         }
         let name = work.family_name(scan, &read.trail);
@@ -91,8 +91,8 @@ impl Managed {
         let rules = known.model.as_ref().map(|model| &model.rules);
         // Callers of this endpoint call the model themselves, so our tools are not offered.
         let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
-        let ways = Ways {
-            offer: settings.config.retrieval && mode == Mode::On && !is_compress,
+        let ways = ComposeOptions {
+            offer: settings.config.retrieval && mode == ProxyMode::On && !is_compress,
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
@@ -110,7 +110,7 @@ impl Managed {
             listed,
             branch: 0,
             session: String::new(),
-            outgoing: Outgoing::default(),
+            outgoing: OutgoingBody::default(),
             pending: None,
             unwritten: None,
         })
@@ -120,8 +120,8 @@ impl Managed {
     /// again if another process wrote to the conversation meanwhile.
     pub(super) fn on_conversation(
         &mut self,
-        read: &Read<'_>,
-        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), Trouble>,
+        read: &BodyReading<'_>,
+        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
         let family = Arc::clone(&self.family);
         let mut branches = family.branches();
@@ -137,9 +137,9 @@ impl Managed {
             let Err(trouble) = done else { return Ok(()) };
             match &trouble {
                 // Any of them may be outdated, so all are read again.
-                trouble if trouble.is_conflict() => *branches = Branches::default(),
-                Trouble::Session(_) => branches.forget(self.branch),
-                Trouble::Mismatch(_) => {}
+                trouble if trouble.is_conflict() => *branches = LoadedBranches::default(),
+                BranchError::Session(_) => branches.forget(self.branch),
+                BranchError::Mismatch(_) => {}
             }
             conflicts += 1;
             if conflicts > CONFLICTS || !trouble.is_conflict() {
@@ -150,9 +150,9 @@ impl Managed {
     }
 
     /// Why the request passes as it came after `trouble`.
-    fn passes(&self, trouble: &Trouble) -> Unmanaged {
+    fn passes(&self, trouble: &BranchError) -> Unmanaged {
         let reason = match trouble {
-            Trouble::Session(SessionError::Store(error)) => self.work.store_failed(error),
+            BranchError::Session(SessionError::Store(error)) => self.work.store_failed(error),
             _ => "failed",
         };
         Unmanaged::of_model(reason, &self.model).with_detail(trouble.to_string())
@@ -160,17 +160,17 @@ impl Managed {
 
     fn find_branch<'b>(
         &mut self,
-        family: &Family,
-        branches: &'b mut Branches,
-        read: &Read<'_>,
+        family: &ClientSession,
+        branches: &'b mut LoadedBranches,
+        read: &BodyReading<'_>,
         setup: &Setup,
-    ) -> Result<&'b mut Branch, Trouble> {
+    ) -> Result<&'b mut Branch, BranchError> {
         let (scan, trail) = (&read.scan, &read.trail);
         let store = Arc::clone(&self.work.opened.store);
         let listed = self.listed.as_deref();
-        let came = listed.map(|place| Came { place, scan, trail });
+        let came = listed.map(|place| IncomingConversation { place, scan, trail });
         self.branch = family.branch(branches, &store, trail, setup, came.as_ref())?;
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         branches.get(self.branch).ok_or_else(gone)
     }
 
@@ -178,9 +178,9 @@ impl Managed {
     pub(super) fn admit_new(
         &mut self,
         branch: &mut Branch,
-        read: &Read<'_>,
+        read: &BodyReading<'_>,
         setup: &Setup,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BranchError> {
         let scan = &read.scan;
         branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
@@ -193,7 +193,11 @@ impl Managed {
     }
 
     /// Lets the policy plan the window, if the request is not to be sent as it came.
-    pub(super) fn decide(&mut self, branch: &mut Branch, scan: &Scan<'_>) -> Result<(), Trouble> {
+    pub(super) fn decide(
+        &mut self,
+        branch: &mut Branch,
+        scan: &BodyScan<'_>,
+    ) -> Result<(), BranchError> {
         if !branch.fits_as_it_came() {
             self.untouched = None;
         }
@@ -208,9 +212,13 @@ impl Managed {
     }
 
     /// Makes the body that is sent, and notes what must be durable before a model reads it.
-    pub(super) fn splice(&mut self, branch: &mut Branch, read: &Read<'_>) -> Result<(), Trouble> {
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        if waits && self.mode == Mode::On && self.pending.is_some() {
+    pub(super) fn splice(
+        &mut self,
+        branch: &mut Branch,
+        read: &BodyReading<'_>,
+    ) -> Result<(), BranchError> {
+        let waits = self.work.settings.config.compaction == SummaryMode::Wait;
+        if waits && self.mode == ProxyMode::On && self.pending.is_some() {
             // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
@@ -223,23 +231,23 @@ impl Managed {
         // Messages that are sent as they came need not be durable: the client has them. All
         // else depends on a plan, and often shows a ref.
         let staged = Arc::clone(branch.staged());
-        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
+        let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
         self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
-            Unwritten::Behind(branch.due().later(&staged))
+            UnflushedWrites::Behind(branch.due().later(&staged))
         } else {
-            Unwritten::Before(staged)
+            UnflushedWrites::Before(staged)
         });
         Ok(())
     }
 
     /// What must be durable before a model reads the request. The rest is written later.
-    pub(crate) fn flush_first(&mut self) -> Option<Arc<Staged>> {
-        self.unwritten.take().and_then(Unwritten::before)
+    pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
+        self.unwritten.take().and_then(UnflushedWrites::before)
     }
 
     /// The same request, to be decided on anew: another process has written to its conversation.
-    pub(crate) fn work_again(&self) -> Work {
-        Work {
+    pub(crate) fn work_again(&self) -> PlanningJob {
+        PlanningJob {
             shared: Arc::clone(&self.work.shared),
             opened: Arc::clone(&self.work.opened),
             tenant: self.work.tenant.clone(),
@@ -256,23 +264,23 @@ impl Managed {
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
     pub(crate) fn with<T>(
         &self,
-        work: impl FnOnce(&mut Branch, &Scan<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let scan = Scan::new(&self.work.body, self.work.dialect)
-            .map_err(|why| Trouble::Mismatch(why.to_string()))?;
+        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let scan = BodyScan::new(&self.work.body, self.work.dialect)
+            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
         self.on_branch(|branch| work(branch, &scan))
     }
 
     /// The same, for what does not need the body. What it writes is durable when it returns.
     pub(crate) fn on_branch<T>(
         &self,
-        work: impl FnOnce(&mut Branch) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
         let mut branches = self.family.branches();
         if work::is_cancelled() {
-            return Err(Trouble::Mismatch(work::Cancelled.to_string()));
+            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
         }
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
         let done = work(branch);
         let staged = Arc::clone(branch.staged());
@@ -282,7 +290,7 @@ impl Managed {
             staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
-        if let Err(Trouble::Session(_)) = done {
+        if let Err(BranchError::Session(_)) = done {
             self.forget();
         }
         done
@@ -294,12 +302,12 @@ impl Managed {
     }
 
     /// Whom it asks.
-    pub(crate) fn whom(&self) -> Whom<'_> {
+    pub(crate) fn whom(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
     }
 
     /// What the request must fit into where the model has this window.
-    pub(crate) fn limits(&self, scan: &Scan<'_>, window: Option<u64>) -> Limits {
+    pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
         let rule = self.work.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
         Limits {
@@ -321,7 +329,7 @@ impl Managed {
     }
 
     /// What a session of this conversation is opened with.
-    fn setup(&self, scan: &Scan<'_>) -> Setup {
+    fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
         let model = self.known.model.as_ref();
         Setup {
@@ -337,7 +345,7 @@ impl Managed {
 }
 
 /// How long the provider keeps the prompt: longer, where the client asks and pays for it.
-fn lifetime(cache: &Cache, scan: &Scan<'_>) -> Option<Duration> {
+fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     let markers = scan.request().markers.iter();
     let asks = |json: &str| json.contains("\"1h\"");
     let long = markers

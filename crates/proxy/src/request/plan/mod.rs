@@ -10,23 +10,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
 use crate::access::Tenant;
 use crate::conversation::client_session_id;
 use crate::conversation::family;
 use crate::conversation::store_state::OpenedStore;
 use crate::conversation::token_renewal;
-use crate::models::Known;
-use crate::prefix_cache::fingerprint::Trail;
-use crate::prefix_cache::prefix_hash::Hashed;
+use crate::models::KnownModel;
+use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::prefix_cache::prefix_hash::PrefixHash;
 use crate::request::bypass_reason::Unmanaged;
-use crate::request::context::Asked;
-use crate::request::shared::{Settings, Shared};
-use crate::routing::route::Route;
+use crate::request::context::RequestContext;
+use crate::request::shared::{LiveSettings, SharedState};
+use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
-pub(crate) use managed::{CONFLICTS, Managed};
+pub(crate) use managed::{CONFLICTS, ManagedRequest};
 
 /// Bytes that planning takes for each byte of a body: its texts in the log, in what is written
 /// to the store and in the body that is sent.
@@ -37,11 +37,11 @@ pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
 const PLANNING_PER_OBJECT: usize = 2048;
 
 /// A request to be worked on.
-pub(crate) struct Work {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct PlanningJob {
+    pub(crate) shared: Arc<SharedState>,
     /// The store that was open when the request came.
     pub(crate) opened: Arc<OpenedStore>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<LiveSettings>,
     pub(crate) dialect: Dialect,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
@@ -52,21 +52,21 @@ pub(crate) struct Work {
     /// True if the client sent only a part of it, and the provider keeps the rest.
     pub(crate) is_pieced: bool,
     /// The hash of the body, where it was taken while it came.
-    pub(crate) hashed: Option<Hashed>,
+    pub(crate) hashed: Option<PrefixHash>,
 }
 
 /// Plans what is sent for a request.
-pub(crate) fn plan(mut work: Work) -> Result<Managed, Unmanaged> {
+pub(crate) fn plan(mut work: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     let (opened, body) = (Arc::clone(&work.opened), work.body.clone());
     let (tenant, key) = (work.tenant.clone(), opened.keys.prints());
     // Find the messages in the body, and the fingerprints by which they are known again.
     let hashed = work.hashed.take();
-    let hashed = hashed.unwrap_or_else(|| Hashed::of(key, &body));
+    let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), work.dialect);
     let read = opened.memos.read(of, (&body, &hashed), key);
     let read = read.map_err(|why| Unmanaged::not_understood(&why))?;
     // Choose the upstream and the mode, and find out which conversations it may belong to.
-    let mut managed = Managed::new(work, &read)?;
+    let mut managed = ManagedRequest::new(work, &read)?;
     managed.on_conversation(&read, |managed, branch, setup| {
         managed.admit_new(branch, &read, setup)?;
         managed.decide(branch, &read.scan)?;
@@ -79,8 +79,8 @@ pub(crate) fn plan(mut work: Work) -> Result<Managed, Unmanaged> {
 
 /// Why a body passes of which nobody knows whose it is.
 pub(crate) fn without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unmanaged {
-    let scan = Scan::new(body, dialect).ok();
-    let model = scan.as_ref().and_then(Scan::model).map(String::from);
+    let scan = BodyScan::new(body, dialect).ok();
+    let model = scan.as_ref().and_then(BodyScan::model).map(String::from);
     Unmanaged {
         model,
         ..Unmanaged::because("no-credential").with_detail(detail.to_owned())
@@ -89,7 +89,7 @@ pub(crate) fn without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unm
 
 /// Why a body passes that is too short to be trimmed.
 pub(crate) fn small(dialect: Dialect, body: &[u8]) -> Unmanaged {
-    match Scan::new(body, dialect) {
+    match BodyScan::new(body, dialect) {
         Ok(scan) => {
             let is_partial = scan.is_partial();
             Unmanaged {
@@ -107,10 +107,10 @@ pub(crate) fn planning_bytes(body: &[u8]) -> usize {
     body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }
 
-impl Work {
+impl PlanningJob {
     /// The work on the body of a request, which came in one piece and was not hashed.
     pub(crate) fn new(
-        request: &Asked,
+        request: &RequestContext,
         opened: Arc<OpenedStore>,
         dialect: Dialect,
         tenant: Tenant,
@@ -132,7 +132,11 @@ impl Work {
 
     /// The name under which the conversation and its kin are kept, and where that is listed for
     /// when the credential is renewed.
-    fn family_name(&self, scan: &Scan<'_>, trail: &Trail) -> Option<(String, Option<String>)> {
+    fn family_name(
+        &self,
+        scan: &BodyScan<'_>,
+        trail: &FingerprintChain,
+    ) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
         let beginning = trail.beginning().map(u128::to_le_bytes);
@@ -166,7 +170,7 @@ impl Work {
                 .is_some_and(|bytes| bytes >= most)
     }
 
-    fn known(&self, route: &Route, model: &str) -> Known {
+    fn known(&self, route: &UpstreamRoute, model: &str) -> KnownModel {
         let rule = self.settings.routes.rule(model);
         self.shared.models.known(&route.upstream.name, model, rule)
     }
@@ -189,7 +193,7 @@ impl Work {
     }
 
     /// The policy for the request: by its header, its model, its upstream, the settings.
-    fn policy_name<'a>(&'a self, route: &'a Route, model: &str) -> &'a str {
+    fn policy_name<'a>(&'a self, route: &'a UpstreamRoute, model: &str) -> &'a str {
         let by_model = || self.settings.routes.rule(model)?.preset.as_deref();
         self.asked_policy()
             .or_else(by_model)

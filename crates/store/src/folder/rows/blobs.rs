@@ -2,16 +2,16 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Bytes, one, run, signed, unsigned};
+use super::{RawColumn, one, run, signed, unsigned};
 use crate::digest::{self, Digest};
 use crate::folder::disk::is_random_name;
-use crate::folder::image::{Body, Image};
-use crate::folder::outline::Outline;
+use crate::folder::image::{ImageBody, OutputImage};
+use crate::folder::outline::ImageOutline;
 use crate::{Error, Result};
 
 /// A blob without its image.
 pub(in crate::folder) struct BlobRow {
-    pub outline: Outline,
+    pub outline: ImageOutline,
     pub file: Option<String>,
 }
 
@@ -35,11 +35,15 @@ pub(in crate::folder) fn blob(db: &Connection, id: i64) -> Result<BlobRow> {
 /// The image of a blob that has no file.
 pub(in crate::folder) fn image(db: &Connection, id: i64) -> Result<Vec<u8>> {
     let select = "SELECT image FROM blobs WHERE id = ?1";
-    let image = one(db, select, [id], |row| row.get::<_, Option<Bytes>>(0))?;
+    let image = one(db, select, [id], |row| row.get::<_, Option<RawColumn>>(0))?;
     image.ok_or_else(|| Error::damaged("the row of an output"))
 }
 
-pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image) -> Result<i64> {
+pub(in crate::folder) fn insert_blob(
+    db: &Connection,
+    owner: i64,
+    image: &OutputImage,
+) -> Result<i64> {
     let insert =
         "INSERT INTO blobs (owner, digest, byte_size, newlines, outline, seal, file, image)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -60,7 +64,7 @@ pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image)
 }
 
 /// Replaces a damaged image.
-pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -> Result<()> {
+pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &OutputImage) -> Result<()> {
     let update = "UPDATE blobs SET byte_size = ?2, newlines = ?3, outline = ?4, seal = ?5,
          file = ?6, image = ?7 WHERE id = ?1";
     let outline = &image.outline;
@@ -77,18 +81,18 @@ pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -
     run(db, update, values)
 }
 
-fn columns(body: &Body) -> (Option<&str>, Option<&[u8]>) {
+fn columns(body: &ImageBody) -> (Option<&str>, Option<&[u8]>) {
     match body {
-        Body::Inline(bytes) => (None, Some(bytes)),
-        Body::File(file) => (Some(&file.name), None),
+        ImageBody::Inline(bytes) => (None, Some(bytes)),
+        ImageBody::File(file) => (Some(&file.name), None),
     }
 }
 
 fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
-    let digest: Option<Digest> = row.get::<_, Bytes>(0)?.try_into().ok();
+    let digest: Option<Digest> = row.get::<_, RawColumn>(0)?.try_into().ok();
     let sizes = (unsigned(row.get(1)?), unsigned(row.get(2)?));
-    let spans: Bytes = row.get(3)?;
-    let seal: Bytes = row.get(4)?;
+    let spans: RawColumn = row.get(3)?;
+    let seal: RawColumn = row.get(4)?;
     let file = row
         .get_ref(5)?
         .as_bytes_or_null()?
@@ -96,14 +100,14 @@ fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
     let Ok(file) = file.transpose() else {
         return Ok(None);
     };
-    let outline = digest.and_then(|digest| Outline::decode(digest, sizes, &spans).ok());
+    let outline = digest.and_then(|digest| ImageOutline::decode(digest, sizes, &spans).ok());
     let whole = outline.filter(|outline| {
         seal == blob_seal(outline, file.as_deref()) && file.as_deref().is_none_or(is_random_name)
     });
     Ok(whole.map(|outline| BlobRow { outline, file }))
 }
 
-pub(in crate::folder) fn blob_seal(outline: &Outline, file: Option<&str>) -> [u8; 8] {
+pub(in crate::folder) fn blob_seal(outline: &ImageOutline, file: Option<&str>) -> [u8; 8] {
     let sizes = [
         outline.byte_size.to_le_bytes(),
         outline.newlines.to_le_bytes(),

@@ -15,7 +15,7 @@ pub(super) use sessions::{
 };
 
 /// Text or bytes that may be damaged.
-type Bytes = Vec<u8>;
+type RawColumn = Vec<u8>;
 
 /// Reads one row, if it exists. A row with a wrong seal is damaged, not missing.
 pub(super) fn one<T>(
@@ -69,7 +69,7 @@ pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Bytes {
+fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> RawColumn {
     numbers
         .into_iter()
         .flat_map(|number| number.to_le_bytes())

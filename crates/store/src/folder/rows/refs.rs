@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, named_params, params};
 
-use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
-use crate::{Labels, Result, digest};
+use super::{RawColumn, all, numbers, one, run, signed, text, unsigned};
+use crate::{OutputLabels, Result, digest};
 
 pub(in crate::folder) struct RefRow {
     pub session: i64,
@@ -11,7 +11,7 @@ pub(in crate::folder) struct RefRow {
     pub number: i64,
     pub blob: i64,
     pub text: Option<i64>,
-    pub labels: Labels,
+    pub labels: OutputLabels,
     pub created: u64,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::folder) fn insert_reference(db: &Connection, row: &RefRow) -> Resu
 
 fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
     let labels = text(row, 5)?.zip(text(row, 6)?).zip(text(row, 7)?);
-    let labels = labels.map(|((call, tool), media_type)| Labels {
+    let labels = labels.map(|((call, tool), media_type)| OutputLabels {
         call,
         tool,
         media_type,
@@ -78,14 +78,14 @@ fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
         labels,
         created: unsigned(row.get(8)?),
     };
-    let seal: Bytes = row.get(9)?;
+    let seal: RawColumn = row.get(9)?;
     Ok((seal == ref_seal(&found)).then_some(found))
 }
 
 fn ref_seal(row: &RefRow) -> [u8; 8] {
     let text = row.text.unwrap_or(-1);
     let numbers = numbers(&[row.session, row.number, row.blob, text, signed(row.created)]);
-    let Labels {
+    let OutputLabels {
         call,
         tool,
         media_type,

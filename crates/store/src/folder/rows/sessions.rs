@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
-use crate::refs::Secret;
+use super::{RawColumn, all, numbers, one, run, signed, text, unsigned};
+use crate::refs::SessionSecret;
 use crate::{Result, SessionId, digest};
 
 /// The maximum depth of parents, in case a damaged chain is cyclic.
@@ -12,7 +12,7 @@ const DEEPEST: usize = 64;
 pub(in crate::folder) struct SessionRow {
     pub row: i64,
     pub id: SessionId,
-    pub secret: Secret,
+    pub secret: SessionSecret,
     pub parent: Option<i64>,
     /// The root session of its tree.
     pub owner: i64,
@@ -76,7 +76,7 @@ pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Resu
         row.used = row.used.max(now);
         return Ok(row);
     }
-    let secret = Secret::random()?;
+    let secret = SessionSecret::random()?;
     let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
          VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
     run(db, insert, params![id.as_str(), secret.as_bytes()])?;
@@ -113,8 +113,8 @@ pub(in crate::folder) fn save_session(db: &Connection, row: &SessionRow) -> Resu
 }
 
 fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
-    let secret: Option<[u8; 32]> = row.get::<_, Bytes>(2)?.try_into().ok();
-    let Some((name, secret)) = text(row, 1)?.zip(secret.map(Secret::from_bytes)) else {
+    let secret: Option<[u8; 32]> = row.get::<_, RawColumn>(2)?.try_into().ok();
+    let Some((name, secret)) = text(row, 1)?.zip(secret.map(SessionSecret::from_bytes)) else {
         return Ok(None);
     };
     let found = SessionRow {
@@ -128,7 +128,7 @@ fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
         puts: row.get(7)?,
         positions: [row.get(8)?, row.get(9)?],
     };
-    let seal: Bytes = row.get(10)?;
+    let seal: RawColumn = row.get(10)?;
     Ok((seal == session_seal(&found)).then_some(found))
 }
 

@@ -5,7 +5,7 @@ use super::values::{
     kept, kept_messages, kept_texts, kept_tokens, number, output_budget, policy, reserve, share,
     shown, window, without_null,
 };
-use super::{DesignName, Kind, Means};
+use super::{DesignName, NameMeaning, SettingKind};
 
 const fn name(
     preset: &'static str,
@@ -20,14 +20,14 @@ const fn name(
         setting,
         note: "",
         default: "",
-        kind: Kind::Number,
+        kind: SettingKind::Number,
         allowed: "",
-        means: Means::Same,
+        means: NameMeaning::Same,
     }
 }
 
 impl DesignName {
-    const fn of_kind(mut self, kind: Kind) -> Self {
+    const fn of_kind(mut self, kind: SettingKind) -> Self {
         self.kind = kind;
         self
     }
@@ -47,13 +47,13 @@ impl DesignName {
         self
     }
 
-    const fn made(mut self, means: Means) -> Self {
+    const fn made(mut self, means: NameMeaning) -> Self {
         self.means = means;
         self
     }
 }
 
-use Means::Made;
+use NameMeaning::Made;
 
 const KEEP: &str = "compaction.keep";
 const WHEN: &str = "compaction.when";
@@ -74,40 +74,40 @@ pub const DESIGN_NAMES: &[DesignName] = &[
     name("refs", "toolOutputCache.maxLineLength", "TOOL_OUTPUT_CACHE_MAX_LINE_LENGTH", "views.default.max_line_chars")
         .by_default("2000").made(Made(|laid, value| shown(laid, "views.default.max_line_chars", value))),
     name("refs", "toolOutputCache.enabled", "TOOL_OUTPUT_CACHE_ENABLED", "views.default")
-        .of_kind(Kind::Switch).by_default("true").noted("false: outputs are shown whole, and `ageing.placeholder.enabled` is false; they are stored all the same").made(Made(cache_switch)),
-    name("refs", "compaction.enabled", "COMPACTION_ENABLED", "compaction.enabled").of_kind(Kind::Switch).by_default("true"),
-    name("refs", "compaction.auto", "COMPACTION_AUTO", "compaction.auto").of_kind(Kind::Switch).by_default("true"),
+        .of_kind(SettingKind::Switch).by_default("true").noted("false: outputs are shown whole, and `ageing.placeholder.enabled` is false; they are stored all the same").made(Made(cache_switch)),
+    name("refs", "compaction.enabled", "COMPACTION_ENABLED", "compaction.enabled").of_kind(SettingKind::Switch).by_default("true"),
+    name("refs", "compaction.auto", "COMPACTION_AUTO", "compaction.auto").of_kind(SettingKind::Switch).by_default("true"),
     name("refs", "compaction.thresholdRatio", "COMPACTION_THRESHOLD_RATIO", WHEN)
-        .of_kind(Kind::Share).by_default("0.8").noted("the factor of `usage >= F x window`").allowed("a number above 0, up to 1")
+        .of_kind(SettingKind::Share).by_default("0.8").noted("the factor of `usage >= F x window`").allowed("a number above 0, up to 1")
         .made(Made(|laid, value| share(laid, REFS, value))),
-    name("refs", "compaction.model", "COMPACTION_MODEL", "compaction.model").of_kind(Kind::Text),
-    name("refs", "compaction.summaryPrompt", "COMPACTION_SUMMARY_PROMPT", "compaction.prompt.summary").of_kind(Kind::Text),
-    name("refs", "compaction.summaryDirectives", "COMPACTION_SUMMARY_DIRECTIVES", "compaction.prompt.summary_directives").of_kind(Kind::Texts),
+    name("refs", "compaction.model", "COMPACTION_MODEL", "compaction.model").of_kind(SettingKind::Text),
+    name("refs", "compaction.summaryPrompt", "COMPACTION_SUMMARY_PROMPT", "compaction.prompt.summary").of_kind(SettingKind::Text),
+    name("refs", "compaction.summaryDirectives", "COMPACTION_SUMMARY_DIRECTIVES", "compaction.prompt.summary_directives").of_kind(SettingKind::Texts),
     name("refs", "compaction.retainPrompt", "COMPACTION_RETAIN_PROMPT", "compaction.prompt.retain")
-        .of_kind(Kind::Text).noted("`null`: no such part").made(Made(without_null)),
-    name("refs", "compaction.retainDirectives", "COMPACTION_RETAIN_DIRECTIVES", "compaction.prompt.retain_directives").of_kind(Kind::Texts),
+        .of_kind(SettingKind::Text).noted("`null`: no such part").made(Made(without_null)),
+    name("refs", "compaction.retainDirectives", "COMPACTION_RETAIN_DIRECTIVES", "compaction.prompt.retain_directives").of_kind(SettingKind::Texts),
     name("refs", "compaction.retainLastTurns", "COMPACTION_RETAIN_LAST_TURNS", KEEP)
         .by_default("1").noted("turns of `last_turns`").made(Made(|laid, value| kept(laid, "last_turns", "turns", value))),
 
     name("checkpoint", "TOOL_OUTPUT_MAX_TOKENS", "TOOL_OUTPUT_MAX_TOKENS", "views.default.max")
         .by_default("5000").made(Made(|laid, value| shown(laid, "views.default.max", value))),
     name("checkpoint", "TOOL_OUTPUT_SERIALIZATION_BUFFER", "TOOL_OUTPUT_SERIALIZATION_BUFFER", "views.default.buffer_percent")
-        .of_kind(Kind::Share).by_default("1.2").noted("1.2 is 120").allowed("a factor from 1 to 100").made(Made(factor)),
+        .of_kind(SettingKind::Share).by_default("1.2").noted("1.2 is 120").allowed("a factor from 1 to 100").made(Made(factor)),
     name("checkpoint", "APPROX_CHARS_PER_TOKEN", "APPROX_CHARS_PER_TOKEN", "views.default.per_token")
         .by_default("4").allowed("a whole number from 1")
         .made(Made(|laid, value| shown(laid, "views.default.per_token", value).filter(|_| value.as_integer() != Some(0)))),
     name("checkpoint", "TOOL_OUTPUT_TRUNCATION_POLICY", "TOOL_OUTPUT_TRUNCATION_POLICY", "views.default.unit")
-        .of_kind(Kind::Text).by_default("\"tokens\"").noted("`bytes`: as many bytes as the tokens take at so many to a token; `none`: the shape `whole`")
+        .of_kind(SettingKind::Text).by_default("\"tokens\"").noted("`bytes`: as many bytes as the tokens take at so many to a token; `none`: the shape `whole`")
         .allowed("none, bytes or tokens").made(Made(policy)),
     name("checkpoint", "TOOL_OUTPUT_MAX_BYTES", "TOOL_OUTPUT_MAX_BYTES", "views.default.max")
         .by_default("20000").noted("where the policy is `bytes`").made(Made(bytes_limit)),
     name("checkpoint", "COMPACT_USER_MESSAGE_MAX_TOKENS", "COMPACT_USER_MESSAGE_MAX_TOKENS", KEEP)
         .by_default("20000").noted("tokens of `user_messages`").made(Made(|laid, value| kept(laid, "user_messages", "tokens", value))),
     name("checkpoint", "PROTECTED_TOOLS", "PROTECTED_TOOLS", KEEP)
-        .of_kind(Kind::Texts).by_default("[\"manage_todo_list\"]").noted("tools of `protected_tools`")
+        .of_kind(SettingKind::Texts).by_default("[\"manage_todo_list\"]").noted("tools of `protected_tools`")
         .made(Made(|laid, value| kept_texts(laid, "protected_tools", "tools", value))),
-    name("checkpoint", "COMPACT_SUMMARIZATION_PROMPT", "COMPACT_SUMMARIZATION_PROMPT", "compaction.prompt.summary").of_kind(Kind::Text),
-    name("checkpoint", "COMPACT_SUMMARY_PREFIX", "COMPACT_SUMMARY_PREFIX", "compaction.placement.prefix").of_kind(Kind::Text),
+    name("checkpoint", "COMPACT_SUMMARIZATION_PROMPT", "COMPACT_SUMMARIZATION_PROMPT", "compaction.prompt.summary").of_kind(SettingKind::Text),
+    name("checkpoint", "COMPACT_SUMMARY_PREFIX", "COMPACT_SUMMARY_PREFIX", "compaction.placement.prefix").of_kind(SettingKind::Text),
     name("checkpoint", "CONTEXT_OVERFLOW_MAX_RETRIES", "CONTEXT_OVERFLOW_MAX_RETRIES", "recovery.retries").by_default("3"),
     name("checkpoint", "MEMORY_COMPRESSION_THRESHOLD", "MEMORY_COMPRESSION_THRESHOLD", WHEN)
         .by_default("60000").noted("the figure of `log > N`").made(Made(|laid, value| figure(laid, CHECKPOINT, 0, value))),
@@ -124,7 +124,7 @@ pub const DESIGN_NAMES: &[DesignName] = &[
         .by_default("75").noted("the figure of `log > N % of window`")
         .made(Made(|laid, value| Some(condition(laid, TURNS, 1, &format!("{} % of window", number(value)?))))),
 
-    name("archive", "compactor.AutoCompact", "COMPACTOR_AUTO_COMPACT", "compaction.auto").of_kind(Kind::Switch).by_default("true"),
+    name("archive", "compactor.AutoCompact", "COMPACTOR_AUTO_COMPACT", "compaction.auto").of_kind(SettingKind::Switch).by_default("true"),
     name("archive", "compactor.MaxMessages", "COMPACTOR_MAX_MESSAGES", WHEN)
         .by_default("50").noted("the figure of `messages >= N`").made(Made(|laid, value| figure(laid, ARCHIVE, 2, value))),
     name("archive", "compactor.MaxTokens", "COMPACTOR_MAX_TOKENS", WHEN)
@@ -138,7 +138,7 @@ pub const DESIGN_NAMES: &[DesignName] = &[
     name("archive", "compactor.ToolCallCutoff", "COMPACTOR_TOOL_CALL_CUTOFF", "ageing.archive.cutoff")
         .by_default("10").noted("and `compaction.digest.cutoff`; 0 switches both off").made(Made(archived)),
     name("archive", "compactor.ToolSummaryStrategy", "COMPACTOR_TOOL_SUMMARY_STRATEGY", "ageing.archive.summaries")
-        .of_kind(Kind::Choice(&["llm", "heuristic", "off"])).by_default("\"llm\""),
+        .of_kind(SettingKind::Choice(&["llm", "heuristic", "off"])).by_default("\"llm\""),
     name("archive", "toolOutput.MaxLines", "TOOL_OUTPUT_MAX_LINES", "views.default.max_lines")
         .by_default("2000").noted("0: no limit"),
     name("archive", "toolOutput.MaxBytes", "TOOL_OUTPUT_MAX_BYTES", "views.default.max_bytes")
@@ -148,7 +148,7 @@ pub const DESIGN_NAMES: &[DesignName] = &[
     name("archive", "toolOutput.LargeOutputThreshold", "TOOL_OUTPUT_LARGE_OUTPUT_THRESHOLD", "views.default.spill_chars")
         .by_default("204800").noted("0: never"),
     name("archive", "toolOutput.TruncateMode", "TOOL_OUTPUT_TRUNCATE_MODE", "views.default.keep")
-        .of_kind(Kind::Choice(&["head", "head_tail"])).by_default("\"head_tail\""),
+        .of_kind(SettingKind::Choice(&["head", "head_tail"])).by_default("\"head_tail\""),
 
     name("retention", "InputTokenBudget", "INPUT_TOKEN_BUDGET", "ageing.prefix.input_budget").by_default("40000").noted("0: never"),
     name("retention", "ToolResultRetentionChars", "TOOL_RESULT_RETENTION_CHARS", "ageing.prefix.chars").by_default("500"),

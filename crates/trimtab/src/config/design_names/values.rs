@@ -2,9 +2,9 @@
 
 use toml::{Table, Value};
 
-use super::super::layer::Laid;
+use super::super::layer::LayeredSettings;
 use super::table::ARCHIVE;
-use super::{Made, NamedValues};
+use super::{DerivedValues, NamedValues};
 
 /// Messages that the archive keeps where it is told to keep no number of tokens.
 const RECENT_MESSAGES: i64 = 5;
@@ -25,7 +25,7 @@ fn is_null(value: &Value) -> bool {
 
 /// The limit of an answer of `turns`. The design takes four times that for the window where
 /// nobody says how large that is.
-pub(super) fn answer_limit(laid: &Laid, value: &Value) -> Made {
+pub(super) fn answer_limit(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let tokens = if tokens == 0 { ANSWER_LIMIT } else { tokens };
     let mut made = vec![("max_output", Value::from(tokens))];
@@ -36,14 +36,14 @@ pub(super) fn answer_limit(laid: &Laid, value: &Value) -> Made {
 }
 
 /// The window of `turns`; 0 says nothing.
-pub(super) fn window(_: &Laid, value: &Value) -> Made {
+pub(super) fn window(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let said = (tokens > 0).then(|| ("window", Value::from(tokens)));
     Some(said.into_iter().collect())
 }
 
 /// A number of the shape in force; it says nothing where outputs are shown whole.
-pub(super) fn shown(laid: &Laid, setting: &'static str, value: &Value) -> Made {
+pub(super) fn shown(laid: &LayeredSettings, setting: &'static str, value: &Value) -> DerivedValues {
     let shape = laid.get("views.default.shape").and_then(Value::as_str);
     let figure = number(value)?;
     Some(if shape == Some("whole") {
@@ -59,7 +59,7 @@ fn whole() -> (&'static str, Value) {
 }
 
 /// Whether outputs are cut and trimmed at all.
-pub(super) fn cache_switch(_: &Laid, value: &Value) -> Made {
+pub(super) fn cache_switch(_: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(if value.as_bool()? {
         Vec::new()
     } else {
@@ -68,7 +68,7 @@ pub(super) fn cache_switch(_: &Laid, value: &Value) -> Made {
 }
 
 /// Tokens of all outputs together; without them it is a share of the window.
-pub(super) fn output_budget(_: &Laid, value: &Value) -> Made {
+pub(super) fn output_budget(_: &LayeredSettings, value: &Value) -> DerivedValues {
     if is_null(value) {
         return Some(Vec::new());
     }
@@ -80,7 +80,7 @@ pub(super) fn output_budget(_: &Laid, value: &Value) -> Made {
 }
 
 /// What must survive word for word; null for nothing.
-pub(super) fn without_null(_: &Laid, value: &Value) -> Made {
+pub(super) fn without_null(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let text = value.as_str()?;
     let text = if is_null(value) { "" } else { text };
     Some(vec![("compaction.prompt.retain", Value::from(text))])
@@ -91,7 +91,7 @@ pub(super) fn without_null(_: &Laid, value: &Value) -> Made {
     clippy::cast_possible_truncation,
     reason = "a factor between 1 and 100 is a percentage below 10,001"
 )]
-pub(super) fn factor(laid: &Laid, value: &Value) -> Made {
+pub(super) fn factor(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let factor = float(value).filter(|factor| (1.0..=100.0).contains(factor))?;
     let percent = Value::from((factor * 100.0).round() as i64);
     shown(laid, "views.default.buffer_percent", &percent)
@@ -105,7 +105,7 @@ fn float(value: &Value) -> Option<f64> {
 }
 
 /// What outputs are measured in, or that they are not cut.
-pub(super) fn policy(laid: &Laid, value: &Value) -> Made {
+pub(super) fn policy(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let now = |field: &str| laid.get(&format!("views.default.{field}"));
     let figure = |field: &str| now(field).and_then(Value::as_integer);
     match value.as_str()?.trim() {
@@ -127,7 +127,7 @@ pub(super) fn policy(laid: &Laid, value: &Value) -> Made {
 }
 
 /// The limit in bytes, which says nothing while outputs are measured in tokens.
-pub(super) fn bytes_limit(laid: &Laid, value: &Value) -> Made {
+pub(super) fn bytes_limit(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let unit = laid.get("views.default.unit").and_then(Value::as_str);
     let bytes = number(value)?;
     Some(if unit == Some("bytes") {
@@ -138,13 +138,23 @@ pub(super) fn bytes_limit(laid: &Laid, value: &Value) -> Made {
 }
 
 /// What is kept, with another value of a field in the rule called `rule`.
-pub(super) fn kept(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+pub(super) fn kept(
+    laid: &LayeredSettings,
+    rule: &str,
+    field: &str,
+    value: &Value,
+) -> DerivedValues {
     number(value)?;
     Some(with_field(laid, rule, field, value))
 }
 
 /// The same for a list of texts: `["a", "b"]`, or `a,b` as somebody types it.
-pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+pub(super) fn kept_texts(
+    laid: &LayeredSettings,
+    rule: &str,
+    field: &str,
+    value: &Value,
+) -> DerivedValues {
     let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
     let quote = |found: char| matches!(found, '"' | '\'') || found.is_whitespace();
     let texts = texts?;
@@ -159,7 +169,7 @@ pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) ->
     Some(with_field(laid, rule, field, &Value::Array(split)))
 }
 
-fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> NamedValues {
+fn with_field(laid: &LayeredSettings, rule: &str, field: &str, value: &Value) -> NamedValues {
     let mut rules = rules(laid);
     for entry in &mut rules {
         if is_rule(entry, rule)
@@ -171,7 +181,7 @@ fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> NamedValue
     vec![("compaction.keep", Value::Array(rules))]
 }
 
-fn rules(laid: &Laid) -> Vec<Value> {
+fn rules(laid: &LayeredSettings) -> Vec<Value> {
     let rules = laid.get("compaction.keep").and_then(Value::as_array);
     rules.cloned().unwrap_or_default()
 }
@@ -181,7 +191,7 @@ fn is_rule(entry: &Value, rule: &str) -> bool {
 }
 
 /// What is kept, with one rule for the newest messages in place of another.
-fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> NamedValues {
+fn recent(laid: &LayeredSettings, rule: &str, field: &str, figure: i64) -> NamedValues {
     let is_recent =
         |entry: &Value| is_rule(entry, "recent_tokens") || is_rule(entry, "recent_messages");
     let mut rules = rules(laid);
@@ -195,7 +205,7 @@ fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> NamedValues {
 }
 
 /// Tokens of the newest messages that are kept; with none of them a number of messages is.
-pub(super) fn kept_tokens(laid: &Laid, value: &Value) -> Made {
+pub(super) fn kept_tokens(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
         0 => recent(laid, "recent_messages", "messages", RECENT_MESSAGES),
         tokens => recent(laid, "recent_tokens", "tokens", tokens),
@@ -203,7 +213,7 @@ pub(super) fn kept_tokens(laid: &Laid, value: &Value) -> Made {
 }
 
 /// The number of messages that are kept, where it is not told in tokens.
-pub(super) fn kept_messages(laid: &Laid, value: &Value) -> Made {
+pub(super) fn kept_messages(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let messages = match number(value)? {
         0 => RECENT_MESSAGES,
         messages => messages,
@@ -218,13 +228,23 @@ pub(super) fn kept_messages(laid: &Laid, value: &Value) -> Made {
 }
 
 /// The conditions, with the figure of the one that begins like the entry `at` of `order`.
-pub(super) fn figure(laid: &Laid, order: &[&str], at: usize, value: &Value) -> Made {
+pub(super) fn figure(
+    laid: &LayeredSettings,
+    order: &[&str],
+    at: usize,
+    value: &Value,
+) -> DerivedValues {
     Some(condition(laid, order, at, &number(value)?.to_string()))
 }
 
 /// The same with a figure as text. Where there is no such condition, it gets the place that
 /// `order` says.
-pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) -> NamedValues {
+pub(super) fn condition(
+    laid: &LayeredSettings,
+    order: &[&str],
+    at: usize,
+    figure: &str,
+) -> NamedValues {
     let mut when = without_condition(laid, order, at);
     let place = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
@@ -237,7 +257,7 @@ pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) ->
     vec![("compaction.when", Value::Array(when))]
 }
 
-fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
+fn without_condition(laid: &LayeredSettings, order: &[&str], at: usize) -> Vec<Value> {
     let when = laid.get("compaction.when").and_then(Value::as_array);
     let is_it = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
@@ -248,13 +268,13 @@ fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
 }
 
 /// A share of the window that usage must reach.
-pub(super) fn share(laid: &Laid, order: &[&str], value: &Value) -> Made {
+pub(super) fn share(laid: &LayeredSettings, order: &[&str], value: &Value) -> DerivedValues {
     let share = float(value).filter(|share| *share > 0.0 && *share <= 1.0)?;
     Some(condition(laid, order, 0, &format!("{share} x window")))
 }
 
 /// Tokens at which the archive compacts where the window is not known; 0 for no such condition.
-pub(super) fn auto_tokens(laid: &Laid, value: &Value) -> Made {
+pub(super) fn auto_tokens(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     match number(value)? {
         0 => {
             let when = without_condition(laid, ARCHIVE, 1);
@@ -265,7 +285,7 @@ pub(super) fn auto_tokens(laid: &Laid, value: &Value) -> Made {
 }
 
 /// Tokens of the window that are left for the answer.
-pub(super) fn reserve(laid: &Laid, value: &Value) -> Made {
+pub(super) fn reserve(laid: &LayeredSettings, value: &Value) -> DerivedValues {
     let reserve = match number(value)? {
         0 => RESERVE,
         reserve => reserve,
@@ -274,7 +294,7 @@ pub(super) fn reserve(laid: &Laid, value: &Value) -> Made {
 }
 
 /// How many outputs stay visible; 0 archives none.
-pub(super) fn archived(_: &Laid, value: &Value) -> Made {
+pub(super) fn archived(_: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
         0 => vec![
             ("ageing.archive.enabled", Value::from(false)),

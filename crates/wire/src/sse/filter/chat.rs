@@ -1,6 +1,6 @@
 //! Rewrites the events of Chat Completions.
 
-use super::{Edit, Rewriter, Verdict, number, text};
+use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::{elements, pick, quoted};
 
 /// Whether a delta names the role of the answer.
@@ -10,12 +10,12 @@ enum NamedRole {
     Again,
 }
 
-impl Rewriter {
-    pub(super) fn chat(&mut self, json: &str) -> Verdict {
+impl StreamRewriter {
+    pub(super) fn chat(&mut self, json: &str) -> EventVerdict {
         let Some([id, choices, usage]) = pick(json, ["id", "choices", "usage"]) else {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         };
-        let mut edit = Edit::new(json);
+        let mut edit = EventEdit::new(json);
         self.keep_id(id, &mut edit);
         self.note_usage(usage, Vec::new(), &mut edit);
         let mut says = usage.is_some_and(|usage| usage != "null");
@@ -38,7 +38,7 @@ impl Rewriter {
         }
         let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
         if (hid || repeats) && !says && !stops && !edit.calls_left {
-            return Verdict::Hide;
+            return EventVerdict::Hide;
         }
         if (stops || nothing_else) && self.hides && !self.shows {
             self.hold();
@@ -48,7 +48,7 @@ impl Rewriter {
     }
 
     /// Gives all chunks the id of the first.
-    fn keep_id(&mut self, id: Option<&str>, edit: &mut Edit<'_>) {
+    fn keep_id(&mut self, id: Option<&str>, edit: &mut EventEdit<'_>) {
         let Some(json) = id else { return };
         match &self.id {
             None => self.id = text(Some(json)),
@@ -58,7 +58,7 @@ impl Rewriter {
     }
 
     /// A stream names its role once, because clients append a second one.
-    fn role(&mut self, delta: &str, edit: &mut Edit<'_>) -> NamedRole {
+    fn role(&mut self, delta: &str, edit: &mut EventEdit<'_>) -> NamedRole {
         if !matches!(pick(delta, ["role"]), Some([Some(_)])) {
             return NamedRole::Not;
         }
@@ -70,7 +70,7 @@ impl Rewriter {
     }
 
     /// Hides and renumbers the calls of a delta; true if one was hidden.
-    fn calls(&mut self, delta: &str, edit: &mut Edit<'_>) -> bool {
+    fn calls(&mut self, delta: &str, edit: &mut EventEdit<'_>) -> bool {
         let Some([Some(list)]) = pick(delta, ["tool_calls"]) else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Rewriter {
 }
 
 /// A client must not wait for a call that it does not see.
-fn stop_by_itself(choices: Option<&str>, edit: &mut Edit<'_>) {
+fn stop_by_itself(choices: Option<&str>, edit: &mut EventEdit<'_>) {
     for choice in choices.into_iter().flat_map(elements) {
         if let Some([Some(stop)]) = pick(choice, ["finish_reason"])
             && stop == "\"tool_calls\""

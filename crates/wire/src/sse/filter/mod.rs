@@ -10,28 +10,28 @@ use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};
 
-use self::raw::{Cutter, Parsed, Piece};
+use self::raw::{EventCutter, ParsedEvent, RawEvent};
 use super::frames::MAX_EVENT;
 use crate::json::quoted;
 use crate::scan::{Span, string};
 use crate::splice::containers::Containers;
-use crate::splice::edits::Edits;
+use crate::splice::edits::ByteEdits;
 
 /// Hides calls of our own tools from the client.
 ///
 /// If an answer calls only hidden tools, its end is held back: the caller answers the calls and
-/// continues with the next answer ([`Filter::go_on`]), so that the client sees one answer; or it
-/// releases the end ([`Filter::release`]).
+/// continues with the next answer ([`CallFilter::go_on`]), so that the client sees one answer; or it
+/// releases the end ([`CallFilter::release`]).
 ///
 /// Events are forwarded as soon as they are complete. Unchanged events are forwarded byte for byte.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    cutter: Cutter,
-    rewriter: Rewriter,
+pub struct CallFilter {
+    cutter: EventCutter,
+    rewriter: StreamRewriter,
 }
 
 /// The decision about an event.
-enum Verdict {
+enum EventVerdict {
     /// Forward it unchanged.
     Pass,
     /// Forward it with other data.
@@ -48,7 +48,7 @@ enum Verdict {
     clippy::struct_excessive_bools,
     reason = "each is one thing that was seen in the stream"
 )]
-struct Rewriter {
+struct StreamRewriter {
     dialect: Dialect,
     hidden_names: Vec<String>,
     /// The client's index of each part of this answer.
@@ -80,12 +80,12 @@ struct Rewriter {
     id: Option<String>,
 }
 
-impl Filter {
+impl CallFilter {
     /// A filter that hides calls of the tools `hidden`.
     pub fn new(dialect: Dialect, hidden: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
-            cutter: Cutter::new(MAX_EVENT),
-            rewriter: Rewriter {
+            cutter: EventCutter::new(MAX_EVENT),
+            rewriter: StreamRewriter {
                 dialect,
                 hidden_names: hidden.into_iter().map(Into::into).collect(),
                 indices: HashMap::new(),
@@ -170,16 +170,16 @@ impl Filter {
     }
 }
 
-impl Rewriter {
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>, each: &mut impl FnMut(&str)) {
+impl StreamRewriter {
+    fn piece(&mut self, piece: &RawEvent<'_>, out: &mut Vec<u8>, each: &mut impl FnMut(&str)) {
         match piece {
-            Piece::Passing(bytes) => {
+            RawEvent::Passing(bytes) => {
                 self.hid_last = false;
                 out.extend_from_slice(bytes);
             }
-            Piece::Event(event) => {
+            RawEvent::Event(event) => {
                 self.hid_last = false;
-                match Parsed::new(event) {
+                match ParsedEvent::new(event) {
                     Some(parsed) => {
                         each(&parsed.json);
                         self.event(event, &parsed, out);
@@ -187,29 +187,29 @@ impl Rewriter {
                     None => self.put(event, out),
                 }
             }
-            Piece::Rest(_) if self.hid_last => {}
-            Piece::Rest(bytes) => self.put(bytes, out),
+            RawEvent::Rest(_) if self.hid_last => {}
+            RawEvent::Rest(bytes) => self.put(bytes, out),
         }
     }
 
-    fn event(&mut self, event: &[u8], parsed: &Parsed, out: &mut Vec<u8>) {
+    fn event(&mut self, event: &[u8], parsed: &ParsedEvent, out: &mut Vec<u8>) {
         work::step(1);
         let verdict = match self.dialect {
             // `[DONE]` is not JSON, but it is the end in Chat Completions.
-            _ if parsed.json == "[DONE]" => Verdict::End,
+            _ if parsed.json == "[DONE]" => EventVerdict::End,
             Dialect::Chat => self.chat(&parsed.json),
             Dialect::Messages => self.messages(&parsed.json),
             Dialect::Responses => self.responses(&parsed.json),
         };
         match verdict {
-            Verdict::Hide => self.hid_last = true,
-            Verdict::Pass => self.put(event, out),
-            Verdict::Rewrite(json) => {
+            EventVerdict::Hide => self.hid_last = true,
+            EventVerdict::Pass => self.put(event, out),
+            EventVerdict::Rewrite(json) => {
                 let mut bytes = Vec::with_capacity(event.len() + 8);
                 parsed.write(&json, &mut bytes);
                 self.put(&bytes, out);
             }
-            Verdict::End => {
+            EventVerdict::End => {
                 // If the client has calls to answer too, the answer must end for it.
                 if self.hides && !self.shows {
                     self.hold();
@@ -253,7 +253,7 @@ impl Rewriter {
         &self,
         usage: Option<&str>,
         more: Vec<(&'static str, String)>,
-        edit: &mut Edit<'_>,
+        edit: &mut EventEdit<'_>,
     ) {
         let Some(usage) = usage.filter(|usage| usage.starts_with('{')) else {
             return;
@@ -276,20 +276,20 @@ impl Rewriter {
 }
 
 /// Changes to the JSON of one event.
-struct Edit<'a> {
+struct EventEdit<'a> {
     json: &'a str,
-    edits: Edits,
+    edits: ByteEdits,
     containers: Containers<'a>,
     changed: bool,
     /// True if it contains a visible call.
     calls_left: bool,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> EventEdit<'a> {
     fn new(json: &'a str) -> Self {
         Self {
             json,
-            edits: Edits::default(),
+            edits: ByteEdits::default(),
             containers: Containers::new(json, Span::default()),
             changed: false,
             calls_left: false,
@@ -328,16 +328,16 @@ impl<'a> Edit<'a> {
         self.changed = true;
     }
 
-    fn end(mut self) -> Verdict {
+    fn end(mut self) -> EventVerdict {
         // An unchanged event is forwarded byte for byte.
         if !self.changed {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         }
         self.containers.write(&mut self.edits);
         let json = self.edits.apply(self.json);
         match String::from_utf8(json) {
-            Ok(json) => Verdict::Rewrite(json),
-            Err(_) => Verdict::Pass,
+            Ok(json) => EventVerdict::Rewrite(json),
+            Err(_) => EventVerdict::Pass,
         }
     }
 }

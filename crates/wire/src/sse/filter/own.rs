@@ -2,13 +2,13 @@
 
 use trimtab_model::Dialect;
 
-use super::Rewriter;
-use crate::json::{Object, array, quoted};
+use super::StreamRewriter;
+use crate::json::{ObjectWriter, array, quoted};
 
 /// The id prefix of our own parts in Responses.
 const ITEM: &str = "msg_trimtab_";
 
-impl Rewriter {
+impl StreamRewriter {
     pub(super) fn say(&mut self, text: &str, out: &mut Vec<u8>) {
         match self.dialect {
             Dialect::Chat => self.say_in_chat(text, out),
@@ -18,10 +18,10 @@ impl Rewriter {
     }
 
     fn say_in_chat(&mut self, text: &str, out: &mut Vec<u8>) {
-        let delta = Object::new().text("content", text).end();
-        let choice = Object::new().raw("index", "0").raw("delta", &delta);
+        let delta = ObjectWriter::new().text("content", text).end();
+        let choice = ObjectWriter::new().raw("index", "0").raw("delta", &delta);
         let choice = choice.raw("finish_reason", "null").end();
-        let chunk = Object::new()
+        let chunk = ObjectWriter::new()
             .maybe("id", self.id.as_deref().map(quoted))
             .text("object", "chat.completion.chunk")
             .raw("choices", &array([choice]));
@@ -31,9 +31,14 @@ impl Rewriter {
     fn say_in_messages(&mut self, text: &str, out: &mut Vec<u8>) {
         let index = self.next_index.to_string();
         self.next_index += 1;
-        let event = |name: &str| Object::new().text("type", name).raw("index", &index);
-        let part = Object::new().text("type", "text").text("text", "").end();
-        let delta = Object::new().text("type", "text_delta").text("text", text);
+        let event = |name: &str| ObjectWriter::new().text("type", name).raw("index", &index);
+        let part = ObjectWriter::new()
+            .text("type", "text")
+            .text("text", "")
+            .end();
+        let delta = ObjectWriter::new()
+            .text("type", "text_delta")
+            .text("text", text);
         let start = event("content_block_start").raw("content_block", &part);
         write(Some("content_block_start"), &start.end(), out);
         let delta = event("content_block_delta").raw("delta", &delta.end());
@@ -50,18 +55,20 @@ impl Rewriter {
         self.next_index += 1;
         let id = format!("{ITEM}{index}");
         let part = |text: &str| {
-            let part = Object::new().text("type", "output_text").text("text", text);
+            let part = ObjectWriter::new()
+                .text("type", "output_text")
+                .text("text", text);
             part.raw("annotations", "[]").end()
         };
         let item = |status: &str, content: &[String]| {
-            let item = Object::new().text("type", "message").text("id", &id);
+            let item = ObjectWriter::new().text("type", "message").text("id", &id);
             let item = item.text("status", status).text("role", "assistant");
             item.raw("content", &array(content)).end()
         };
         let done = item("completed", &[part(text)]);
         let mut send = |name: &str, field: &str, json: &str, inside: bool| {
             let sequence = self.next_sequence.unwrap_or(0);
-            let event = Object::new()
+            let event = ObjectWriter::new()
                 .text("type", name)
                 .raw("sequence_number", &sequence.to_string())
                 .raw("output_index", &index.to_string());

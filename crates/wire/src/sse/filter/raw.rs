@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 /// Splits a stream into complete events.
 #[derive(Clone, Debug)]
-pub(super) struct Cutter {
+pub(super) struct EventCutter {
     limit: usize,
     event: Vec<u8>,
     /// The start of the current line in `event`.
@@ -16,7 +16,7 @@ pub(super) struct Cutter {
 }
 
 /// A complete event, or a piece of one.
-pub(super) enum Piece<'a> {
+pub(super) enum RawEvent<'a> {
     Event(&'a [u8]),
     /// A piece of an event that is too long to buffer.
     Passing(&'a [u8]),
@@ -24,7 +24,7 @@ pub(super) enum Piece<'a> {
     Rest(&'a [u8]),
 }
 
-impl Cutter {
+impl EventCutter {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -35,7 +35,7 @@ impl Cutter {
         }
     }
 
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(RawEvent<'_>)) {
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             if let Some(rest) = bytes.strip_prefix(b"\n") {
@@ -66,39 +66,39 @@ impl Cutter {
     }
 
     /// Returns the rest at the end of the stream.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(Piece<'_>)) {
+    pub(super) fn finish(&mut self, mut each: impl FnMut(RawEvent<'_>)) {
         if !self.event.is_empty() {
             self.end(&mut each);
         }
     }
 
     /// Handles the line feed of an earlier carriage return.
-    fn line_feed_of_before(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+    fn line_feed_of_before(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
         if self.event.is_empty() {
-            each(Piece::Rest(b"\n"));
+            each(RawEvent::Rest(b"\n"));
         } else {
             self.event.push(b'\n');
             self.line = self.event.len();
         }
     }
 
-    fn end(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+    fn end(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
         let passing = std::mem::replace(&mut self.passing, false);
         each(if passing {
-            Piece::Passing(&self.event)
+            RawEvent::Passing(&self.event)
         } else {
-            Piece::Event(&self.event)
+            RawEvent::Event(&self.event)
         });
         self.event.clear();
         self.line = 0;
     }
 
-    fn pass_if_overlong(&mut self, each: &mut impl FnMut(Piece<'_>)) {
+    fn pass_if_overlong(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
         if self.event.len() <= self.limit {
             return;
         }
         self.passing = true;
-        each(Piece::Passing(&self.event));
+        each(RawEvent::Passing(&self.event));
         // The line continues: only the fact that it has started matters.
         let begun = self.event.len() > self.line;
         self.event.clear();
@@ -111,13 +111,13 @@ impl Cutter {
 }
 
 /// The JSON of an event, and how to replace it.
-pub(super) struct Parsed {
+pub(super) struct ParsedEvent {
     pub(super) json: String,
     before: Vec<u8>,
     after: Vec<u8>,
 }
 
-impl Parsed {
+impl ParsedEvent {
     /// Parses an event; none if it has no data.
     pub(super) fn new(event: &[u8]) -> Option<Self> {
         let mut json = String::new();

@@ -1,13 +1,13 @@
 //! Rewrites the events of Responses.
 
-use super::{Edit, Rewriter, Verdict, number, text};
+use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::{elements, pick, quoted};
 
 /// The maximum size of the parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 8 << 20;
 
-impl Rewriter {
-    pub(super) fn responses(&mut self, json: &str) -> Verdict {
+impl StreamRewriter {
+    pub(super) fn responses(&mut self, json: &str) -> EventVerdict {
         let names = [
             "type",
             "output_index",
@@ -16,10 +16,10 @@ impl Rewriter {
             "response",
         ];
         let Some([type_name, index, sequence, item, response]) = pick(json, names) else {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         };
         let type_name = type_name.unwrap_or_default();
-        let mut edit = Edit::new(json);
+        let mut edit = EventEdit::new(json);
         if let Some(index) = index {
             let seen = if type_name == "\"response.output_item.added\"" {
                 let called = item.and_then(called);
@@ -28,7 +28,7 @@ impl Rewriter {
                 self.index(number(Some(index)))
             };
             let Some(seen) = seen else {
-                return Verdict::Hide;
+                return EventVerdict::Hide;
             };
             edit.set(index, &seen.to_string());
         }
@@ -39,7 +39,7 @@ impl Rewriter {
             "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
                 if self.goes_on =>
             {
-                return Verdict::Hide;
+                return EventVerdict::Hide;
             }
             "\"response.output_item.done\"" => self.keep(item.unwrap_or_default()),
             "\"response.completed\"" | "\"response.incomplete\"" => {
@@ -63,7 +63,7 @@ impl Rewriter {
     }
 
     /// Gives the answer the id that the client saw first.
-    fn known_as(&mut self, id: &str, edit: &mut Edit<'_>) {
+    fn known_as(&mut self, id: &str, edit: &mut EventEdit<'_>) {
         match &self.id {
             None => self.id = text(Some(id)),
             Some(first) if self.goes_on => edit.set(id, &quoted(first)),
@@ -80,7 +80,7 @@ impl Rewriter {
     }
 
     /// The last event repeats all parts: only those that the client saw may be in it.
-    fn repeat(&mut self, response: &str, edit: &mut Edit<'_>) {
+    fn repeat(&mut self, response: &str, edit: &mut EventEdit<'_>) {
         let output = pick(response, ["output"]).and_then(|[output]| output);
         let Some(output) = output else { return };
         if self.goes_on {

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use trimtab_model::{Message, Output, Part, Role, work};
 
-use super::pen::{Names, New, Pen};
-use crate::splice::Sent;
-use crate::transcript::thread::Read;
+use super::pen::{CallNames, FormWriter, NewMessage};
+use crate::splice::SentMessage;
+use crate::transcript::thread::ReadConversation;
 
 /// The fate of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum UnitFate {
     /// It stays unchanged.
     Kept,
     /// It stays, with other contents of outputs.
@@ -23,9 +23,9 @@ pub(super) enum Fate {
 
 /// The layout of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct TranscriptLayout {
     /// The fate of each unit with a message of the conversation.
-    pub(super) fates: BTreeMap<usize, Fate>,
+    pub(super) fates: BTreeMap<usize, UnitFate>,
     /// New units, by the unit before which they are inserted; the last may be the end.
     pub(super) new: BTreeMap<usize, Vec<String>>,
 }
@@ -35,20 +35,20 @@ pub(super) const END: usize = usize::MAX;
 
 /// Lays out `sent` over the units of a file.
 pub(super) fn lay_out<'a>(
-    read: &'a Read,
-    sent: &'a [Sent],
+    read: &'a ReadConversation,
+    sent: &'a [SentMessage],
     unit: impl Fn(usize) -> &'a str,
-    pen: &mut dyn Pen,
-) -> Layout {
-    let plan = Plan::new(read, sent, pen.joins_outputs());
+    pen: &mut dyn FormWriter,
+) -> TranscriptLayout {
+    let plan = LayoutPlan::new(read, sent, pen.joins_outputs());
     let fates = plan.fates(&unit, pen);
     let new = plan.written(&fates, &unit, pen);
-    Layout { fates, new }
+    TranscriptLayout { fates, new }
 }
 
-struct Plan<'a> {
+struct LayoutPlan<'a> {
     messages: &'a [Message],
-    sent: &'a [Sent],
+    sent: &'a [SentMessage],
     /// The units of each message, in order.
     units: Vec<Vec<usize>>,
     /// For each message, its position in the new window, if it keeps its place.
@@ -61,8 +61,8 @@ struct Plan<'a> {
     broken: Vec<bool>,
 }
 
-impl<'a> Plan<'a> {
-    fn new(read: &'a Read, sent: &'a [Sent], joins_outputs: bool) -> Self {
+impl<'a> LayoutPlan<'a> {
+    fn new(read: &'a ReadConversation, sent: &'a [SentMessage], joins_outputs: bool) -> Self {
         let messages = read.conversation.messages.as_slice();
         let mut units = vec![Vec::new(); messages.len()];
         for origin in &read.origins {
@@ -122,7 +122,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn fates(&self, unit: &impl Fn(usize) -> &'a str, pen: &dyn Pen) -> BTreeMap<usize, Fate> {
+    fn fates(
+        &self,
+        unit: &impl Fn(usize) -> &'a str,
+        pen: &dyn FormWriter,
+    ) -> BTreeMap<usize, UnitFate> {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (message, group) in self.group.iter().enumerate() {
             members.entry(*group).or_default().push(message);
@@ -135,17 +139,17 @@ impl<'a> Plan<'a> {
             units.dedup();
             let shown = self.shown(group, &members);
             fates.extend(match shown {
-                Shown::Gone => all(&units, &Fate::Gone),
-                Shown::Same => all(&units, &Fate::Kept),
-                Shown::Anew => all(&units, &Fate::Anew),
-                Shown::Outputs(outputs) => {
+                ShownMessage::Gone => all(&units, &UnitFate::Gone),
+                ShownMessage::Same => all(&units, &UnitFate::Kept),
+                ShownMessage::Anew => all(&units, &UnitFate::Anew),
+                ShownMessage::Outputs(outputs) => {
                     let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
                     let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
                     let fates = |shown: Vec<(usize, String)>| {
-                        let fate = |(at, text)| (at, Fate::Shown(text));
+                        let fate = |(at, text)| (at, UnitFate::Shown(text));
                         shown.into_iter().map(fate).collect()
                     };
-                    shown.map_or_else(|| all(&units, &Fate::Anew), fates)
+                    shown.map_or_else(|| all(&units, &UnitFate::Anew), fates)
                 }
             });
         }
@@ -153,42 +157,42 @@ impl<'a> Plan<'a> {
     }
 
     /// The new form of the messages of a group.
-    fn shown(&self, group: usize, members: &[usize]) -> Shown<'a> {
+    fn shown(&self, group: usize, members: &[usize]) -> ShownMessage<'a> {
         let places: Vec<_> = members.iter().map(|at| self.place(*at)).collect();
         let is_sent = |at: &usize| self.is_sent.get(*at) == Some(&true);
         if !members.iter().any(is_sent) {
-            return Shown::Gone;
+            return ShownMessage::Gone;
         }
         if self.broken.get(group) == Some(&true) {
-            return Shown::Anew;
+            return ShownMessage::Anew;
         }
         let mut outputs = Vec::new();
         for (at, place) in members.iter().zip(places) {
             let now = place.and_then(|place| self.sent.get(place));
             let (Some(was), Some(now)) = (self.messages.get(*at), now) else {
-                return Shown::Anew;
+                return ShownMessage::Anew;
             };
             match changed_outputs(was, &now.message) {
                 Some(changed) => outputs.extend(changed),
-                None => return Shown::Anew,
+                None => return ShownMessage::Anew,
             }
         }
         if outputs.is_empty() {
-            Shown::Same
+            ShownMessage::Same
         } else {
-            Shown::Outputs(outputs)
+            ShownMessage::Outputs(outputs)
         }
     }
 
     /// The messages to write, by the unit before which they are inserted.
     fn written(
         &self,
-        fates: &BTreeMap<usize, Fate>,
+        fates: &BTreeMap<usize, UnitFate>,
         unit: &impl Fn(usize) -> &'a str,
-        pen: &mut dyn Pen,
+        pen: &mut dyn FormWriter,
     ) -> BTreeMap<usize, Vec<String>> {
         let names = self.names();
-        let mut runs: BTreeMap<usize, Vec<New<'a>>> = BTreeMap::new();
+        let mut runs: BTreeMap<usize, Vec<NewMessage<'a>>> = BTreeMap::new();
         let joins_outputs = pen.joins_outputs();
         let mut outputs = Vec::new();
         let mut before = END;
@@ -200,12 +204,12 @@ impl<'a> Plan<'a> {
             if let (Some(_), Some(first)) = (stays, first) {
                 before = first;
                 last = Some(first);
-                if !matches!(fates.get(&first), Some(Fate::Anew)) {
+                if !matches!(fates.get(&first), Some(UnitFate::Anew)) {
                     continue;
                 }
             }
             let units = units.into_iter().flatten();
-            let new = New {
+            let new = NewMessage {
                 message: &entry.message,
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
@@ -230,7 +234,7 @@ impl<'a> Plan<'a> {
         written
     }
 
-    fn names(&self) -> Names<'a> {
+    fn names(&self) -> CallNames<'a> {
         let calls = self.sent.iter().flat_map(|entry| entry.message.calls());
         calls
             .map(|call| (call.id.as_str(), call.name.as_str()))
@@ -238,19 +242,19 @@ impl<'a> Plan<'a> {
     }
 }
 
-enum Shown<'a> {
+enum ShownMessage<'a> {
     Gone,
     Same,
     Outputs(Vec<&'a Output>),
     Anew,
 }
 
-fn all(units: &[usize], fate: &Fate) -> Vec<(usize, Fate)> {
+fn all(units: &[usize], fate: &UnitFate) -> Vec<(usize, UnitFate)> {
     units.iter().map(|unit| (*unit, fate.clone())).collect()
 }
 
 /// For each of `count` messages, its position in the new window, if it keeps its place.
-fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
+fn stays(count: usize, sent: &[SentMessage]) -> Vec<Option<usize>> {
     let mut stays = vec![None; count];
     let mut before = count;
     for (place, entry) in sent.iter().enumerate().rev() {
@@ -266,7 +270,7 @@ fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
 }
 
 /// For each of `count` messages, whether it is sent.
-fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
+fn is_sent(count: usize, sent: &[SentMessage]) -> Vec<bool> {
     let mut is_sent = vec![false; count];
     for from in sent.iter().filter_map(|entry| entry.from) {
         if let Some(is_sent) = is_sent.get_mut(from) {

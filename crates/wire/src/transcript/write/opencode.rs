@@ -6,9 +6,9 @@
 use trimtab_model::{Output, Role};
 
 use super::opencode_parts::{PartIds, parts};
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{self, Fields, Object, array, quoted, string};
+use super::patch::{JsonPatch, copied};
+use super::pen::{CallNames, FormWriter, NewMessage, name};
+use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
 use crate::transcript::own;
 
 /// The number of leading digits of an id that encode its time; ids are ordered by them.
@@ -20,15 +20,15 @@ const DEFAULT_AGENT: &str = "build";
 
 /// Writes elements of a session.
 #[derive(Default)]
-pub(super) struct OpenCode {
+pub(super) struct OpenCodeWriter {
     /// The ids of elements that were reused.
     used: std::collections::HashSet<String>,
 }
 
-impl Pen for OpenCode {
+impl FormWriter for OpenCodeWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
-        let mut patch = Patch::new(unit);
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
+        let mut patch = JsonPatch::new(unit);
         for part in fields.list("parts")? {
             let Some(part) = json::fields(part) else {
                 continue;
@@ -46,7 +46,7 @@ impl Pen for OpenCode {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
         let mut written = Vec::new();
         for (at, new) in run.iter().enumerate() {
             let behind = run.iter().skip(at + 1);
@@ -69,9 +69,9 @@ impl Pen for OpenCode {
     }
 }
 
-impl OpenCode {
-    fn element(&mut self, new: &New<'_>, role: &str, outputs: &[&Output]) -> String {
-        let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+impl OpenCodeWriter {
+    fn element(&mut self, new: &NewMessage<'_>, role: &str, outputs: &[&Output]) -> String {
+        let fields = serde_json::from_str::<JsonFields<'_>>(new.like()).unwrap_or_default();
         let like = fields.fields("info").unwrap_or_default();
         let same = like.text("role").is_some_and(|own| own == role);
         let old = new.is_old() && same;
@@ -89,7 +89,7 @@ impl OpenCode {
         let session = like.get("sessionID").and_then(string).unwrap_or_default();
         let ids = PartIds::new(&id, &session, new.number);
         let mark = own::mark(new.message).filter(|_| role == "user");
-        Object::new()
+        ObjectWriter::new()
             .raw("info", &info.end())
             .raw("parts", &array(parts(new.message, outputs, &ids, &like)))
             .maybe(own::FIELD, mark)
@@ -98,9 +98,9 @@ impl OpenCode {
 }
 
 /// An id that sorts between the neighbours of the new element.
-fn made_id(new: &New<'_>) -> String {
+fn made_id(new: &NewMessage<'_>) -> String {
     let near = new.near.and_then(|unit| {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         fields.fields("info")?.get("id").and_then(string)
     });
     let digits = near.as_deref().and_then(|id| {
@@ -119,7 +119,7 @@ fn made_id(new: &New<'_>) -> String {
 }
 
 /// The fields of every message, copied from a neighbour.
-fn made_info(near: &Fields<'_>, role: &str) -> Object {
+fn made_info(near: &JsonFields<'_>, role: &str) -> ObjectWriter {
     let raw = |name: &str| near.get(name).map(|raw| raw.get().to_owned());
     let agent = raw("agent").or_else(|| raw("mode"));
     let agent = agent.unwrap_or_else(|| quoted(DEFAULT_AGENT));
@@ -132,9 +132,9 @@ fn made_info(near: &Fields<'_>, role: &str) -> Object {
     let info = copied(near, |name| name == "sessionID").raw("agent", &agent);
     let created = near.fields("time").and_then(|time| time.number("created"));
     let created = created.unwrap_or_default().to_string();
-    let time = Object::new().raw("created", &created);
+    let time = ObjectWriter::new().raw("created", &created);
     if role == "user" {
-        let model = Object::new()
+        let model = ObjectWriter::new()
             .raw("providerID", &provider)
             .raw("modelID", &model);
         return info.raw("time", &time.end()).raw("model", &model.end());

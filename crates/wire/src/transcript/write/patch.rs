@@ -2,21 +2,21 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::{Fields, Object};
+use crate::json::{JsonFields, ObjectWriter};
 use crate::scan::Span;
-use crate::splice::edits::Edits;
+use crate::splice::edits::ByteEdits;
 
 /// A text with replacements.
-pub(super) struct Patch<'a> {
+pub(super) struct JsonPatch<'a> {
     text: &'a str,
-    edits: Edits,
+    edits: ByteEdits,
 }
 
-impl<'a> Patch<'a> {
+impl<'a> JsonPatch<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
-            edits: Edits::default(),
+            edits: ByteEdits::default(),
         }
     }
 
@@ -45,8 +45,8 @@ impl<'a> Patch<'a> {
 }
 
 /// An object with some of the original fields of another one.
-pub(super) fn copied(fields: &Fields<'_>, take: impl Fn(&str) -> bool) -> Object {
-    let mut object = Object::new();
+pub(super) fn copied(fields: &JsonFields<'_>, take: impl Fn(&str) -> bool) -> ObjectWriter {
+    let mut object = ObjectWriter::new();
     let names: Vec<&str> = fields.names().collect();
     for name in names {
         if take(name)

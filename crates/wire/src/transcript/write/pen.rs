@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use trimtab_model::{Message, Output};
 
 /// A message that must be written, because it is ours or because it changed.
-pub(super) struct New<'a> {
+pub(super) struct NewMessage<'a> {
     /// The message.
     pub(super) message: &'a Message,
     /// Its original units; empty if it is ours.
@@ -21,7 +21,7 @@ pub(super) struct New<'a> {
     pub(super) number: usize,
 }
 
-impl<'a> New<'a> {
+impl<'a> NewMessage<'a> {
     /// The unit from which other fields are copied.
     pub(super) fn like(&self) -> &'a str {
         let own = self.units.last().copied();
@@ -35,15 +35,15 @@ impl<'a> New<'a> {
 }
 
 /// The names of called tools, by call id.
-pub(super) type Names<'a> = HashMap<&'a str, &'a str>;
+pub(super) type CallNames<'a> = HashMap<&'a str, &'a str>;
 
 /// Writes units of one form.
-pub(super) trait Pen {
+pub(super) trait FormWriter {
     /// The unit with other contents of outputs; none if it must be rewritten.
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String>;
 
     /// New units for consecutive messages.
-    fn write(&mut self, run: &[New<'_>], names: &Names<'_>) -> Vec<String>;
+    fn write(&mut self, run: &[NewMessage<'_>], names: &CallNames<'_>) -> Vec<String>;
 
     /// True if outputs are stored with their calls, so that they are written together.
     fn joins_outputs(&self) -> bool {

@@ -11,53 +11,53 @@ use serde_json::{Value, json};
 
 /// A session: the user's messages, the model's answers and the tools' outputs.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct DemoSession {
     /// The system prompt.
     pub(super) system: String,
     /// The steps, in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<DemoStep>,
 }
 
 /// One step of a session.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum DemoStep {
     /// A message of the user.
     User(String),
     /// A call of the model.
-    Model(Round),
+    Model(DemoRound),
 }
 
 /// One answer of the model with the outputs of its calls.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Round {
+pub(super) struct DemoRound {
     /// The text of the answer.
     pub(super) text: String,
     /// Its calls.
-    pub(super) calls: Vec<Called>,
+    pub(super) calls: Vec<DemoToolCall>,
     /// A text that the model first searches in the stored outputs, if it can.
     pub(super) looks_up: Option<&'static str>,
 }
 
 /// A call with its output.
 #[derive(Clone, Debug)]
-pub(super) struct Called {
+pub(super) struct DemoToolCall {
     pub(super) id: String,
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
     pub(super) output: String,
 }
 
-impl Session {
+impl DemoSession {
     /// Builds the session.
     pub(super) fn make() -> Self {
         story::tell()
     }
 
     /// The answers of the model, in order.
-    pub(super) fn rounds(&self) -> impl Iterator<Item = &Round> {
+    pub(super) fn rounds(&self) -> impl Iterator<Item = &DemoRound> {
         self.steps.iter().filter_map(|step| match step {
-            Step::Model(round) => Some(round),
-            Step::User(_) => None,
+            DemoStep::Model(round) => Some(round),
+            DemoStep::User(_) => None,
         })
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn demo_session_is_long_and_deterministic() {
-        let (one, two) = (Session::make(), Session::make());
+        let (one, two) = (DemoSession::make(), DemoSession::make());
         assert_eq!(format!("{one:?}"), format!("{two:?}"));
         let rounds = one.rounds().count();
         assert!(rounds >= 36, "{rounds} rounds");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn looked_up_text_was_seen_before() {
-        let session = Session::make();
+        let session = DemoSession::make();
         let mut seen = String::new();
         let mut looked_up = 0;
         for round in session.rounds() {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn call_ids_are_unique() {
-        let session = Session::make();
+        let session = DemoSession::make();
         let calls = session.rounds().flat_map(|round| &round.calls);
         let mut ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
         let all = ids.len();

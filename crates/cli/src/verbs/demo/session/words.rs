@@ -1,9 +1,9 @@
 //! Deterministic numbers and words.
 
 /// A small pseudo-random generator.
-pub(super) struct Dice(u64);
+pub(super) struct NumberGenerator(u64);
 
-impl Dice {
+impl NumberGenerator {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -29,7 +29,7 @@ impl FakeMachine {
         self
     }
 
-    fn plan(&self, command: &str) -> Result<Setup, Failure> {
+    fn plan(&self, command: &str) -> Result<ClientSetup, Failure> {
         let variable = |name: &str| {
             let found = self.variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -41,7 +41,7 @@ impl FakeMachine {
                 .find(|(known, _)| Path::new(known) == path);
             found.map(|(_, text)| text.clone())
         };
-        let around = Surroundings {
+        let around = ClientSurroundings {
             variable: &variable,
             read: &read,
             ask: &|_| self.printed.clone(),
@@ -51,30 +51,30 @@ impl FakeMachine {
         setup(command, &args, &[], &around)
     }
 
-    fn setup(&self, command: &str) -> Setup {
+    fn setup(&self, command: &str) -> ClientSetup {
         let plan = self.plan(command).unwrap_or_else(|_| panic!("{command}"));
         plan.at("http://127.0.0.1:9").unwrap().0
     }
 }
 
-fn of(command: &str, set: &[(&'static str, &'static str)]) -> Setup {
+fn of(command: &str, set: &[(&'static str, &'static str)]) -> ClientSetup {
     FakeMachine::with(set).setup(command)
 }
 
-fn urls(setup: &Setup) -> Vec<&str> {
+fn urls(setup: &ClientSetup) -> Vec<&str> {
     setup.upstreams.iter().map(|one| one.url.as_str()).collect()
 }
 
-fn value<'s>(setup: &'s Setup, name: &str) -> &'s str {
+fn value<'s>(setup: &'s ClientSetup, name: &str) -> &'s str {
     let found = setup.env.iter().find(|(known, _)| known == name);
     &found.unwrap_or_else(|| panic!("{name} is not set")).1
 }
 
 /// The upstream that an address at the proxy leads to.
 #[track_caller]
-fn leads_to(setup: &Setup, address: &str) -> String {
+fn leads_to(setup: &ClientSetup, address: &str) -> String {
     let path = address.strip_prefix("http://127.0.0.1:9").unwrap();
-    let fits = |one: &&Upstream| path == one.prefix;
+    let fits = |one: &&UpstreamConfig| path == one.prefix;
     let found = setup.upstreams.iter().find(fits);
     found.unwrap_or_else(|| panic!("{address}")).url.clone()
 }
@@ -295,7 +295,7 @@ fn unknown_command_gets_the_usual_variables() {
         assert_eq!(names, BASES.map(|(name, _)| name), "{command}");
     }
     let asked = |text: &str| {
-        let nothing = Surroundings {
+        let nothing = ClientSurroundings {
             variable: &|_| None,
             read: &|_| None,
             ask: &|_| None,
