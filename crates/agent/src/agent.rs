@@ -43,11 +43,11 @@ pub struct Agent {
     pub(crate) tools: ToolSet,
     /// How long answers of the retrieval tools may be.
     pub(crate) answer_room: AnswerRoom,
-    pub(crate) teller: EventSender,
+    pub(crate) event_sender: EventSender,
     pub(crate) interrupt: Interrupt,
     pub(crate) background: Option<BackgroundSummary>,
     /// The time of the last model call. The prompt cache expires after it.
-    pub(crate) asked: Option<Instant>,
+    pub(crate) last_call: Option<Instant>,
 }
 
 impl Agent {
@@ -70,10 +70,10 @@ impl Agent {
             settings,
             tools,
             answer_room,
-            teller,
+            event_sender: teller,
             interrupt: Interrupt::default(),
             background: None,
-            asked: None,
+            last_call: None,
         };
         Ok((agent, events))
     }
@@ -133,7 +133,7 @@ impl Agent {
     /// Forwards the events of the session.
     pub(crate) fn tell_session(&mut self) {
         for event in self.session.events() {
-            self.teller.tell(AgentEvent::Session(event));
+            self.event_sender.send(AgentEvent::Session(event));
         }
     }
 }

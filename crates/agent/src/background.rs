@@ -26,7 +26,7 @@ impl BackgroundSummary {
     }
 
     /// The plan without a summary, because the task that wrote it panicked.
-    fn unwritten(&self) -> PendingSummary {
+    fn without_summary(&self) -> PendingSummary {
         let mut pending = self.wanted.clone();
         pending.answer(SummariserAnswer::Failed("it broke down".to_owned()));
         pending
@@ -41,7 +41,7 @@ impl Drop for BackgroundSummary {
 
 impl Agent {
     /// Reports a moment to the policy and executes the resulting plans.
-    pub(crate) async fn pass(&mut self, moment: Moment) -> Result<(), AgentError> {
+    pub(crate) async fn checkpoint(&mut self, moment: Moment) -> Result<(), AgentError> {
         if self.has_late_summary() {
             self.take_background().await?;
         }
@@ -74,7 +74,7 @@ impl Agent {
 
     fn tell_summarising(&mut self, background: bool) -> Result<(), AgentError> {
         let (tokens, messages) = self.session.window_tokens()?;
-        self.teller.tell(AgentEvent::Summarising {
+        self.event_sender.send(AgentEvent::Summarising {
             background,
             tokens,
             messages,
@@ -145,7 +145,7 @@ impl Agent {
             }
             answered = &mut background.writing => answered,
         };
-        let pending = answered.unwrap_or_else(|_| background.unwritten());
+        let pending = answered.unwrap_or_else(|_| background.without_summary());
         self.session.finish(pending)?;
         self.tell_session();
         Ok(true)

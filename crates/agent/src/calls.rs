@@ -26,7 +26,7 @@ impl Agent {
             .collect();
         for batch in batches {
             for call in batch {
-                self.teller.tell(AgentEvent::Call(call.clone()));
+                self.event_sender.send(AgentEvent::Call(call.clone()));
             }
             let Some(outcomes) = self.outcomes(batch).await else {
                 return Ok(false);
@@ -55,7 +55,10 @@ impl Agent {
             // A task per call, so that a panic in a tool does not end the agent.
             running.spawn(async move {
                 let outcome = timeout(time, tools.call(&call, &workspace)).await;
-                (at, outcome.unwrap_or_else(|_| hung(&call, time.as_secs())))
+                (
+                    at,
+                    outcome.unwrap_or_else(|_| hung_outcome(&call, time.as_secs())),
+                )
             });
         }
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
@@ -102,7 +105,7 @@ impl Agent {
         for call in calls {
             let outputs = newest.iter().flat_map(|message| message.outputs());
             for output in outputs.filter(|output| output.call_id == call.id) {
-                self.teller.tell(AgentEvent::Output {
+                self.event_sender.send(AgentEvent::Output {
                     tool: call.name.clone(),
                     output: output.clone(),
                 });
@@ -112,7 +115,7 @@ impl Agent {
     }
 }
 
-fn hung(call: &Call, seconds: u64) -> ToolOutcome {
+fn hung_outcome(call: &Call, seconds: u64) -> ToolOutcome {
     ToolOutcome::error(format!(
         "error: `{}` did not end within {seconds} s and was stopped",
         call.name

@@ -69,7 +69,7 @@ impl EventSender {
         (Self(sender), events)
     }
 
-    pub(crate) fn tell(&self, event: AgentEvent) {
+    pub(crate) fn send(&self, event: AgentEvent) {
         // The agent works even if nobody listens.
         let _ = self.0.send(event);
     }

@@ -65,9 +65,9 @@ enum ModelCallOutcome {
 struct FailedModelCall {
     error: ModelError,
     /// The partial answer.
-    said: String,
+    text: String,
     /// True if anything was received, even reasoning. The client then does not retry by itself.
-    begun: bool,
+    delivered: bool,
 }
 
 impl Agent {
@@ -100,7 +100,7 @@ impl Agent {
         let worked = self.work(&mut turn).await;
         self.tell_session();
         worked?;
-        self.teller.tell(AgentEvent::TurnEnded(turn.end));
+        self.event_sender.send(AgentEvent::TurnEnded(turn.end));
         Ok(turn)
     }
 
@@ -115,21 +115,21 @@ impl Agent {
             // Admit the answer before its calls run, so that a crash cannot lose a call with
             // effects.
             self.session.admit(answer.message)?;
-            self.pass(Moment::AfterAnswer).await?;
+            self.checkpoint(Moment::AfterAnswer).await?;
             if calls.is_empty() {
                 turn.end = match answer.ending {
                     AnswerEnding::CutOff => TurnEnd::CutOff,
                     _ => TurnEnd::Answered,
                 };
-                self.pass(Moment::BeforeFinal).await?;
-                return self.pass(Moment::AfterTurn).await;
+                self.checkpoint(Moment::BeforeFinal).await?;
+                return self.checkpoint(Moment::AfterTurn).await;
             }
             if !self.carry_out(&calls).await? {
                 return self.abort(turn);
             }
-            self.pass(Moment::AfterOutputs).await?;
+            self.checkpoint(Moment::AfterOutputs).await?;
         }
-        self.pass(Moment::AfterTurn).await
+        self.checkpoint(Moment::AfterTurn).await
     }
 
     /// Calls the model until it answers. None if the user interrupted.
@@ -137,14 +137,14 @@ impl Agent {
         let mut resumes = 0;
         loop {
             // The session needs the idle time to know whether the prompt cache is still warm.
-            if let Some(asked) = self.asked.replace(Instant::now()) {
+            if let Some(asked) = self.last_call.replace(Instant::now()) {
                 self.session.idle(asked.elapsed());
             }
-            self.pass(Moment::BeforeCall).await?;
+            self.checkpoint(Moment::BeforeCall).await?;
             if self.interrupt.is_set() {
                 return Ok(None);
             }
-            match self.hear().await? {
+            match self.call_model().await? {
                 ModelCallOutcome::Answer(answer) => {
                     self.learn(turn, &answer)?;
                     return Ok(Some(*answer));
@@ -155,7 +155,7 @@ impl Agent {
                     return Ok(None);
                 }
                 ModelCallOutcome::Failed(failed) => {
-                    if !self.mend(&failed, &mut resumes).await? {
+                    if !self.recover(&failed, &mut resumes).await? {
                         return Err(failed.error.into());
                     }
                 }
@@ -164,12 +164,12 @@ impl Agent {
     }
 
     /// Handles a failure. True to call the model again.
-    async fn mend(
+    async fn recover(
         &mut self,
         failed: &FailedModelCall,
         resumes: &mut u32,
     ) -> Result<bool, AgentError> {
-        self.keep_said(failed.said.clone())?;
+        self.keep_said(failed.text.clone())?;
         if let ModelError::Overflow { verdict, .. } = &failed.error {
             let recovered = self.session.recover(verdict)?;
             self.tell_session();
@@ -184,13 +184,13 @@ impl Agent {
         }
         // The client has already retried failures before the first byte. Only a cut-off answer is
         // continued.
-        if !failed.error.is_passing() || !failed.begun || *resumes >= RESUMES {
+        if !failed.error.is_passing() || !failed.delivered || *resumes >= RESUMES {
             return Ok(false);
         }
         *resumes += 1;
         let why = failed.error.without_hint();
-        self.teller.tell(AgentEvent::BrokeOff { why });
-        if !failed.said.trim().is_empty() {
+        self.event_sender.send(AgentEvent::BrokeOff { why });
+        if !failed.text.trim().is_empty() {
             let note = Message::user(GO_ON).with_kind(MessageKind::Note);
             self.session.admit(note)?;
         }
@@ -198,7 +198,7 @@ impl Agent {
     }
 
     /// Sends the window and receives the reply.
-    async fn hear(&mut self) -> Result<ModelCallOutcome, AgentError> {
+    async fn call_model(&mut self) -> Result<ModelCallOutcome, AgentError> {
         let request = self.request()?;
         let mut reply = self.settings.model.client.call(request);
         let (mut said, mut begun) = (String::new(), false);
@@ -223,8 +223,8 @@ impl Agent {
             };
             return Ok(ModelCallOutcome::Failed(FailedModelCall {
                 error,
-                said,
-                begun,
+                text: said,
+                delivered: begun,
             }));
         }
     }
@@ -252,11 +252,12 @@ impl Agent {
         match piece {
             ReplyPiece::Text(text) => {
                 said.push_str(&text);
-                self.teller.tell(AgentEvent::Text(text));
+                self.event_sender.send(AgentEvent::Text(text));
             }
-            ReplyPiece::Reasoning(text) => self.teller.tell(AgentEvent::Reasoning(text)),
+            ReplyPiece::Reasoning(text) => self.event_sender.send(AgentEvent::Reasoning(text)),
             ReplyPiece::Retry { attempt, wait, why } => {
-                self.teller.tell(AgentEvent::Retry { attempt, wait, why });
+                self.event_sender
+                    .send(AgentEvent::Retry { attempt, wait, why });
             }
             // Calls are reported when they run, and usage when it is final.
             ReplyPiece::Call(_) | ReplyPiece::Usage(_) | ReplyPiece::End(_) => {}
@@ -270,7 +271,7 @@ impl Agent {
         };
         turn.usage = turn.usage + usage;
         self.session.record(&usage)?;
-        self.teller.tell(AgentEvent::Usage(usage));
+        self.event_sender.send(AgentEvent::Usage(usage));
         self.tell_session();
         Ok(())
     }

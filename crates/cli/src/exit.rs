@@ -20,17 +20,17 @@ pub enum Failure {
         hint: Option<String>,
     },
     /// The verb has already reported every fault: exit code 2.
-    Told,
+    AlreadyReported,
     /// The command to run for the user does not exist: exit code 127, as in a shell.
     NotFound(String),
     /// The command that ran for the user failed with this exit code and reported why itself.
     Child(u8),
     /// A check failed, and the verb has already reported it: exit code 1.
-    Found,
+    ProblemsFound,
     /// Any other failure: exit code 1.
     Failed(io::Error),
     /// Any other failure with a known fix: exit code 1.
-    Stuck {
+    WithHint {
         /// The error message.
         message: String,
         /// How to fix it.
@@ -59,12 +59,12 @@ pub fn with_hint(text: &str) -> (String, Option<String>) {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input { message, .. } | Self::Stuck { message, .. } | Self::NotFound(message) => {
-                f.write_str(message)
-            }
+            Self::Input { message, .. }
+            | Self::WithHint { message, .. }
+            | Self::NotFound(message) => f.write_str(message),
             Self::Child(code) => write!(f, "the command ended with code {code}"),
-            Self::Found => f.write_str("something is wrong"),
-            Self::Told => f.write_str("the input is wrong"),
+            Self::ProblemsFound => f.write_str("something is wrong"),
+            Self::AlreadyReported => f.write_str("the input is wrong"),
             Self::Failed(error) => write!(f, "{error}"),
         }
     }
@@ -88,7 +88,7 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
             terminal.error(&failure.to_string(), None);
             ExitCode::from(1)
         }
-        Failure::Stuck { message, hint } => {
+        Failure::WithHint { message, hint } => {
             terminal.error(message, hint.as_deref());
             ExitCode::from(1)
         }
@@ -100,8 +100,8 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
             terminal.error(message, None);
             ExitCode::from(NOT_FOUND)
         }
-        Failure::Told => ExitCode::from(2),
-        Failure::Found => ExitCode::from(1),
+        Failure::AlreadyReported => ExitCode::from(2),
+        Failure::ProblemsFound => ExitCode::from(1),
         Failure::Child(code) => ExitCode::from(*code),
     }
 }

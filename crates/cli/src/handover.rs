@@ -65,7 +65,7 @@ pub fn key(name: &str) -> Option<String> {
 pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
     match std::env::var(HANDOVER) {
         Ok(number) => {
-            let held = receive(&number).map_err(|error| Failure::Stuck {
+            let held = receive(&number).map_err(|error| Failure::WithHint {
                 message: format!("cannot pass the keys to the new process: {error}"),
                 hint: Some(format!("{HANDOVER} is for internal use: unset it")),
             })?;
@@ -114,7 +114,7 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
         .envs(kept)
         .env(HANDOVER, reader.as_raw_fd().to_string())
         .exec();
-    Err(Failure::Stuck {
+    Err(Failure::WithHint {
         message: format!("cannot restart with a clean environment: {error}"),
         hint: Some("the program must be an executable file".to_owned()),
     })

@@ -141,7 +141,7 @@ impl Floor {
 }
 
 /// The level to which sizes have to be cut so that they come to `wanted` together.
-pub(crate) fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
+pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
     sizes.sort_unstable();
     let mut left = wanted;
     let count = sizes.len();

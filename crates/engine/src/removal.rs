@@ -25,14 +25,14 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
-    RoundGroups::of(messages).together(chosen)
+    RoundGroups::of(messages).with_counterparts(chosen)
 }
 
 /// The nearest place at or before `cut` where dropping everything in front splits no round;
 /// the next one behind it if there is none but the front.
 ///
 /// ```
-/// # use trimtab_engine::removal::unsplit;
+/// # use trimtab_engine::removal::safe_cut;
 /// # use trimtab_model::{Call, Message};
 /// let log = [
 ///     Message::assistant("a"),
@@ -40,10 +40,10 @@ pub fn with_counterparts<M: Borrow<Message>>(
 ///     Message::output("c", "text"),
 ///     Message::assistant("b"),
 /// ];
-/// assert_eq!([1, 2, 3].map(|cut| unsplit(&log, cut)), [1, 1, 3]);
-/// assert_eq!(unsplit(&log[1..], 1), 2);
+/// assert_eq!([1, 2, 3].map(|cut| safe_cut(&log, cut)), [1, 1, 3]);
+/// assert_eq!(safe_cut(&log[1..], 1), 2);
 /// ```
-pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
+pub fn safe_cut<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
     let cuts = SafeCuts::of(messages);
     match cuts.at_or_before(cut) {
         0 => cuts.at_or_behind(cut),
@@ -139,7 +139,10 @@ impl RoundGroups {
     }
 
     /// The messages that must go, or stay, together with `chosen`.
-    pub(crate) fn together(&self, chosen: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    pub(crate) fn with_counterparts(
+        &self,
+        chosen: impl IntoIterator<Item = usize>,
+    ) -> BTreeSet<usize> {
         let mut together = BTreeSet::new();
         for at in chosen {
             work::step(1);
@@ -165,8 +168,8 @@ impl DisjointSets {
     /// The first message of the set that `at` is in. The way to it is halved for the next time.
     fn first_of(&mut self, mut at: usize) -> usize {
         loop {
-            let before = self.before(at);
-            let further = self.before(before);
+            let before = self.root(at);
+            let further = self.root(before);
             if before == further {
                 return before;
             }
@@ -177,7 +180,7 @@ impl DisjointSets {
         }
     }
 
-    fn before(&self, at: usize) -> usize {
+    fn root(&self, at: usize) -> usize {
         self.0.get(at).copied().unwrap_or(at)
     }
 

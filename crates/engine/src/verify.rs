@@ -117,7 +117,7 @@ pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<WindowF
 #[derive(Clone, Debug, Default)]
 pub struct VerifiedPart {
     length: usize,
-    begun: bool,
+    has_beginning: bool,
     ids: HashSet<String>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Verifier<'a> {
     pub fn resume(dialect: Dialect, before: &'a VerifiedPart) -> Self {
         let read = VerifiedPart {
             length: before.length,
-            begun: before.begun,
+            has_beginning: before.has_beginning,
             ids: HashSet::new(),
         };
         Self {
@@ -181,7 +181,7 @@ impl<'a> Verifier<'a> {
     pub fn finish(mut self) -> Vec<WindowFault> {
         let end = self.read.length;
         self.close_round(end);
-        if !self.read.begun {
+        if !self.read.has_beginning {
             self.fault(end, FaultKind::NoMessage);
         }
         self.faults
@@ -209,10 +209,10 @@ impl<'a> Verifier<'a> {
 
     fn check_head(&mut self, index: usize, message: &Message) {
         let insists = self.dialect == Dialect::Messages;
-        if self.read.begun || (insists && message.role == Role::System) {
+        if self.read.has_beginning || (insists && message.role == Role::System) {
             return;
         }
-        self.read.begun = true;
+        self.read.has_beginning = true;
         if insists && message.role != Role::User {
             self.fault(index, FaultKind::UserNotFirst);
         }
@@ -346,11 +346,11 @@ impl VerifiedPart {
     pub fn extend(&mut self, later: Self) -> VerifiedStep {
         let step = VerifiedStep {
             length: self.length,
-            begun: self.begun,
+            had_beginning: self.has_beginning,
             ids: later.ids.difference(&self.ids).cloned().collect(),
         };
         self.length = later.length;
-        self.begun = later.begun;
+        self.has_beginning = later.has_beginning;
         self.ids.extend(later.ids);
         step
     }
@@ -358,7 +358,7 @@ impl VerifiedPart {
     /// Takes the newest step back.
     pub fn take_back(&mut self, step: VerifiedStep) {
         self.length = step.length;
-        self.begun = step.begun;
+        self.has_beginning = step.had_beginning;
         for id in step.ids {
             self.ids.remove(&id);
         }
@@ -369,7 +369,7 @@ impl VerifiedPart {
 #[derive(Clone, Debug)]
 pub struct VerifiedStep {
     length: usize,
-    begun: bool,
+    had_beginning: bool,
     ids: Vec<String>,
 }
 

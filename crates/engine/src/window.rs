@@ -98,7 +98,7 @@ pub struct Projection {
     log: Log,
     journal: Journal,
     /// The measure of each message of the log, as it came.
-    came: Vec<Measure>,
+    log_measures: Vec<Measure>,
     newest_calls: NewestCalls,
     /// The log with the journal's edits, and the window that they make.
     builder: WindowBuilder,
@@ -139,7 +139,7 @@ impl Projection {
         let newest = messages.rposition(|message| message.has_calls());
         let calls = newest.and_then(|at| Some(NewestCalls::of(log.get(at)?, at)));
         let mut projection = Self {
-            came: log
+            log_measures: log
                 .messages()
                 .iter()
                 .map(|message| Measure::of(message))
@@ -180,7 +180,7 @@ impl Projection {
 
     /// The measure of the message at `position` of the log, as it came.
     pub fn measure(&self, position: usize) -> Option<&Measure> {
-        self.came.get(position)
+        self.log_measures.get(position)
     }
 
     /// The measure of a slot, by its number.
@@ -221,7 +221,7 @@ impl Projection {
             self.newest_calls = NewestCalls::of(&message, at);
         }
         let measure = Measure::of(&message);
-        self.came.push(measure);
+        self.log_measures.push(measure);
         let source = MessageSource::Log(at);
         let known = SlotInfo {
             measure,
@@ -300,7 +300,7 @@ impl Projection {
     }
 
     /// The window as it was built last.
-    pub fn built(&self) -> &Window {
+    pub fn last_window(&self) -> &Window {
         &self.builder.window
     }
 }

@@ -102,7 +102,7 @@ pub(crate) struct RemovalPlan {
 impl RemovalPlan {
     /// Takes back sessions that came into use after the snapshot.
     #[cfg(all(unix, feature = "folder"))]
-    pub(crate) fn keep(&mut self, picture: &StoreSnapshot, staying: &[SessionId]) {
+    pub(crate) fn retain_sessions(&mut self, picture: &StoreSnapshot, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
         // The report must match what was actually removed.
         self.sessions.retain(|id| !stays(id));
@@ -141,7 +141,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 struct RemovalPlanner<'a> {
-    picture: &'a StoreSnapshot,
+    snapshot: &'a StoreSnapshot,
     /// The last use of each session or of its children, which may redeem its refs.
     used: BTreeMap<&'a SessionId, u64>,
     /// Sessions that a process has in memory, and their parents.
@@ -166,7 +166,7 @@ impl<'a> RemovalPlanner<'a> {
         let mut removal = RemovalPlan::default();
         removal.report.bytes_kept = streams + picture.blobs.values().sum::<u64>();
         Self {
-            picture,
+            snapshot: picture,
             used: last_uses(&picture.sessions),
             leased: leased(&picture.sessions),
             holders,
@@ -175,7 +175,7 @@ impl<'a> RemovalPlanner<'a> {
     }
 
     fn named(&mut self, names: &BTreeSet<SessionId>) {
-        for session in &self.picture.sessions {
+        for session in &self.snapshot.sessions {
             if names.contains(&session.id) {
                 self.remove_session(session);
             }
@@ -185,7 +185,7 @@ impl<'a> RemovalPlanner<'a> {
     /// Sessions not yet removed, the least recently used first.
     fn oldest_first(&self) -> Vec<(u64, &'a SnapshotSession)> {
         let removed: BTreeSet<&SessionId> = self.removal.sessions.iter().collect();
-        let staying = self.picture.sessions.iter();
+        let staying = self.snapshot.sessions.iter();
         let staying = staying.filter(|session| !removed.contains(&session.id));
         let mut sessions: Vec<_> = staying
             .map(|session| {
@@ -221,7 +221,7 @@ impl<'a> RemovalPlanner<'a> {
 
     fn unreachable(&mut self, reachable: &BTreeMap<SessionId, BTreeSet<String>>) {
         for (_, session) in self.oldest_first() {
-            let below = below(&self.picture.sessions, &session.id);
+            let below = below(&self.snapshot.sessions, &session.id);
             // If any child is not listed, its refs are unknown, and nothing of this session may be
             // removed.
             let named: Option<Vec<_>> = below.iter().map(|id| reachable.get(id)).collect();
@@ -261,7 +261,7 @@ impl<'a> RemovalPlanner<'a> {
             *holders = holders.saturating_sub(1);
             // Only the last holder of a blob frees its bytes.
             if *holders == 0 {
-                self.free(self.picture.blobs.get(blob).copied().unwrap_or(0));
+                self.free(self.snapshot.blobs.get(blob).copied().unwrap_or(0));
             }
         }
     }

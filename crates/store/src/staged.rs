@@ -47,7 +47,7 @@ pub struct StagedStore {
 
 #[derive(Default)]
 struct StagedWrites {
-    namings: HashMap<SessionId, RefMinter>,
+    ref_minters: HashMap<SessionId, RefMinter>,
     /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
@@ -107,20 +107,20 @@ impl StagedStore {
     }
 
     /// The ref generator of a session, if it is known.
-    fn namer(&self, session: &SessionId) -> Result<Option<RefMinter>> {
-        if let Some(naming) = self.state().namings.get(session) {
+    fn session_ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+        if let Some(naming) = self.state().ref_minters.get(session) {
             return Ok(Some(naming.clone()));
         }
         // Not cached yet: ask the store once per session.
-        let naming = self.inner.naming(session)?;
+        let naming = self.inner.ref_minter(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
-            state.namings.insert(session.clone(), naming.clone());
+            state.ref_minters.insert(session.clone(), naming.clone());
         }
         Ok(naming)
     }
 
-    fn wait(&self, session: &SessionId, write: Write) -> Result<()> {
+    fn queue_write(&self, session: &SessionId, write: Write) -> Result<()> {
         let mut state = self.usable()?;
         state.bytes += write.weight();
         let mut sessions = state.waiting.iter_mut();
@@ -135,7 +135,7 @@ impl StagedStore {
     }
 
     /// The inner store after a flush.
-    fn settled(&self) -> Result<&dyn Store> {
+    fn flushed_store(&self) -> Result<&dyn Store> {
         self.flush()?;
         Ok(self.inner.as_ref())
     }
@@ -167,11 +167,11 @@ impl Store for StagedStore {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
         // Only small outputs in memory can be named without writing them.
         let naming = match &put.bytes {
-            PutInput::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
+            PutInput::Slice(bytes) if bytes.len() <= LARGE => self.session_ref_minter(session)?,
             _ => None,
         };
         let (Some(naming), PutInput::Slice(bytes)) = (naming, &put.bytes) else {
-            return self.settled()?.put(session, put);
+            return self.flushed_store()?.put(session, put);
         };
         let reference = naming.name(put.call, bytes, put.text);
         let write = Write(WriteKind::Put {
@@ -180,7 +180,7 @@ impl Store for StagedStore {
             bytes: bytes.to_vec(),
             text: put.text.map(str::to_owned),
         });
-        self.wait(session, write)?;
+        self.queue_write(session, write)?;
         Ok(reference)
     }
 
@@ -197,59 +197,59 @@ impl Store for StagedStore {
             expected,
             entries: entries.iter().map(|entry| entry.to_vec()).collect(),
         });
-        self.wait(session, write)?;
+        self.queue_write(session, write)?;
         Ok(expected + entries.len() as u64)
     }
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
-        self.settled()?.write(session, writes)
+        self.flushed_store()?.write(session, writes)
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
-        self.namer(session)
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+        self.session_ref_minter(session)
     }
 
     fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
-        self.settled()?.open(session, id, form)
+        self.flushed_store()?.open(session, id, form)
     }
 
     fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
-        self.settled()?.metadata(session, id)
+        self.flushed_store()?.metadata(session, id)
     }
 
     fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
-        self.settled()?.list(session)
+        self.flushed_store()?.list(session)
     }
 
     fn delete(&self, session: &SessionId, id: &str) -> Result<()> {
-        self.settled()?.delete(session, id)
+        self.flushed_store()?.delete(session, id)
     }
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
-        let settled = self.settled()?;
+        let settled = self.flushed_store()?;
         // A new session of this name would have another secret.
-        self.state().namings.remove(session);
+        self.state().ref_minters.remove(session);
         settled.delete_session(session)
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.settled()?.sessions()
+        self.flushed_store()?.sessions()
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {
-        self.settled()?.touch(session)
+        self.flushed_store()?.touch(session)
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
-        self.settled()?.link(child, parent)
+        self.flushed_store()?.link(child, parent)
     }
 
     fn parent(&self, session: &SessionId) -> Result<Option<SessionId>> {
-        self.settled()?.parent(session)
+        self.flushed_store()?.parent(session)
     }
 
     fn position(&self, session: &SessionId, stream: Stream) -> Result<u64> {
-        self.settled()?.position(session, stream)
+        self.flushed_store()?.position(session, stream)
     }
 
     fn read(
@@ -259,7 +259,7 @@ impl Store for StagedStore {
         from: u64,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>> {
-        self.settled()?.read(session, stream, from, limit)
+        self.flushed_store()?.read(session, stream, from, limit)
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
@@ -271,17 +271,17 @@ impl Store for StagedStore {
     }
 
     fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
-        self.settled()?.lease(sessions, time)
+        self.flushed_store()?.lease(sessions, time)
     }
 
     fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
-        let settled = self.settled()?;
+        let settled = self.flushed_store()?;
         // A session that is removed and created again has other refs.
-        self.state().namings.clear();
+        self.state().ref_minters.clear();
         settled.collect(request)
     }
 
     fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
-        self.settled()?.spill(session, id)
+        self.flushed_store()?.spill(session, id)
     }
 }

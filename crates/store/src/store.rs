@@ -117,7 +117,7 @@ pub trait Store: Send + Sync {
 
     /// The ref generator of a session, for naming outputs before they are written. None if the
     /// session does not exist yet, or if only a put can generate refs.
-    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let _ = session;
         Ok(None)
     }

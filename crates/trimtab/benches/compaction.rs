@@ -70,7 +70,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         log: projection.log(),
         slots: projection.slots(),
         projection,
-        window: projection.built(),
+        window: projection.last_window(),
         policy,
         sent: projection.log().len(),
         compacted_at: None,

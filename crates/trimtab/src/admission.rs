@@ -15,7 +15,7 @@ const PARTS: &str = "application/vnd.trimtab.parts+json";
 
 /// Stores the outputs of a message that is about to be let in, and notes their refs, as `named`
 /// gives them. A store that fails leaves nothing behind, and the error says why.
-pub(crate) fn keep(
+pub(crate) fn store_outputs(
     store: &dyn Store,
     session: &SessionId,
     projection: &Projection,
@@ -90,7 +90,8 @@ impl SpillFile {
         (tool, output): (&str, &Output),
     ) -> Result<Option<Self>> {
         let stored = output.stored.as_ref();
-        let Some(stored) = stored.filter(|_| admission::spills(views, tool, output)) else {
+        let Some(stored) = stored.filter(|_| admission::needs_spill_file(views, tool, output))
+        else {
             return Ok(None);
         };
         match store.spill(session, stored.id()) {

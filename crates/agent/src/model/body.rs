@@ -172,7 +172,7 @@ fn may_think(model: &str) -> bool {
 /// The message as it can be sent: without our metadata and without parts that only another dialect
 /// understands.
 fn bare(message: &Message, dialect: Dialect) -> Message {
-    let mut bare = request::bare(message, dialect);
+    let mut bare = request::without_metadata(message, dialect);
     if came_in(message).is_some_and(|other| other != dialect) {
         forget_dialect(&mut bare, dialect);
     }

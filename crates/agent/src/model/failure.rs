@@ -21,8 +21,8 @@ pub(super) struct RequestTarget<'a> {
 
 impl RequestTarget<'_> {
     /// The error for an error event in a stream.
-    pub(super) fn reported(&self, verdict: Box<OverflowVerdict>, message: &str) -> ModelError {
-        self.error(200, verdict, self.shown(message))
+    pub(super) fn stream_error(&self, verdict: Box<OverflowVerdict>, message: &str) -> ModelError {
+        self.error(200, verdict, self.shown_message(message))
     }
 
     fn error(&self, status: u16, verdict: Box<OverflowVerdict>, message: String) -> ModelError {
@@ -63,7 +63,7 @@ impl RequestTarget<'_> {
     }
 
     /// The provider's message, shortened and without the key.
-    fn shown(&self, message: &str) -> String {
+    fn shown_message(&self, message: &str) -> String {
         let message = match self.key {
             Some(key) => key.redact(message),
             None => message.to_owned(),
@@ -96,7 +96,7 @@ impl<'a> FailedResponse<'a> {
     }
 
     /// The error for a request to `place`.
-    pub(super) fn at(&self, place: &RequestTarget<'_>) -> ModelError {
+    pub(super) fn to_error(&self, place: &RequestTarget<'_>) -> ModelError {
         let verdict = Box::new(self.verdict(place.request));
         let message = self.message();
         // A failing gateway answers with a page. That is temporary, so it counts as an API error.
@@ -106,11 +106,11 @@ impl<'a> FailedResponse<'a> {
             return ModelError::NotAnApi {
                 url: place.url.clone(),
                 status: self.status,
-                what: place.shown(&self.instead()),
+                what: place.shown_message(&self.describe_body()),
             };
         }
-        let message = message.unwrap_or_else(|| self.instead());
-        place.error(self.status, verdict, place.shown(&message))
+        let message = message.unwrap_or_else(|| self.describe_body());
+        place.error(self.status, verdict, place.shown_message(&message))
     }
 
     fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
@@ -152,7 +152,7 @@ impl<'a> FailedResponse<'a> {
     }
 
     /// A description of what was received instead of an answer.
-    fn instead(&self) -> String {
+    fn describe_body(&self) -> String {
         let header = |wanted: &str| self.headers.iter().find(|(name, _)| *name == wanted);
         if let Some((_, to)) = header("location").filter(|_| self.status / 100 == 3) {
             return format!("a redirect to {to}");
@@ -180,7 +180,7 @@ mod tests {
             key: Some(&ApiKey::new("sk-1")),
             request: &request,
         };
-        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).at(&place)
+        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).to_error(&place)
     }
 
     #[test]

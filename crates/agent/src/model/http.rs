@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
-use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost_cause};
 use trimtab_model::{Dialect, RawJson};
 use trimtab_wire::answer::is_event_stream;
 use trimtab_wire::auth::key_headers;
@@ -215,7 +215,7 @@ impl HttpModelInner {
         Bytes::from(writer.body(request))
     }
 
-    fn place<'a>(&'a self, request: &'a ModelRequest) -> RequestTarget<'a> {
+    fn target<'a>(&'a self, request: &'a ModelRequest) -> RequestTarget<'a> {
         RequestTarget {
             url: self.endpoint.url(self.dialect),
             dialect: self.dialect,
@@ -270,7 +270,7 @@ struct CallAttempt<'a> {
 impl CallAttempt<'_> {
     async fn attempt(&mut self, body: Bytes) -> Result<ModelAnswer, ModelError> {
         let response = self.send(body).await?;
-        let place = self.shared.place(self.request);
+        let place = self.shared.target(self.request);
         let (parts, body) = response.into_parts();
         let header = |name| parts.headers.get(name)?.to_str().ok();
         let media: Option<&str> = header(CONTENT_TYPE);
@@ -285,14 +285,14 @@ impl CallAttempt<'_> {
         if !parts.status.is_success() {
             let status = parts.status.as_u16();
             self.refused = refused_field(status, &bytes);
-            return Err(FailedResponse::new(status, &parts.headers, &bytes).at(&place));
+            return Err(FailedResponse::new(status, &parts.headers, &bytes).to_error(&place));
         }
-        let answer = self.whole(&bytes).await?;
+        let answer = self.read_whole(&bytes).await?;
         if answer.is_none() && is_cut(&bytes) {
             let why = "it is incomplete JSON".to_owned();
             return Err(ModelError::Cut { why });
         }
-        answer.ok_or_else(|| FailedResponse::new(200, &parts.headers, &bytes).at(&place))
+        answer.ok_or_else(|| FailedResponse::new(200, &parts.headers, &bytes).to_error(&place))
     }
 
     async fn send(&self, body: Bytes) -> Result<Response<Incoming>, ModelError> {
@@ -309,10 +309,10 @@ impl CallAttempt<'_> {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() => Err(ModelError::Unreachable {
                 url: url(),
-                why: innermost(&error),
+                why: innermost_cause(&error),
             }),
             Ok(Err(error)) => Err(ModelError::Cut {
-                why: innermost(&error),
+                why: innermost_cause(&error),
             }),
             Err(_) => Err(self.timed_out(WaitPhase::FirstByte, limit)),
         }
@@ -331,7 +331,7 @@ impl CallAttempt<'_> {
             let frame = frame.map_err(|_| self.timed_out(WaitPhase::More, limit))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| ModelError::Cut {
-                why: innermost(&error),
+                why: innermost_cause(&error),
             })?;
             // Ignore trailers.
             if let Ok(bytes) = frame.into_data() {
@@ -378,7 +378,7 @@ impl CallAttempt<'_> {
     }
 
     /// Reads a complete answer. Also accepts a stream with the wrong content type.
-    async fn whole(&mut self, bytes: &[u8]) -> Result<Option<ModelAnswer>, ModelError> {
+    async fn read_whole(&mut self, bytes: &[u8]) -> Result<Option<ModelAnswer>, ModelError> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start();
         if ["data:", "event:", ":"]
@@ -389,7 +389,7 @@ impl CallAttempt<'_> {
             self.deliver(reader.push(text.as_bytes())).await?;
             return self.finish(reader).await.map(Some);
         }
-        let answer = stream::whole(self.shared.dialect, text);
+        let answer = stream::read_whole(self.shared.dialect, text);
         if let Some(answer) = &answer {
             self.deliver(Ok(stream::pieces(answer))).await?;
         }
@@ -401,8 +401,8 @@ impl CallAttempt<'_> {
         read: Result<Vec<ReplyPiece>, stream::ReportedError>,
     ) -> Result<(), ModelError> {
         let pieces = read.map_err(|reported| {
-            let place = self.shared.place(self.request);
-            place.reported(reported.verdict, &reported.message)
+            let place = self.shared.target(self.request);
+            place.stream_error(reported.verdict, &reported.message)
         })?;
         for piece in pieces {
             self.delivered |= !matches!(piece, ReplyPiece::Usage(_));

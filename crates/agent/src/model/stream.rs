@@ -12,7 +12,7 @@ pub(super) struct AnswerStreamReader {
     dialect: Dialect,
     watcher: StreamWatcher,
     assembler: AnswerAssembler,
-    said: StreamReport,
+    report: StreamReport,
 }
 
 /// Usage, stop reason and end of a stream.
@@ -35,14 +35,14 @@ impl AnswerStreamReader {
             dialect,
             watcher: StreamWatcher::new(dialect),
             assembler: AnswerAssembler::new(dialect),
-            said: StreamReport::default(),
+            report: StreamReport::default(),
         }
     }
 
     /// Parses the next bytes and returns their pieces.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<ReplyPiece>, ReportedError> {
         self.assembler.push(bytes);
-        let said = &mut self.said;
+        let said = &mut self.report;
         let mut taken = TakenPieces::default();
         self.watcher.push(bytes, |event| taken.take(said, event));
         taken.end()
@@ -50,7 +50,7 @@ impl AnswerStreamReader {
 
     /// Ends the stream.
     pub(super) fn finish(&mut self) -> Result<Vec<ReplyPiece>, ReportedError> {
-        let said = &mut self.said;
+        let said = &mut self.report;
         let mut taken = TakenPieces::default();
         self.watcher.finish(|event| taken.take(said, event));
         taken.end()
@@ -58,13 +58,13 @@ impl AnswerStreamReader {
 
     /// True once the provider has marked the answer as complete.
     pub(super) fn is_ended(&self) -> bool {
-        self.said.ended
+        self.report.ended
     }
 
     /// The answer; none if the stream was cut off. A stop reason suffices, because some servers
     /// send nothing after it.
     pub(super) fn answer(self) -> Option<ModelAnswer> {
-        let StreamReport { usage, stop, ended } = self.said;
+        let StreamReport { usage, stop, ended } = self.report;
         let message = self.assembler.finish();
         let message = message.unwrap_or_else(|| Message::assistant(""));
         (ended || stop.is_some()).then(|| ModelAnswer::received(message, self.dialect, usage, stop))
@@ -118,7 +118,7 @@ impl TakenPieces {
 }
 
 /// Parses a complete answer; none if it does not match the dialect.
-pub(super) fn whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
+pub(super) fn read_whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
     let WholeAnswer {
         message,
@@ -156,7 +156,7 @@ mod tests {
             (Dialect::Messages, messages, 1),
             (Dialect::Responses, responses, 1),
         ] {
-            let answer = whole(dialect, body).unwrap();
+            let answer = read_whole(dialect, body).unwrap();
             assert_eq!(answer.ending, AnswerEnding::Calls, "{dialect}");
             assert_eq!(answer.message.parts.len(), thoughts + 1, "{dialect}");
             assert_eq!(answer.message.calls().next().unwrap().name, "look");
@@ -171,7 +171,7 @@ mod tests {
     fn foreign_json_is_not_an_answer() {
         for dialect in Dialect::ALL {
             for body in ["", "{}", "[]", "<html>", r#"{"choices":[]}"#] {
-                assert!(whole(dialect, body).is_none(), "{dialect} {body}");
+                assert!(read_whole(dialect, body).is_none(), "{dialect} {body}");
             }
         }
     }

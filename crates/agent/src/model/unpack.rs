@@ -7,7 +7,7 @@ use flate2::write::{GzDecoder, ZlibDecoder};
 /// Decompresses the bytes of an answer as they arrive.
 pub(super) enum AnswerUnpacker {
     /// Compressed according to the header; the first byte will show whether that is true.
-    Said(AnswerCoding),
+    Declared(AnswerCoding),
     /// Not compressed.
     Plain,
     /// Compressed with gzip.
@@ -27,15 +27,15 @@ impl AnswerUnpacker {
     /// A decompressor for this `content-encoding`.
     pub(super) fn new(coding: Option<&str>) -> Self {
         match coding.map(str::trim) {
-            Some("gzip" | "x-gzip") => Self::Said(AnswerCoding::Gzip),
-            Some("deflate") => Self::Said(AnswerCoding::Zlib),
+            Some("gzip" | "x-gzip") => Self::Declared(AnswerCoding::Gzip),
+            Some("deflate") => Self::Declared(AnswerCoding::Zlib),
             _ => Self::Plain,
         }
     }
 
     /// Decompresses the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        if let (Self::Said(coding), Some(first)) = (&self, bytes.first()) {
+        if let (Self::Declared(coding), Some(first)) = (&self, bytes.first()) {
             // The first byte reveals a false header.
             *self = match (coding, first) {
                 (AnswerCoding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
@@ -44,7 +44,7 @@ impl AnswerUnpacker {
             };
         }
         match self {
-            Self::Said(_) | Self::Plain => Ok(bytes.to_vec()),
+            Self::Declared(_) | Self::Plain => Ok(bytes.to_vec()),
             Self::Gzip(decoder) => {
                 decoder.write_all(bytes)?;
                 decoder.flush()?;

@@ -26,6 +26,6 @@ pub fn parse(arguments: &str) -> Result<Value, String> {
 }
 
 /// Deserialises the arguments of a tool. The error is a text for the model.
-pub(super) fn typed<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+pub(super) fn parse_as<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
     T::deserialize(arguments).map_err(|error| format!("invalid arguments: {error}"))
 }

@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use super::Workspace;
 use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};
-use super::workspace::shown;
+use super::workspace::display_path;
 
 /// The largest attachment. The model should read larger files itself, because outputs are
 /// shortened.
@@ -70,7 +70,7 @@ impl Workspace {
                 } else {
                     ""
                 };
-                names.push(format!("{before}{}{end}", shown(Path::new(&*name))));
+                names.push(format!("{before}{}{end}", display_path(Path::new(&*name))));
             }
             names.len() < MOST_NAMES
         };

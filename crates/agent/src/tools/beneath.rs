@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::workspace::{WorkspaceError, joined};
+use super::workspace::{WorkspaceError, join_names};
 
 /// The maximum number of links in a path, as in the kernel.
 const MOST_LINKS: u32 = 40;
@@ -225,7 +225,7 @@ impl PathFinder<'_> {
             }
         }
         Ok(LocatedPath::Missing {
-            path: joined(&self.path(), &names),
+            path: join_names(&self.path(), &names),
             folder: self.into_here(),
             names,
         })

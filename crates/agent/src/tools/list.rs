@@ -6,10 +6,10 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::limit::WorkLimit;
 use super::walk::{FolderWalk, WalkEntry};
-use super::workspace::shown;
+use super::workspace::display_path;
 use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
 /// The maximum number of entries. A model cannot use more.
@@ -60,7 +60,7 @@ impl Tool for ListFolder {
 }
 
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: ListFolderArgs = typed(arguments)?;
+    let asked: ListFolderArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
@@ -86,7 +86,7 @@ async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String
 }
 
 fn line(entry: &WalkEntry<'_>) -> String {
-    let shown = shown(entry.path);
+    let shown = display_path(entry.path);
     match entry.kind {
         FileType::Directory => format!("{shown}/"),
         FileType::Symlink => format!("{shown} (link)"),

@@ -43,7 +43,7 @@ impl Drop for CommandProcesses {
         {
             // While another command runs, an orphan may belong to it.
             let orphans = self.ends_orphans && running().len() == 1;
-            tree::end(&[self.shell], orphans);
+            tree::end_processes(&[self.shell], orphans);
         }
         running().retain(|(shell, _)| *shell != self.shell);
     }
@@ -59,7 +59,7 @@ pub fn end_all_commands() {
     #[cfg(target_os = "linux")]
     if !shells.is_empty() {
         let orphans = commands.iter().any(|(_, ends_orphans)| *ends_orphans);
-        tree::end(&shells, orphans);
+        tree::end_processes(&shells, orphans);
     }
 }
 
@@ -103,7 +103,7 @@ mod tree {
     }
 
     /// Ends the descendants and groups of `shells`, and orphans if requested.
-    pub(super) fn end(shells: &[Pid], orphans: bool) {
+    pub(super) fn end_processes(shells: &[Pid], orphans: bool) {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = left_over(&all(), shells, orphans);

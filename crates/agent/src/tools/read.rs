@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::text::readable;
 use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, WorkspaceError, blocking};
 
@@ -54,7 +54,7 @@ impl Tool for ReadFile {
 }
 
 async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: ReadFileArgs = typed(arguments)?;
+    let asked: ReadFileArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     blocking(move || {
         let file = workspace.open_file(&asked.path).map_err(|error| {

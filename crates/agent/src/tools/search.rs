@@ -11,12 +11,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab_store::{Error, Query, SearchResults};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::beneath::{LocatedPath, open_regular};
 use super::limit::WorkLimit;
 use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};
-use super::workspace::shown;
+use super::workspace::display_path;
 use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
 /// The maximum number of lines. For more, the model should search more precisely.
@@ -75,14 +75,14 @@ impl Tool for SearchFiles {
 }
 
 async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: SearchFilesArgs = typed(arguments)?;
+    let asked: SearchFilesArgs = parse_as(arguments)?;
     let glob = asked.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|error| format!("bad glob: {error}"))?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
         let search = FileSearch {
-            asked: &asked,
+            args: &asked,
             glob: glob.map(|glob| glob.compile_matcher()),
             lines: Vec::new(),
             limit,
@@ -95,7 +95,7 @@ async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, Stri
 /// A search through files. The search of the store executes it, with the same bounds on patterns,
 /// lines and memory.
 struct FileSearch<'a> {
-    asked: &'a SearchFilesArgs,
+    args: &'a SearchFilesArgs,
     glob: Option<GlobMatcher>,
     lines: Vec<String>,
     limit: WorkLimit,
@@ -106,10 +106,10 @@ impl FileSearch<'_> {
         // A bad pattern is an error even if there is nothing to search.
         let checked = self.query(&|| false).check();
         checked.map_err(|error| match error {
-            Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.asked.pattern),
+            Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.args.pattern),
             error => error.to_string(),
         })?;
-        let path = self.asked.path.as_deref().unwrap_or(".");
+        let path = self.args.path.as_deref().unwrap_or(".");
         match workspace.locate(path).map_err(|error| error.to_string())? {
             LocatedPath::Folder { folder, path } => {
                 let mut visit = |entry: &WalkEntry<'_>| self.visit(entry);
@@ -152,16 +152,16 @@ impl FileSearch<'_> {
 
     fn query<'q>(&self, is_over: &'q dyn Fn() -> bool) -> Query<'q> {
         Query {
-            regex: !self.asked.literal,
-            ignore_case: self.asked.ignore_case,
+            regex: !self.args.literal,
+            ignore_case: self.args.ignore_case,
             max_line_bytes: LONGEST_LINE,
             max_matches: MOST - self.lines.len().min(MOST),
-            ..Query::literal(self.asked.pattern.as_str()).until(is_over)
+            ..Query::literal(self.args.pattern.as_str()).until(is_over)
         }
     }
 
     fn add(&mut self, path: &Path, found: &SearchResults) {
-        let shown = shown(path);
+        let shown = display_path(path);
         let lines = found.matches.iter().flat_map(|found| &found.lines);
         for line in lines {
             let number = line.number + 1;

@@ -15,7 +15,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::confirm::QuestionKind;
 use super::processes::{CommandProcesses, adopt_orphans};
 use super::text::readable;
@@ -120,7 +120,7 @@ impl Tool for Shell {
 
 impl Shell {
     async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<CommandResult, String> {
-        let asked: ShellCommandArgs = typed(arguments)?;
+        let asked: ShellCommandArgs = parse_as(arguments)?;
         if asked.command.trim().is_empty() {
             return Err("the command is empty".to_owned());
         }

@@ -168,7 +168,7 @@ fn not_regular(path: &str, kind: FileType) -> WorkspaceError {
 }
 
 /// A path relative to the root as the model sees it, on one line.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn display_path(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         return ".".to_owned();
     }
@@ -184,7 +184,7 @@ pub(super) fn shown(path: &Path) -> String {
 }
 
 /// The path of `names` below `path`.
-pub(super) fn joined(path: &Path, names: &[OsString]) -> PathBuf {
+pub(super) fn join_names(path: &Path, names: &[OsString]) -> PathBuf {
     let mut path = path.to_owned();
     path.extend(names);
     path

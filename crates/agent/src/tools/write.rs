@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::beneath::{LocatedPath, OpenError, open_folder};
 use super::confirm::{Confirm, FileChange, QuestionKind};
 use super::text::has_nul;
-use super::workspace::shown;
+use super::workspace::display_path;
 use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking, is_protected};
 
 /// The maximum number of questions per write. A path that leads elsewhere each time is an attack.
@@ -63,7 +63,7 @@ impl Tool for WriteFile {
 }
 
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Arc<WriteFileArgs> = Arc::new(typed(arguments)?);
+    let asked: Arc<WriteFileArgs> = Arc::new(parse_as(arguments)?);
     let mut allowed = None;
     // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
@@ -83,7 +83,7 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
             let why = if unasked.is_protected { STEERS } else { "" };
             return Err(format!(
                 "the user did not allow to write `{}`{why}",
-                shown(&unasked.path)
+                display_path(&unasked.path)
             ));
         }
         allowed = Some(unasked);
@@ -109,7 +109,7 @@ struct UnconfirmedWrite {
 
 impl UnconfirmedWrite {
     fn question(&self, size: usize) -> (QuestionKind, String) {
-        let shown = shown(&self.path);
+        let shown = display_path(&self.path);
         if self.is_protected {
             return (
                 QuestionKind::ProtectedFile,
@@ -131,7 +131,7 @@ impl UnconfirmedWrite {
 
     fn change(&self, after: &str) -> FileChange {
         FileChange {
-            path: shown(&self.path),
+            path: display_path(&self.path),
             before: self.before.as_deref().and_then(text),
             after: after.to_owned(),
         }
@@ -186,7 +186,7 @@ fn replace(
             return Ok(WriteResult::NeedsQuestion(unasked));
         }
     }
-    let (size, shown) = (asked.content.len(), shown(&path));
+    let (size, shown) = (asked.content.len(), display_path(&path));
     put(folder, &names, asked.content.as_bytes())
         .map_err(|error| format!("cannot write `{shown}`: {error}"))?;
     Ok(WriteResult::Done(format!("wrote {size} bytes to {shown}")))

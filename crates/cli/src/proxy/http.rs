@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost_cause};
 
 /// The largest answer that is read, in bytes.
 const LARGEST: usize = 32 << 20;
@@ -53,7 +53,7 @@ impl Default for HttpClient {
 impl HttpClient {
     /// A client that connects through `outgoing`.
     pub fn new(outgoing: OutboundNetwork) -> Self {
-        let connector = outgoing.connector(CONNECT, HttpVersions::First);
+        let connector = outgoing.connector(CONNECT, HttpVersions::Http1);
         Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             outgoing,
@@ -89,7 +89,7 @@ impl HttpClient {
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<HttpAnswer, String> {
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| innermost(&error))?;
+        let answer = answer.map_err(|error| innermost_cause(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|error| format!("the answer was cut off: {error}"))?;

@@ -32,7 +32,7 @@ pub fn request_line(record: &Record) -> String {
     let model = field(model, MODEL);
     let front = format!("{time} {session} {model} ");
     let room = WIDTH.saturating_sub(front.chars().count());
-    let said = told(record);
+    let said = action_text(record);
     let said = visible(&said);
     // Escape first, then clip: an escaped character is longer than the original.
     let said = clipped(&said, room);
@@ -40,7 +40,7 @@ pub fn request_line(record: &Record) -> String {
 }
 
 /// Describes what was done.
-fn told(record: &Record) -> String {
+fn action_text(record: &Record) -> String {
     let mut told = String::new();
     // Status 0 means that no answer was sent.
     if record.status >= 400 || record.status == 0 {

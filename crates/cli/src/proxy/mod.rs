@@ -71,14 +71,14 @@ pub async fn start(
         .network(resolved.outgoing.clone())
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
-        StartError::Config(error) => refused(&error),
-        other => stuck(&other.to_string()),
+        StartError::Config(error) => config_failure(&error),
+        other => stuck_failure(&other.to_string()),
     })?;
     Ok((running, log, notices))
 }
 
 /// The failure for settings that the proxy rejects.
-pub fn refused(error: &ProxyConfigError) -> Failure {
+pub fn config_failure(error: &ProxyConfigError) -> Failure {
     let (message, hint) = split_hint(&error.to_string());
     let hint = hint.or_else(|| Some("docs/proxy.md describes every setting".to_owned()));
     Failure::Input {
@@ -88,9 +88,9 @@ pub fn refused(error: &ProxyConfigError) -> Failure {
 }
 
 /// A failure whose text may end with a `hint:` line.
-pub fn stuck(text: &str) -> Failure {
+pub fn stuck_failure(text: &str) -> Failure {
     let (message, hint) = split_hint(text);
-    Failure::Stuck { message, hint }
+    Failure::WithHint { message, hint }
 }
 
 fn split_hint(text: &str) -> (String, Option<String>) {

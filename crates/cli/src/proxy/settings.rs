@@ -13,8 +13,8 @@ use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
+use crate::proxy::config_failure;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::refused;
 use crate::settings;
 use crate::ui::number::parse_tokens;
 
@@ -82,7 +82,7 @@ pub fn resolve(
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
     }
-    proxy.check().map_err(|error| refused(&error))?;
+    proxy.check().map_err(|error| config_failure(&error))?;
     let path: Option<PathBuf> = config.store.clone();
     Ok(ResolvedProxy {
         proxy,

@@ -33,27 +33,27 @@ impl Sheet {
 
 impl<W: Write> Sheet<W> {
     /// Prints our own text.
-    pub fn ours(&mut self, text: impl Display) -> io::Result<()> {
+    pub fn text(&mut self, text: impl Display) -> io::Result<()> {
         write!(self.out, "{text}")
     }
 
     /// Prints our own text in a style, if there is colour.
     pub fn styled(&mut self, style: TextStyle, text: impl Display) -> io::Result<()> {
-        self.ours(format_args!("{style}{text}{style:#}"))
+        self.text(format_args!("{style}{text}{style:#}"))
     }
 
     /// Starts a style, if there is colour.
     pub fn start(&mut self, style: TextStyle) -> io::Result<()> {
-        self.ours(style)
+        self.text(style)
     }
 
     /// Ends a style, if there is colour.
     pub fn stop(&mut self, style: TextStyle) -> io::Result<()> {
-        self.ours(format_args!("{style:#}"))
+        self.text(format_args!("{style:#}"))
     }
 
     /// Prints foreign bytes of one line.
-    pub fn theirs(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn raw_line(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_terminal {
             self.out.write_all(bytes)
         } else {
@@ -88,7 +88,7 @@ mod tests {
             is_terminal,
         };
         for bytes in bytes {
-            sheet.theirs(bytes).unwrap();
+            sheet.raw_line(bytes).unwrap();
         }
         sheet.end().unwrap();
         sheet.out.raw().clone()

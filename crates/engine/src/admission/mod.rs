@@ -47,7 +47,7 @@ pub struct IncomingOutput<'a> {
     pub observed: bool,
     /// The output in the window that shows the same text whole, if there is one.
     pub earlier: Option<&'a Output>,
-    /// What became of spilling it, where [`spills`] asked for that.
+    /// What became of spilling it, where [`needs_spill_file`] asked for that.
     pub spill: Option<Spill<'a>>,
     /// True to name the call that gets back what is left out, under every shape.
     pub way_back: bool,
@@ -69,7 +69,7 @@ pub struct OutputRoom {
     /// What the first ref in a window brings along; 0 if the window shows one.
     pub first_ref: u64,
     /// False if the model's window is not known.
-    pub known: bool,
+    pub window_is_known: bool,
 }
 
 impl OutputRoom {
@@ -90,7 +90,7 @@ impl OutputRoom {
             used: if known { used } else { 0 },
             round: if known { round } else { 0 },
             first_ref: conditions.first_ref,
-            known,
+            window_is_known: known,
         }
     }
 
@@ -125,7 +125,7 @@ impl OutputRoom {
 }
 
 /// True if an output of `tool` is to go to a file of its own before it is shown.
-pub fn spills(views: &CompiledViews, tool: &str, output: &Output) -> bool {
+pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> bool {
     match (views.shape(tool), plain_text(output)) {
         (Shape::Limits(limits), Some(text)) => limits.spills(text),
         _ => false,
@@ -134,7 +134,7 @@ pub fn spills(views: &CompiledViews, tool: &str, output: &Output) -> bool {
 
 /// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
 /// the tokens of a measure.
-pub fn shown(
+pub fn incoming_view(
     views: &CompiledViews,
     arriving: &IncomingOutput<'_>,
     room: &OutputRoom,
@@ -148,16 +148,16 @@ pub fn shown(
     // The tools that the first ref brings along may cost more than the edit saves.
     let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
     // Where the window is not known, nothing says that room is short.
-    let reference = reference(views, arriving).filter(|shown| room.known && pays(shown));
+    let reference = reference(views, arriving).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
-        None => cut(views, arriving, room, &measure, &pays)?,
+        None => cut_to_shape(views, arriving, room, &measure, &pays)?,
     };
     Some(shown_as(arriving.output, shown))
 }
 
 /// An output cut to its shape.
-fn cut(
+fn cut_to_shape(
     views: &CompiledViews,
     arriving: &IncomingOutput<'_>,
     room: &OutputRoom,
@@ -183,7 +183,7 @@ fn cut(
         // twice as much is shown of it.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
-    let given = if room.known {
+    let given = if room.window_is_known {
         ViewContext {
             room: Some(cap),
             measure,

@@ -75,7 +75,7 @@ impl RepeatIndex {
     /// System messages always stay, so a client that sends its instructions with every turn
     /// fills the window with them. The repetition can be archived as it comes in: nothing that
     /// it says is missing then.
-    pub fn is_said_again(&mut self, projection: &Projection, message: &Message) -> bool {
+    pub fn is_repeated_system(&mut self, projection: &Projection, message: &Message) -> bool {
         if !is_long_system(message) {
             return false;
         }
@@ -123,13 +123,13 @@ mod tests {
         let mut projection = Projection::new(NormaliseOptions::default());
         let mut repeats = RepeatIndex::default();
         let long = Message::system("be brief. ".repeat(100));
-        assert!(!repeats.is_said_again(&projection, &long));
+        assert!(!repeats.is_repeated_system(&projection, &long));
         projection.admit(long.clone());
-        assert!(repeats.is_said_again(&projection, &long));
+        assert!(repeats.is_repeated_system(&projection, &long));
         let other = Message::system("be long. ".repeat(100));
-        assert!(!repeats.is_said_again(&projection, &other));
+        assert!(!repeats.is_repeated_system(&projection, &other));
         let short = Message::system("be brief.");
         projection.admit(short.clone());
-        assert!(!repeats.is_said_again(&projection, &short));
+        assert!(!repeats.is_repeated_system(&projection, &short));
     }
 }

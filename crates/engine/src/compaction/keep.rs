@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Part, Role, rounds, turns};
 
-use crate::removal::{unsplit, with_counterparts};
+use crate::removal::{safe_cut, with_counterparts};
 use crate::view::policy::ToolGlobs;
 use crate::view::{MiddleCut, Shape, ViewContext, view};
 
@@ -62,11 +62,11 @@ pub enum KeepRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptMessages {
     /// Those that stand before the summary.
-    pub before: BTreeSet<usize>,
+    pub before_summary: BTreeSet<usize>,
     /// Those that stand before it in a shorter form.
     pub shortened: BTreeMap<usize, Message>,
     /// Those that stand behind it, in the order in which they are sent.
-    pub behind: Vec<usize>,
+    pub after_summary: Vec<usize>,
     /// True if system messages stay where they are; else they come first.
     pub system_stays: bool,
 }
@@ -74,24 +74,25 @@ pub struct KeptMessages {
 /// What of `messages` survives under `rules`. System messages always do and are not listed.
 ///
 /// A round is kept whole or not at all. `weigh` gives the tokens of a message.
-pub fn kept<M: Borrow<Message>>(
+pub fn kept_messages<M: Borrow<Message>>(
     messages: &[M],
     rules: &[KeepRule],
     weigh: impl Fn(&Message) -> u64,
 ) -> KeptMessages {
     let mut kept = KeptMessages::default();
-    // The same as `kept.behind`, to be looked up.
+    // The same as `kept_messages.behind`, to be looked up.
     let mut behind: HashSet<usize> = HashSet::new();
     for rule in rules {
         let chosen: Vec<usize> = match rule {
             KeepRule::UserMessages { tokens } => {
                 let said = user_messages(messages, *tokens, &weigh).into_iter();
-                kept.before.extend(said.filter(|at| !behind.contains(at)));
+                kept.before_summary
+                    .extend(said.filter(|at| !behind.contains(at)));
                 continue;
             }
             KeepRule::UserMessagesCut { tokens } => {
                 let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
-                kept.before.extend(whole);
+                kept.before_summary.extend(whole);
                 kept.shortened.extend(cut);
                 continue;
             }
@@ -112,8 +113,8 @@ pub fn kept<M: Borrow<Message>>(
             let system = messages
                 .get(at)
                 .is_none_or(|m| m.borrow().role == Role::System);
-            if !system && !kept.before.contains(&at) && behind.insert(at) {
-                kept.behind.push(at);
+            if !system && !kept.before_summary.contains(&at) && behind.insert(at) {
+                kept.after_summary.push(at);
             }
         }
     }
@@ -139,7 +140,7 @@ pub(super) fn recent_turns<M: Borrow<Message>>(messages: &[M], number: usize) ->
     let Some(target) = messages.len().checked_sub(number).filter(|at| *at > 0) else {
         return 0;
     };
-    unsplit(messages, turns::nearest_safe_boundary(messages, target))
+    safe_cut(messages, turns::nearest_safe_boundary(messages, target))
 }
 
 /// Where the newest messages begin that fit into `budget` tokens. The last message always
@@ -283,7 +284,7 @@ mod tests {
     }
 
     fn behind(rule: KeepRule) -> Vec<usize> {
-        kept(&log(), &[rule], |_| 10).behind
+        kept_messages(&log(), &[rule], |_| 10).after_summary
     }
 
     #[test]
@@ -318,14 +319,14 @@ mod tests {
             Message::user("new!"),
         ];
         let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-        let cut = |tokens| kept(&log, &[KeepRule::UserMessagesCut { tokens }], weigh);
+        let cut = |tokens| kept_messages(&log, &[KeepRule::UserMessagesCut { tokens }], weigh);
         let three = cut(3);
-        assert!(three.before.iter().eq(&[2]));
+        assert!(three.before_summary.iter().eq(&[2]));
         let short = &three.shortened[&1];
         assert_eq!(short.text(), "0123…2 tokens truncated…cdef");
         assert!(short.is_real_user() && three.shortened.len() == 1);
-        assert!(cut(1).before.iter().eq(&[2]) && cut(1).shortened.is_empty());
-        assert!(cut(6).before.len() == 3 && cut(6).shortened.is_empty());
+        assert!(cut(1).before_summary.iter().eq(&[2]) && cut(1).shortened.is_empty());
+        assert!(cut(6).before_summary.len() == 3 && cut(6).shortened.is_empty());
         assert_eq!(cut(0), KeptMessages::default());
     }
 
@@ -344,7 +345,10 @@ mod tests {
             },
             KeepRule::OpenCalls,
         ];
-        assert_eq!(kept(&log(), &both, |_| 10).behind, [6, 7, 8]);
+        assert_eq!(
+            kept_messages(&log(), &both, |_| 10).after_summary,
+            [6, 7, 8]
+        );
     }
 
     #[test]

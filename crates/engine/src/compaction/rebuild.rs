@@ -37,7 +37,7 @@ pub struct Replacement {
     pub note: String,
 }
 
-/// The edits that leave system messages, `kept` and the replacement of everything else.
+/// The edits that leave system messages, `kept_messages` and the replacement of everything else.
 ///
 /// `slots` is the window as it is now, before normalising: what earlier plans hid is not in
 /// it, what they inserted is.
@@ -60,16 +60,16 @@ pub fn rebuild(
         system_end(slots.get(..tail).unwrap_or(slots))
     };
     let stays: BTreeSet<usize> = kept
-        .before
+        .before_summary
         .iter()
         .filter(|at| **at >= front)
-        .chain(kept.behind.iter().filter(|at| **at >= tail))
+        .chain(kept.after_summary.iter().filter(|at| **at >= tail))
         .filter_map(|at| in_log(slots.get(*at)?))
         .collect();
     let mut edits = hide_all_but(&stays, anchor);
     edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
-    let moved = kept.behind.iter().filter(|at| **at < tail);
+    let moved = kept.after_summary.iter().filter(|at| **at < tail);
     // A system message that stays is not moved: hiding leaves it where it is.
     let moved = moved
         .filter_map(|at| slots.get(*at))
@@ -104,7 +104,7 @@ fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: u
         let moves = at < front || in_log(slot).is_none();
         let message = match kept.shortened.get(&at) {
             Some(shorter) => Arc::new(shorter.clone()),
-            None if moves && kept.before.contains(&at) => Arc::clone(&slot.message),
+            None if moves && kept.before_summary.contains(&at) => Arc::clone(&slot.message),
             None => continue,
         };
         let before = slot.source.position().max(earliest);
@@ -131,7 +131,7 @@ fn in_log(slot: &Slot) -> Option<usize> {
 /// the window already: they stay where they are, and system messages that stay do so among
 /// them. It begins with a message of the log.
 fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
-    let mut behind = kept.behind.iter().rev().peekable();
+    let mut behind = kept.after_summary.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
         let is_kept = behind.next_if_eq(&&at).is_some();
@@ -212,7 +212,7 @@ fn behind_system(slots: &[Slot]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::keep::{KeepRule, kept};
+    use crate::compaction::keep::{KeepRule, kept_messages};
     use crate::journal::Journal;
     use crate::log::Log;
     use crate::plan::{Plan, PlanReason};
@@ -244,7 +244,7 @@ mod tests {
                 prefix: String::new(),
             };
             let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-            let mut kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
+            let mut kept = kept_messages(projection.slots(), std::slice::from_ref(rule), weigh);
             kept.system_stays = system_stays;
             let edits = rebuild(projection.slots(), &kept, &replacement, &placement);
             projection.carry_out(Plan::new(PlanReason::ByHand, edits));

@@ -99,7 +99,7 @@ pub(super) fn conversation<M: Borrow<Message>>(
 ) -> String {
     let mut text = String::new();
     for message in project_to(messages, output_limit) {
-        for (label, said) in spoken(&message) {
+        for (label, said) in labelled_parts(&message) {
             // Writing into a String cannot fail.
             let _ = writeln!(text, "[{}]: {}\n", escaped(&label), escaped(&said));
         }
@@ -113,7 +113,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// The parts of a message with who said them.
-fn spoken(message: &Message) -> Vec<(String, String)> {
+fn labelled_parts(message: &Message) -> Vec<(String, String)> {
     let speaker = match (message.role, message.meta.kind) {
         (_, Some(MessageKind::Summary)) => "Previous summary",
         (_, Some(MessageKind::Retain)) => "Retained",

@@ -28,7 +28,7 @@ pub(super) fn number(
 ) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if classes & !DIGIT == 0 {
-        return whole(text, start, word);
+        return whole_number(text, start, word);
     }
     if classes & (LETTER | UNDER) == 0 {
         return signed(text, word, end, classes);
@@ -38,7 +38,7 @@ pub(super) fn number(
 }
 
 /// The fact in a word of digits alone.
-fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
+fn whole_number(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if let Some(unit) = unit_behind(text, end) {
         return Some((FactKind::Number, unit));

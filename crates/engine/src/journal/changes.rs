@@ -28,14 +28,14 @@ impl<'p> EditIndex<'p> {
     pub(crate) fn of(plans: impl IntoIterator<Item = &'p Plan>) -> Self {
         let mut changes = Self::default();
         for plan in plans {
-            changes.take(plan);
+            changes.add_plan(plan);
         }
         changes.hidden = merged(std::mem::take(&mut changes.hidden));
         changes.inserted.sort_by_key(|(before, _)| *before);
         changes
     }
 
-    fn take(&mut self, plan: &'p Plan) {
+    fn add_plan(&mut self, plan: &'p Plan) {
         work::step(1 + plan.edits.len());
         // A plan takes back what others inserted, never what it inserts itself.
         let withdrawn = plan.edits.iter().filter_map(|edit| match edit {

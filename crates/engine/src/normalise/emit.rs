@@ -30,10 +30,10 @@ pub(super) struct Emitter<'a> {
     pub(super) ids: CallIds<'a>,
     /// Outputs that stay behind where they stand, with the ids under which they are sent.
     pub(super) awaited: HashMap<PartPosition, String>,
-    begun: bool,
+    has_beginning: bool,
     /// True if nothing follows the slots in the window.
     pub(super) reaches_end: bool,
-    pub(super) before: PrecedingMessages,
+    pub(super) preceding: PrecedingMessages,
     /// System messages that wait for a place where they are accepted.
     pub(super) waiting: Vec<usize>,
     /// The slot with which the window ends, where that is known.
@@ -68,9 +68,9 @@ impl<'a> Emitter<'a> {
             dropped: pairing.rounds.iter().map(is_dropped).collect(),
             ids: CallIds::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
-            begun: settled.begun,
+            has_beginning: settled.has_beginning,
             reaches_end: reach == SlotReach::End,
-            before: settled.before.with_leading(slots),
+            preceding: settled.preceding.with_leading(slots),
             waiting: Vec::new(),
             last: None,
             out: Normalised::default(),
@@ -104,7 +104,7 @@ impl<'a> Emitter<'a> {
             }
         }
         if self.reaches_end {
-            if !self.begun {
+            if !self.has_beginning {
                 self.insert_head(
                     self.slots
                         .last()
@@ -116,7 +116,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.begun
+        self.has_beginning
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -127,13 +127,13 @@ impl<'a> Emitter<'a> {
     pub(super) fn into_parts(self) -> (Normalised, SettledHistory) {
         let last = self.slots.last().map(|slot| slot.source);
         let before = PrecedingMessages {
-            slot: last.or(self.before.slot),
-            ..self.before
+            slot: last.or(self.preceding.slot),
+            ..self.preceding
         };
         let learnt = SettledHistory {
             sent: self.ids.into_sent(),
-            begun: self.begun,
-            before,
+            has_beginning: self.has_beginning,
+            preceding: before,
             ..SettledHistory::default()
         };
         (self.out, learnt)
@@ -309,12 +309,12 @@ impl<'a> Emitter<'a> {
             self.place_waiting();
         }
         if role != Role::System {
-            self.before.speaker = Some(role);
+            self.preceding.speaker = Some(role);
         }
         self.out.entries.push(WindowEntry {
             message,
             source,
-            touch,
+            change: touch,
         });
         self.out.slots.push(None);
     }
@@ -322,17 +322,17 @@ impl<'a> Emitter<'a> {
     /// Sees to it that the conversation begins as the dialect wants it.
     fn begin(&mut self, source: MessageSource, role: Role) {
         let user_first = user_comes_first(self.options.dialect);
-        if self.begun || (user_first && role == Role::System) {
+        if self.has_beginning || (user_first && role == Role::System) {
             return;
         }
         if user_first && role != Role::User {
             self.insert_head(source);
         }
-        self.begun = true;
+        self.has_beginning = true;
     }
 
     fn insert_head(&mut self, source: MessageSource) {
-        self.begun = true;
+        self.has_beginning = true;
         let head = Message::user(HEAD).with_kind(MessageKind::Repair);
         self.push(source, head, EntryChange::Made);
         self.repair(source, RepairKind::HeadInserted);

@@ -15,7 +15,7 @@ pub(super) type SentIds = HashMap<String, u64>;
 /// Chooses the ids under which calls are sent.
 pub(super) struct CallIds<'a> {
     dialect: Dialect,
-    before: &'a SentIds,
+    sent_before: &'a SentIds,
     sent: SentIds,
 }
 
@@ -23,7 +23,7 @@ impl<'a> CallIds<'a> {
     pub(super) fn new(dialect: Dialect, before: &'a SentIds) -> Self {
         Self {
             dialect,
-            before,
+            sent_before: before,
             sent: SentIds::new(),
         }
     }
@@ -63,7 +63,10 @@ impl<'a> CallIds<'a> {
 
     /// The number to try for an id that was sent before; none if it is free.
     fn next_number(&self, id: &str) -> Option<u64> {
-        self.sent.get(id).or_else(|| self.before.get(id)).copied()
+        self.sent
+            .get(id)
+            .or_else(|| self.sent_before.get(id))
+            .copied()
     }
 }
 

@@ -121,7 +121,7 @@ pub struct WindowEntry {
     /// Where it comes from; for a message that a repair made, what it was made for.
     pub source: MessageSource,
     /// What normalising did to it.
-    pub touch: EntryChange,
+    pub change: EntryChange,
 }
 
 /// What normalising did to a message.
@@ -247,9 +247,9 @@ pub(crate) struct SettledHistory {
     /// The ids that were sent, where the dialect wants them unique.
     sent: SentIds,
     /// True once the conversation has a beginning, as the dialect wants one.
-    begun: bool,
+    has_beginning: bool,
     /// What the place of the next system message depends on.
-    before: PrecedingMessages,
+    preceding: PrecedingMessages,
 }
 
 /// The result of normalising what comes after a settled part.
@@ -260,7 +260,7 @@ pub(crate) struct NormalisedTail {
     /// True if an output belongs to a call of the settled part: start over from the front.
     pub(crate) reaches_back: bool,
     /// True if something waits for its place behind this part: it cannot be settled.
-    pub(crate) waits: bool,
+    pub(crate) has_waiting: bool,
     /// What to add to the settled part if this one is settled too.
     pub(crate) learnt: SettledHistory,
 }
@@ -294,7 +294,7 @@ pub(crate) fn normalise_after(
         normalised,
         pairing,
         reaches_back,
-        waits,
+        has_waiting: waits,
         learnt,
     }
 }
@@ -311,11 +311,11 @@ impl SettledHistory {
         let step = SettledStep {
             calls: insert_all(&mut self.calls, learnt.calls),
             sent: insert_all(&mut self.sent, learnt.sent),
-            begun: self.begun,
-            before: self.before,
+            has_beginning: self.has_beginning,
+            preceding: self.preceding,
         };
-        self.begun |= learnt.begun;
-        self.before = learnt.before;
+        self.has_beginning |= learnt.has_beginning;
+        self.preceding = learnt.preceding;
         step
     }
 
@@ -323,8 +323,8 @@ impl SettledHistory {
     pub(crate) fn take_back(&mut self, step: SettledStep) {
         put_back(&mut self.calls, step.calls);
         put_back(&mut self.sent, step.sent);
-        self.begun = step.begun;
-        self.before = step.before;
+        self.has_beginning = step.has_beginning;
+        self.preceding = step.preceding;
     }
 }
 
@@ -333,8 +333,8 @@ impl SettledHistory {
 pub(crate) struct SettledStep {
     calls: Vec<(String, Option<bool>)>,
     sent: Vec<(String, Option<u64>)>,
-    begun: bool,
-    before: PrecedingMessages,
+    has_beginning: bool,
+    preceding: PrecedingMessages,
 }
 
 /// Inserts all of `new`. Gives each key with the value that it had before.

@@ -47,13 +47,13 @@ impl<'a> Emitter<'a> {
         };
         let in_conversation = self.options.dialect == Dialect::Messages
             && slot.message.role == Role::System
-            && position >= self.before.leading;
+            && position >= self.preceding.leading;
         if !in_conversation {
             return false;
         }
         let before = match at.checked_sub(1) {
             Some(before) => self.slots.get(before).map(|slot| slot.source),
-            None => self.before.slot,
+            None => self.preceding.slot,
         };
         let after = self.slots.get(at + 1).map(|slot| slot.source);
         let followed_as_it_came = match after {
@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
 
     /// True if the user or a tool spoke last.
     pub(super) fn user_side_spoke_last(&self) -> bool {
-        matches!(self.before.speaker, Some(Role::User | Role::Tool))
+        matches!(self.preceding.speaker, Some(Role::User | Role::Tool))
     }
 
     /// True for an answer behind which the system messages that wait are written.

@@ -82,7 +82,7 @@ fn outputs_in_completion_order_stay_as_they_are() {
         normalised
             .entries
             .iter()
-            .all(|entry| entry.touch == EntryChange::Untouched)
+            .all(|entry| entry.change == EntryChange::Untouched)
     );
 }
 

@@ -64,7 +64,7 @@ impl ArchivedOutputs {
 
 /// The ways that are tried at a moment, one after the other. The policy says which of them do
 /// something.
-pub fn ageing_ways(moment: Moment) -> &'static [AgeingMethod] {
+pub fn ageing_methods(moment: Moment) -> &'static [AgeingMethod] {
     use AgeingMethod::{Archive, Placeholders, Prefixes, Rewrite};
     match moment {
         Moment::BeforeCall => &[Rewrite, Placeholders, Archive],
@@ -97,7 +97,7 @@ fn shortened(
     changes: Vec<ViewChange>,
     note: Option<String>,
 ) -> Option<PlanStep> {
-    let edits = shows(conversation.slots, changes);
+    let edits = as_edits(conversation.slots, changes);
     let plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
@@ -164,7 +164,7 @@ fn archived(conversation: &ConversationState<'_>, way_back: bool) -> Option<Plan
     let mut edits = archive::archive(&positions);
     for output in &outputs {
         let summary = archive::tool_summary(output, None, way_back);
-        edits.push(archive::at_the_end(summary, conversation.log.len()));
+        edits.push(archive::insert_at_end(summary, conversation.log.len()));
     }
     let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
@@ -184,7 +184,7 @@ pub(super) fn protected(conversation: &ConversationState<'_>) -> CompiledViews {
 }
 
 /// Changes of slots as edits of the log. What a plan put in has no position there.
-pub(super) fn shows(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
+pub(super) fn as_edits(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
     let edit = |change: ViewChange| {
         let slot = slots.get(change.message)?;
         let at = position(slot)?;

@@ -32,7 +32,7 @@ impl CompactionDraft {
     /// the user said before them, which stays. A summariser that is sent the messages themselves
     /// reads the system part too, so that the front is that of the main conversation, which the
     /// provider may have in its cache.
-    pub(super) fn read_by_summariser(&self) -> Vec<&Message> {
+    pub(super) fn summariser_messages(&self) -> Vec<&Message> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
         let system = |slot: &&Slot| is_system(slot);
@@ -41,7 +41,7 @@ impl CompactionDraft {
         let mut read = Vec::new();
         for (at, slot) in survivors.slots.iter().enumerate() {
             let goes = replaced.next_if_eq(&&at).is_some();
-            let stays_before = survivors.kept.before.contains(&at) && !is_system(slot);
+            let stays_before = survivors.kept.before_summary.contains(&at) && !is_system(slot);
             let reads = match form {
                 SummaryRequestForm::Messages => {
                     goes || stays_before || at < front.min(FRONT_MESSAGES)
@@ -83,12 +83,12 @@ impl CompactionDraft {
     fn told_beside(&self) -> Vec<(&'static str, String, usize)> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
-        let behind: BTreeSet<usize> = survivors.kept.behind.iter().copied().collect();
+        let behind: BTreeSet<usize> = survivors.kept.after_summary.iter().copied().collect();
         let (mut system, mut told) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
             let is_before =
-                survivors.kept.before.contains(&at) && form == SummaryRequestForm::Turns;
+                survivors.kept.before_summary.contains(&at) && form == SummaryRequestForm::Turns;
             if is_system(slot) && form != SummaryRequestForm::Messages {
                 system.push_str(&message.text());
                 system.push('\n');

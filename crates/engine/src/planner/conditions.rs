@@ -91,7 +91,7 @@ pub struct CallConditions<'a> {
 
 impl CallConditions<'_> {
     /// What is reserved for the answer.
-    pub fn answer(&self) -> u64 {
+    pub fn answer_reserve(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
         let answer = answer.unwrap_or(DEFAULT_MAX_OUTPUT);
         // Where nobody said how long it may be, half a small window is enough.
@@ -103,7 +103,7 @@ impl CallConditions<'_> {
         let window = self.window.unwrap_or(u64::MAX);
         window
             .saturating_sub(self.tools)
-            .saturating_sub(self.answer())
+            .saturating_sub(self.answer_reserve())
     }
 
     /// The tokens of what was measured: our estimate, or more where bytes say so.
@@ -113,7 +113,7 @@ impl CallConditions<'_> {
 
     /// The least that is reserved for the answer when room is short.
     pub(crate) fn least_answer(&self) -> u64 {
-        LEAST_ANSWER.min(self.answer())
+        LEAST_ANSWER.min(self.answer_reserve())
     }
 
     /// The tokens of a window by our estimate: what was reported for the last call and what
@@ -177,7 +177,7 @@ impl CallConditions<'_> {
     }
 
     /// What the triggers of the policy are judged on.
-    pub fn situation(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
+    pub fn trigger_inputs(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
         let policy = conversation.policy;
         let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
@@ -196,7 +196,7 @@ impl CallConditions<'_> {
             window: self.window,
             usage: self.usage.map(|(usage, _)| usage),
             log_tokens: self.log_tokens(policy, &log, &total),
-            call_tokens: call.saturating_add(self.answer()),
+            call_tokens: call.saturating_add(self.answer_reserve()),
             messages: conversation.window.spoken() as u64,
         }
     }

@@ -61,7 +61,7 @@ impl Default for CompactionRequest {
 #[derive(Clone, Debug)]
 pub struct CompactionDraft {
     pub(super) policy: Policy,
-    asked: CompactionRequest,
+    request: CompactionRequest,
     pub(super) survivors: Survivors,
     /// How long the log was.
     length: usize,
@@ -113,7 +113,7 @@ pub fn draft(
     }
     Some(CompactionDraft {
         policy: policy.clone(),
-        asked: asked.clone(),
+        request: asked.clone(),
         survivors: survivors(conversation, conditions, asked)?,
         length,
         window: conditions.window,
@@ -140,7 +140,7 @@ impl CompactionDraft {
         let policy = conversation.policy;
         Self {
             policy: policy.clone(),
-            asked: CompactionRequest {
+            request: CompactionRequest {
                 reason,
                 ..CompactionRequest::default()
             },
@@ -171,7 +171,7 @@ impl CompactionDraft {
 
     /// True if something has to go, however little that is.
     pub fn is_forced(&self) -> bool {
-        self.asked.excess > 0
+        self.request.excess > 0
     }
 
     /// The plan with nothing in place of what is replaced: no summary makes the window smaller.
@@ -197,7 +197,7 @@ impl CompactionDraft {
         let mut prompt = compaction.prompt.clone();
         prompt
             .summary_directives
-            .extend(self.asked.instructions.iter().cloned());
+            .extend(self.request.instructions.iter().cloned());
         let own = Some(compaction.model_window).filter(|window| *window > 0);
         let tools = match compaction.form {
             SummaryRequestForm::Messages => tools,
@@ -217,7 +217,7 @@ impl CompactionDraft {
             output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
         let read = if self.survivors.summary {
-            self.read_by_summariser()
+            self.summariser_messages()
         } else {
             Vec::new()
         };
@@ -416,7 +416,7 @@ impl CompactionDraft {
             }
             Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
         }
-        let reason = self.asked.reason.clone();
+        let reason = self.request.reason.clone();
         let bound = compaction.bound_reasoning;
         let mut plan = plan_without(reason, edits, slots, replaced, bound);
         plan.refs.extend(self.stored.clone());
@@ -427,7 +427,11 @@ impl CompactionDraft {
     /// The digest of outputs in what is kept behind the summary: edits, and the outputs.
     fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
         let Survivors { slots, kept, .. } = &self.survivors;
-        let recent: Vec<&Slot> = kept.behind.iter().filter_map(|at| slots.get(*at)).collect();
+        let recent: Vec<&Slot> = kept
+            .after_summary
+            .iter()
+            .filter_map(|at| slots.get(*at))
+            .collect();
         let digest = &self.policy.compaction.digest;
         output_digest::edits(digest, &recent, self.way_back, self.length)
     }

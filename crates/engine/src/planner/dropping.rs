@@ -27,8 +27,8 @@ pub struct DropDraft {
     reason: PlanReason,
     slots: Vec<Slot>,
     /// What goes, by index of the slots, in order.
-    gone: Vec<usize>,
-    way: DropMethod,
+    dropped: Vec<usize>,
+    method: DropMethod,
     way_back: bool,
 }
 
@@ -53,8 +53,8 @@ impl DropDraft {
             policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
-            gone,
-            way: DropMethod::HalfOfTurns(kept),
+            dropped: gone,
+            method: DropMethod::HalfOfTurns(kept),
             way_back: conditions.way_back,
         })
     }
@@ -72,29 +72,29 @@ impl DropDraft {
             policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
-            gone,
-            way: DropMethod::Oldest,
+            dropped: gone,
+            method: DropMethod::Oldest,
             way_back: conditions.way_back,
         })
     }
 
     /// The messages that are dropped.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        let gone = self.dropped.iter().filter_map(|at| self.slots.get(*at));
         gone.map(|slot| &slot.message)
     }
 
     /// The plan, with a line that says where the messages are stored.
     pub fn plan(&self, stored: Option<&Ref>) -> Plan {
         let line = stored.filter(|_| self.way_back);
-        let line = line.map(|stored| way_back_to_messages(self.gone.len(), stored));
-        let edits = match &self.way {
+        let line = line.map(|stored| way_back_to_messages(self.dropped.len(), stored));
+        let edits = match &self.method {
             DropMethod::HalfOfTurns(kept) => self.with_summary(kept, line),
             DropMethod::Oldest => self.hidden(line),
         };
         let bound = self.policy.compaction.bound_reasoning;
         let reason = self.reason.clone();
-        let mut plan = plan_without(reason, edits, &self.slots, &self.gone, bound);
+        let mut plan = plan_without(reason, edits, &self.slots, &self.dropped, bound);
         plan.refs.extend(stored.cloned());
         plan
     }
@@ -103,7 +103,7 @@ impl DropDraft {
     fn with_summary(&self, kept: &KeptMessages, line: Option<String>) -> Vec<Edit> {
         let mut summary = with_note(
             &previous_summary(&self.slots, &self.policy),
-            self.gone.len(),
+            self.dropped.len(),
         );
         if let Some(line) = line {
             summary.push('\n');
@@ -120,7 +120,7 @@ impl DropDraft {
 
     /// What goes is hidden, and a line of ours stands where it began.
     fn hidden(&self, line: Option<String>) -> Vec<Edit> {
-        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        let gone = self.dropped.iter().filter_map(|at| self.slots.get(*at));
         let positions: Vec<usize> = gone.filter_map(position).collect();
         let hide = |at: &usize| Edit::Hide {
             from: *at,
@@ -155,8 +155,8 @@ fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessage
         return None;
     }
     let kept = KeptMessages {
-        behind: question.into_iter().chain(stays.iter().copied()).collect(),
-        before,
+        after_summary: question.into_iter().chain(stays.iter().copied()).collect(),
+        before_summary: before,
         system_stays: conversation.system_stays(),
         ..KeptMessages::default()
     };
@@ -198,7 +198,7 @@ fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
         if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
             continue;
         }
-        for one in groups.together([at]) {
+        for one in groups.with_counterparts([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
                 let tokens = conversation.policy.estimate.message(&slot.message);
                 freed = freed.saturating_add(tokens);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::media::media_to_shed;
 use super::overflow::Overflow;
-use super::rungs::rung;
+use super::rungs::step_for_rung;
 use super::{CallConditions, ConversationState, PlanStep};
 use crate::budget::FloorTooLarge;
 use crate::compaction::recovery::Rung;
@@ -147,12 +147,12 @@ impl Ladder {
             return None;
         }
         self.is_judged = true;
-        let call = conditions.situation(conversation).call_tokens;
+        let call = conditions.trigger_inputs(conversation).call_tokens;
         let excess = call
             .checked_sub(conditions.window?)
             .filter(|over| *over > 0)?;
         let way = Rung::DropHalfOfTurns;
-        rung(conversation, conditions, way, excess, &self.reason)
+        step_for_rung(conversation, conditions, way, excess, &self.reason)
     }
 
     /// Why it is climbed.
@@ -185,7 +185,7 @@ impl Ladder {
             let excess = match self.goal {
                 LadderGoal::OneStep { .. } if helped == Some(true) => return NextStep::Done,
                 LadderGoal::OneStep { excess } => excess,
-                _ => match conditions.excess(conversation.window, conditions.answer()) {
+                _ => match conditions.excess(conversation.window, conditions.answer_reserve()) {
                     Some(excess) => excess,
                     None => return NextStep::Done,
                 },
@@ -200,7 +200,7 @@ impl Ladder {
                 return NextStep::Stuck(misfit(conversation, conditions));
             };
             self.steps += 1;
-            match rung(conversation, conditions, way, excess, &self.reason) {
+            match step_for_rung(conversation, conditions, way, excess, &self.reason) {
                 Some(step) if asks && way == Rung::Compact => return NextStep::Summarise(step),
                 Some(step) => return NextStep::Step(step),
                 None => self.rungs.pop_front(),
@@ -222,7 +222,7 @@ fn misfit(conversation: &ConversationState<'_>, conditions: &CallConditions<'_>)
     let total = conversation.window.measures().total();
     let prompt = conditions.prompt_tokens(&total);
     Misfit::OverBudget {
-        tokens: prompt.saturating_add(conditions.answer()),
+        tokens: prompt.saturating_add(conditions.answer_reserve()),
         window: conditions.window.unwrap_or_default(),
     }
 }

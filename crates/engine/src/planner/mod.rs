@@ -5,7 +5,7 @@
 //! plan, or a [`CompactionDraft`] of one, which says what has to be stored, and perhaps summarised, before
 //! it can be carried out.
 //!
-//! - [`age`] decides about old outputs, at the moments that [`ageing_ways`] lists;
+//! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists;
 //! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;
 //! - [`Ladder`] makes a window fit, step by step, before a call and after an overflow.
 //!
@@ -26,7 +26,7 @@ mod rungs;
 mod survivors;
 mod timing;
 
-pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_ways};
+pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_methods};
 pub use conditions::{CallConditions, ConversationState, conservative_tokens};
 pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
 pub use dropping::DropDraft;
@@ -35,7 +35,7 @@ pub use media::MediaPlace;
 pub use overflow::Overflow;
 pub use rewrite::{PriceCliff, RewriteAccount, SwitchReason, TokenRates};
 pub use timing::{
-    gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact, was_in_vain,
+    failed_before, gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact,
 };
 
 use trimtab_model::{Message, MessageKind, Part, Ref, Role, work};
@@ -93,7 +93,7 @@ fn plan_without(
     bound: BoundReasoning,
 ) -> Plan {
     if bound == BoundReasoning::Strip
-        && let Some(before) = bound_behind(&edits, slots)
+        && let Some(before) = bound_reasoning_after_edits(&edits, slots)
     {
         edits.push(Edit::StripReasoning { before });
     }
@@ -106,9 +106,9 @@ fn plan_without(
 /// The plan as it has to be for a conversation that has gone on since it was made: bound
 /// reasoning that came meanwhile stands behind its changes too.
 #[must_use]
-pub fn brought_up_to_date(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
+pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
     if bound == BoundReasoning::Strip
-        && let Some(before) = bound_behind(&plan.edits, slots)
+        && let Some(before) = bound_reasoning_after_edits(&plan.edits, slots)
     {
         let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
         plan.edits.retain(|edit| !strips(edit));
@@ -125,12 +125,12 @@ fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
 
 /// The position behind the last bound reasoning that stands behind the first change; none if
 /// there is no such reasoning.
-pub(crate) fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
-    bound_from(edits.iter().map(first_affected).min()?, slots)
+pub(crate) fn bound_reasoning_after_edits(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
+    bound_reasoning_from(edits.iter().map(first_affected).min()?, slots)
 }
 
 /// The position behind the last bound reasoning from `first` on; none if there is none.
-pub fn bound_from(first: usize, slots: &[Slot]) -> Option<usize> {
+pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {

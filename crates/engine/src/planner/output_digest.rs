@@ -33,6 +33,6 @@ pub(super) fn edits(
     let mut edits = archive::archive(&positions);
     let outputs = archive::outputs_at(&outputs, &over);
     let text = archive::digest(outputs.iter(), way_back);
-    edits.push(archive::at_the_end(text, length));
+    edits.push(archive::insert_at_end(text, length));
     (edits, outputs)
 }

@@ -31,7 +31,7 @@ impl Overflow {
         let total = conversation.window.measures().total();
         let estimate = conditions.prompt_tokens(&total);
         let excess = match self.excess {
-            Some(excess) => self.in_our_tokens(excess, estimate + conditions.answer()),
+            Some(excess) => self.in_our_tokens(excess, estimate + conditions.answer_reserve()),
             None => percent(estimate, UNKNOWN_EXCESS_PERCENT),
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use trimtab_model::Output;
 
-use super::ageing::{position, protected, shows};
+use super::ageing::{as_edits, position, protected};
 use super::draft::{CompactionRequest, draft};
 use super::dropping::DropDraft;
 use super::{CallConditions, ConversationState, PlanStep, plan};
-use crate::budget::level;
+use crate::budget::cut_level;
 use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, plain_text, show, shown_as};
@@ -23,7 +23,7 @@ const LEAST_VIEW: usize = 400;
 const MARKER: usize = 200;
 
 /// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
-pub(super) fn rung(
+pub(super) fn step_for_rung(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
     rung: Rung,
@@ -32,7 +32,11 @@ pub(super) fn rung(
 ) -> Option<PlanStep> {
     let edits = match rung {
         Rung::LowerAnswer => {
-            let lowered = lower(conditions.answer(), conditions.least_answer(), excess)?;
+            let lowered = lower(
+                conditions.answer_reserve(),
+                conditions.least_answer(),
+                excess,
+            )?;
             return Some(PlanStep::LowerAnswer(lowered));
         }
         Rung::Compact => {
@@ -93,7 +97,7 @@ fn shorten_new(
     let excess = usize::try_from(excess).unwrap_or(usize::MAX);
     let wanted = total.saturating_sub(excess.saturating_mul(4).saturating_add(MARKER));
     let sizes: Vec<usize> = found.iter().map(|(.., bytes)| *bytes).collect();
-    let level = level(sizes, wanted).max(LEAST_VIEW);
+    let level = cut_level(sizes, wanted).max(LEAST_VIEW);
     let mut edits = Vec::new();
     for (slot, part, shown, bytes) in found {
         if bytes > level {
@@ -135,5 +139,5 @@ fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
     let views = protected(conversation);
     let budget = outputs.tokens().saturating_sub(excess);
     let changes = outputs.over_budget(budget, |tool| views.protects(tool));
-    shows(conversation.slots, changes)
+    as_edits(conversation.slots, changes)
 }

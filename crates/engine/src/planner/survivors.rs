@@ -8,7 +8,7 @@ use trimtab_model::{Message, MessageKind, Part, Role};
 
 use super::draft::{CompactionRequest, summary_tokens};
 use super::{CallConditions, ConversationState, is_ours, is_summary};
-use crate::compaction::keep::{KeepRule, KeptMessages, kept};
+use crate::compaction::keep::{KeepRule, KeptMessages, kept_messages};
 use crate::normalise::{MessageSource, Slot};
 use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};
@@ -45,7 +45,7 @@ pub(super) fn survivors(
     let strategy = strategy(compaction.strategy, &slots);
     let rules = rules(compaction, strategy, conditions, asked.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
-    let mut chosen = kept(&slots, &rules, weigh);
+    let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
     if asked.keep_turns.is_none() || asked.excess > 0 {
         let room = conditions
@@ -141,23 +141,23 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
-    let in_front = kept.before.contains(&newest) && !rules.iter().any(is_recent);
-    if in_front || kept.behind.contains(&newest) {
+    let in_front = kept.before_summary.contains(&newest) && !rules.iter().any(is_recent);
+    if in_front || kept.after_summary.contains(&newest) {
         return;
     }
-    kept.before.remove(&newest);
+    kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
-    let place = kept.behind.iter().position(|at| *at > newest);
-    kept.behind
-        .insert(place.unwrap_or(kept.behind.len()), newest);
+    let place = kept.after_summary.iter().position(|at| *at > newest);
+    kept.after_summary
+        .insert(place.unwrap_or(kept.after_summary.len()), newest);
 }
 
 /// The task always survives, where it is: before the summary.
 fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
     for at in task(slots, opening) {
-        kept.behind.retain(|behind| *behind != at);
+        kept.after_summary.retain(|behind| *behind != at);
         kept.shortened.remove(&at);
-        kept.before.insert(at);
+        kept.before_summary.insert(at);
     }
 }
 
@@ -194,7 +194,7 @@ fn cut_inside(
     weigh: impl Fn(&Message) -> u64,
 ) {
     let weights: Vec<u64> = kept
-        .behind
+        .after_summary
         .iter()
         .map(|at| slots.get(*at).map_or(0, |slot| weigh(&slot.message)))
         .collect();
@@ -206,9 +206,9 @@ fn cut_inside(
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
-    let from = first_within(slots, &kept.behind, &weights, room);
-    let behind = std::mem::take(&mut kept.behind);
-    kept.behind = behind
+    let from = first_within(slots, &kept.after_summary, &weights, room);
+    let behind = std::mem::take(&mut kept.after_summary);
+    kept.after_summary = behind
         .into_iter()
         .filter(|at| *at >= from || must.contains(at))
         .collect();
@@ -272,10 +272,10 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
 /// Everything that is neither kept nor of the system part. A summary that stands in the
 /// system part is replaced as well.
 fn replaced(slots: &[Slot], kept: &KeptMessages) -> Vec<usize> {
-    let behind: BTreeSet<usize> = kept.behind.iter().copied().collect();
+    let behind: BTreeSet<usize> = kept.after_summary.iter().copied().collect();
     let stays = |at: &usize, slot: &Slot| {
         let system = slot.message.role == Role::System && !is_ours(&slot.message);
-        system || behind.contains(at) || kept.before.contains(at)
+        system || behind.contains(at) || kept.before_summary.contains(at)
     };
     let all = slots.iter().enumerate();
     all.filter(|(at, slot)| !stays(at, slot))

@@ -21,7 +21,7 @@ pub fn time_to_compact(
     if !compaction.enabled || !compaction.auto {
         return Ok(None);
     }
-    let excess = conditions.excess(conversation.window, conditions.answer());
+    let excess = conditions.excess(conversation.window, conditions.answer_reserve());
     if let Some(excess) = excess.filter(|_| moment == Moment::BeforeCall)
         && waits_for_summary(conversation.policy)
         && conditions.check_hard_floor(conversation).is_ok()
@@ -35,7 +35,7 @@ pub fn time_to_compact(
     if !compaction.moments.contains(&moment) {
         return Ok(None);
     }
-    let situation = conditions.situation(conversation);
+    let situation = conditions.trigger_inputs(conversation);
     compaction.check_window(&situation)?;
     let fired = compaction.fired(&situation);
     Ok(fired.map(|trigger| CompactionRequest {
@@ -53,7 +53,7 @@ pub fn is_worth_it(saved: u64, tokens: u64) -> bool {
 
 /// True if a summary of this was asked for in vain when there were `before` tokens to replace:
 /// there would have to be twice as much now.
-pub fn was_in_vain(draft: &CompactionDraft, before: u64) -> bool {
+pub fn failed_before(draft: &CompactionDraft, before: u64) -> bool {
     draft.replaced_tokens() < before.saturating_mul(2)
 }
 

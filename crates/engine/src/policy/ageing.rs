@@ -26,7 +26,7 @@ impl Ageing {
     /// they take after that.
     pub fn marks(&self, room: u64) -> (u64, u64) {
         if self.cards.enabled {
-            (self.cards.high(room), self.cards.low(room))
+            (self.cards.high_mark(room), self.cards.low_mark(room))
         } else {
             (room, room / 2)
         }
@@ -180,71 +180,74 @@ const LEAST_EXCERPT: usize = 120;
 
 impl RewriteAgeing {
     /// The high-water mark of a room for messages, in tokens.
-    pub fn high(&self, room: u64) -> u64 {
+    pub fn high_mark(&self, room: u64) -> u64 {
         percent(room, self.high_percent)
     }
 
     /// The mark above which a window is rewritten where the cache is cold.
-    pub fn cold(&self, room: u64) -> u64 {
+    pub fn cold_mark(&self, room: u64) -> u64 {
         percent(room, self.cold_percent.min(self.high_percent))
     }
 
     /// What a rewrite leaves of a room for messages, about.
-    pub fn low(&self, room: u64) -> u64 {
-        self.tail(room) + self.whole(room) + self.keep(room) + self.block(room)
+    pub fn low_mark(&self, room: u64) -> u64 {
+        self.tail_budget(room)
+            + self.whole_output_limit(room)
+            + self.keep_budget(room)
+            + self.block_budget(room)
     }
 
-    pub(crate) fn tail(&self, room: u64) -> u64 {
-        self.part(self.tail_tokens, room)
+    pub(crate) fn tail_budget(&self, room: u64) -> u64 {
+        self.scaled_tokens(self.tail_tokens, room)
     }
 
-    pub(crate) fn whole(&self, room: u64) -> u64 {
+    pub(crate) fn whole_output_limit(&self, room: u64) -> u64 {
         let most = MOST_WHOLE_TOKENS.saturating_mul(self.economy);
-        self.part(self.whole_tokens, room).min(most)
+        self.scaled_tokens(self.whole_tokens, room).min(most)
     }
 
-    pub(crate) fn keep(&self, room: u64) -> u64 {
-        self.part(self.keep_tokens, room)
+    pub(crate) fn keep_budget(&self, room: u64) -> u64 {
+        self.scaled_tokens(self.keep_tokens, room)
     }
 
-    pub(crate) fn block(&self, room: u64) -> u64 {
+    pub(crate) fn block_budget(&self, room: u64) -> u64 {
         let tokens = BLOCK_TOKENS + self.block_tokens.saturating_mul(self.economy);
         let above = room.clamp(TOLD_FOR, MOST_ROOM) - TOLD_FOR;
         let growth = percent(above, BLOCK_GROWTH_PERCENT.saturating_mul(self.economy));
-        let tokens = following(tokens.min(MOST_BLOCK_TOKENS), room).saturating_add(growth);
+        let tokens = scale_to_room(tokens.min(MOST_BLOCK_TOKENS), room).saturating_add(growth);
         tokens.min(percent(room, BLOCK_PERCENT))
     }
 
-    fn part(&self, tokens: u64, room: u64) -> u64 {
-        let tokens = following(tokens.saturating_mul(self.economy), room);
+    fn scaled_tokens(&self, tokens: u64, room: u64) -> u64 {
+        let tokens = scale_to_room(tokens.saturating_mul(self.economy), room);
         tokens.min(percent(room, PART_PERCENT))
     }
 
     /// How often the cost of a rewrite may be spent on reading old text before it is rewritten, in
     /// thousandths.
     pub(crate) fn patience(&self, room: u64) -> u64 {
-        following(self.economy.saturating_mul(1_000), room)
+        scale_to_room(self.economy.saturating_mul(1_000), room)
     }
 
     /// Bytes that are kept of a file or a search of so many bytes, in such a room.
-    pub(crate) fn excerpt(&self, bytes: usize, room: u64) -> usize {
+    pub(crate) fn excerpt_bytes(&self, bytes: usize, room: u64) -> usize {
         let share = percent(bytes as u64, self.excerpt_percent);
-        let most = following(self.excerpt_bytes as u64, room);
+        let most = scale_to_room(self.excerpt_bytes as u64, room);
         let bytes = usize::try_from(share.min(most)).unwrap_or(usize::MAX);
         bytes.max(LEAST_EXCERPT)
     }
 
     /// The same of the output of something that was run.
-    pub(crate) fn run_excerpt(bytes: usize) -> usize {
+    pub(crate) fn command_excerpt_bytes(bytes: usize) -> usize {
         (bytes / 100 * RUN_PERCENT).clamp(LEAST_EXCERPT, RUN_BYTES)
     }
 
-    pub(crate) fn user(&self, room: u64) -> u64 {
+    pub(crate) fn user_budget(&self, room: u64) -> u64 {
         percent(room, self.user_percent).min(self.user_tokens)
     }
 }
 
 /// A figure that is told for a room of 40,000 tokens, for a larger one.
-pub(crate) fn following(figure: u64, room: u64) -> u64 {
+pub(crate) fn scale_to_room(figure: u64, room: u64) -> u64 {
     figure.saturating_mul(room.clamp(TOLD_FOR, MOST_ROOM)) / TOLD_FOR
 }

@@ -21,7 +21,7 @@ use crate::normalise::OpenCallRepair;
 use crate::view::policy::ViewPolicy;
 
 pub use crate::compaction::request::SummaryRequestForm;
-pub(crate) use ageing::following;
+pub(crate) use ageing::scale_to_room;
 pub use ageing::{Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing};
 pub use check::BadSetting;
 pub use compaction::{

@@ -101,10 +101,10 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["window"] => Ok(Threshold::Window),
-        ["window", "-", reserve] => whole(reserve).map(Threshold::WindowLess),
-        [percent, "%", "window"] => whole(percent).map(Threshold::WindowPercent),
+        ["window", "-", reserve] => parse_whole(reserve).map(Threshold::WindowLess),
+        [percent, "%", "window"] => parse_whole(percent).map(Threshold::WindowPercent),
         [ratio, "x", "window"] => share(ratio).map(Threshold::WindowRatio),
-        [value] => whole(value).map(Threshold::Fixed),
+        [value] => parse_whole(value).map(Threshold::Fixed),
         _ => Err(
             "a number, `window`, `window - N`, `R x window` or `P % of window` behind it"
                 .to_owned(),
@@ -112,7 +112,7 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     }
 }
 
-fn whole(text: &str) -> Result<u64, String> {
+fn parse_whole(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     digits
         .parse()

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{first_bytes, first_chars, human};
+use super::figures::{first_bytes, first_chars, human_size};
 
 /// Which lines a cut by lines keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ const HEAD_TAIL_MIN: usize = 4;
 impl LimitsCut {
     /// True if an output is so large that it is to be written to a file first.
     pub fn spills(&self, text: &str) -> bool {
-        over(self.spill_chars, text.len()) && over(self.spill_chars, text.chars().count())
+        is_over(self.spill_chars, text.len()) && is_over(self.spill_chars, text.chars().count())
     }
 
     /// The view of `text`: the same bytes if it is within every limit. `line` is the last line
@@ -94,9 +94,9 @@ impl LimitsCut {
 
     fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let [lines, bytes, chars] = counted(text);
-        let fits = !over(self.max_lines, lines)
-            && !over(self.max_chars, chars)
-            && !over(self.max_bytes, bytes);
+        let fits = !is_over(self.max_lines, lines)
+            && !is_over(self.max_chars, chars)
+            && !is_over(self.max_bytes, bytes);
         if fits {
             return Cow::Borrowed(text);
         }
@@ -104,7 +104,7 @@ impl LimitsCut {
         let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
         let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
-        let compact = |bytes: usize| human(bytes).replace(' ', "");
+        let compact = |bytes: usize| human_size(bytes).replace(' ', "");
         let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));
         Cow::Owned(format!(
@@ -115,7 +115,7 @@ impl LimitsCut {
 
     fn by_lines<'a>(&self, text: &'a str, total: usize) -> Cow<'a, str> {
         let limit = self.max_lines;
-        if !over(limit, total) {
+        if !is_over(limit, total) {
             return Cow::Borrowed(text);
         }
         let joined = |from: usize, count: usize| {
@@ -135,7 +135,7 @@ impl LimitsCut {
     }
 }
 
-fn over(limit: usize, measured: usize) -> bool {
+fn is_over(limit: usize, measured: usize) -> bool {
     limit > 0 && measured > limit
 }
 

@@ -96,7 +96,7 @@ impl NameSet {
 pub(crate) const NAMES: &str = "\nin it: ";
 
 /// The first of these names within so many bytes, without those that are part of another.
-pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
+pub(crate) fn list_names<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
     let mut list = String::new();
     for name in names {
         if list.len() + name.len() + 1 > bytes || list.contains(name) {
@@ -111,7 +111,7 @@ pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize)
 }
 
 /// The names of `text` that `known` does not have, most useful first.
-pub(crate) fn ranked<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
+pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
     // Where each name stands first, and how often.
     let mut seen: HashMap<&str, (usize, i64)> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
@@ -207,7 +207,7 @@ mod tests {
     fn numbers_come_last_and_times_do_not_come() {
         let text =
             "at 2024-05-15T15:00:01 order W2378156 for mia_li_3668, 0.12345678, item 1008292230";
-        let found = ranked(text, &NameSet::default());
+        let found = ranked_names(text, &NameSet::default());
         assert_eq!(found, ["mia_li_3668", "1008292230", "W2378156"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::observation::{plain_text, shown_as};
 /// Only outputs that are one plain text are cut, errors included. A view may end up a few
 /// chars longer than an output that was just over the length kept; the design wants it so.
 ///
-/// With `way_back` each view names the call that gets the rest.
+/// With `retrieval_hint` each view names the call that gets the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     keep: PrefixCut,
@@ -28,7 +28,7 @@ pub fn retain_in<M: Borrow<Message>>(
     let cut = longer.filter_map(|place| {
         let (message, output) = outputs.get(place)?;
         let stored = output.stored.as_ref().filter(|_| way_back);
-        let line = stored.map(placeholder::way_back);
+        let line = stored.map(placeholder::retrieval_hint);
         let text = written_as_string(message, &output)?;
         let Cow::Owned(text) = keep.view(text, line.as_deref()) else {
             return None;

@@ -105,7 +105,7 @@ impl Default for ViewContext<'_> {
 /// ```
 pub fn view<'a>(text: &'a str, shape: &Shape, given: &ViewContext<'_>) -> Cow<'a, str> {
     let line = given.stored.filter(|_| given.way_back);
-    let line = line.map(placeholder::way_back);
+    let line = line.map(placeholder::retrieval_hint);
     let line = line.as_deref();
     match shape {
         Shape::Whole => Cow::Borrowed(text),

@@ -13,7 +13,7 @@ use super::trim::LARGE_SAVING;
 pub struct WindowOutputs<'a, M> {
     messages: &'a [M],
     index: &'a OutputIndex,
-    behind: Vec<IndexedOutput>,
+    later: Vec<IndexedOutput>,
     newest: HashSet<PartPosition>,
 }
 
@@ -31,7 +31,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         Self {
             messages,
             index,
-            behind: indexed(behind, pairing, in_index),
+            later: indexed(behind, pairing, in_index),
             newest: index.newest.followed_by(newest).places(),
         }
     }
@@ -43,7 +43,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
 
     /// The tokens of all of them: a quarter of their bytes.
     pub fn tokens(&self) -> u64 {
-        let behind = self.behind.iter().map(|output| output.tokens);
+        let behind = self.later.iter().map(|output| output.tokens);
         self.index.tokens + behind.sum::<u64>()
     }
 
@@ -57,7 +57,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     pub(crate) fn named_in(&self, message: usize) -> Vec<Output> {
         let first = self.index.first_from(message);
         let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.behind.iter();
+        let behind = self.later.iter();
         let all = indexed
             .take_while(|output| output.place.message == message)
             .chain(behind.filter(|output| output.place.message == message));
@@ -75,7 +75,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         // Who has outputs tells no observations: all of these stand before the outputs.
         let outputs = self.index.outputs.len() - self.index.first_from(from);
         let behind = self
-            .behind
+            .later
             .iter()
             .filter(|output| output.place.message >= from);
         let behind = behind.filter(|output| !output.is_observation);
@@ -86,7 +86,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = PartPosition> {
         let first = self.index.first_from(from);
         let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.behind.iter();
+        let behind = self.later.iter();
         let behind = behind.filter(move |output| output.place.message >= from);
         indexed
             .chain(behind)
@@ -103,7 +103,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         };
         let indexed = self.index.by_chars.range((chars.saturating_add(1), from)..);
         let indexed = indexed.map(|(_, place)| *place);
-        let behind = self.behind.iter().filter(|output| output.chars > chars);
+        let behind = self.later.iter().filter(|output| output.chars > chars);
         let all = indexed.chain(behind.map(|output| output.place));
         let mut places: Vec<PartPosition> =
             all.filter(|place| !self.newest.contains(place)).collect();
@@ -132,7 +132,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
             tools.get_mut(tool)?.next()
         });
         let indexed = indexed.map(|(place, saves)| (*place, *saves));
-        let behind = self.behind.iter().filter(move |output| {
+        let behind = self.later.iter().filter(move |output| {
             let is_of_this_size = (output.saves >= LARGE_SAVING) == is_large;
             output.saves > 0 && is_of_this_size && !protect(&output.tool)
         });
@@ -152,7 +152,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         let is_small = |output: &&IndexedOutput| {
             output.saves > 0 && output.saves < LARGE_SAVING && !protect(&output.tool)
         };
-        let behind = self.behind.iter().filter(is_small);
+        let behind = self.later.iter().filter(is_small);
         let behind = behind.filter(|output| !self.newest.contains(&output.place));
         let newest = self
             .newest

@@ -61,14 +61,14 @@ struct WindowExtent {
     entries: usize,
     repairs: usize,
     faults: usize,
-    spoken: usize,
+    non_system: usize,
 }
 
 /// One step in which the front settled, and what to take back with it.
 #[derive(Debug)]
 struct FrontStep {
     /// How far the front reached before.
-    before: WindowExtent,
+    previous: WindowExtent,
     /// What the entries of this step measure.
     measures: RegionMeasures,
     settled: SettledStep,
@@ -180,7 +180,7 @@ impl WindowBuilder {
             self.reach_back();
         };
         let mut faults = self.front.faults.clone();
-        faults.extend(self.take(after.normalised).finish());
+        faults.extend(self.add_normalised(after.normalised).finish());
         faults
     }
 
@@ -192,12 +192,12 @@ impl WindowBuilder {
     }
 
     /// Puts what was normalised behind the settled front, and verifies it.
-    fn take(&mut self, normalised: Normalised) -> Verifier<'_> {
+    fn add_normalised(&mut self, normalised: Normalised) -> Verifier<'_> {
         let WindowExtent {
             slots,
             entries,
             repairs,
-            spoken,
+            non_system: spoken,
             ..
         } = self.front.ends;
         self.window.entries.truncate(entries);
@@ -252,7 +252,7 @@ impl WindowBuilder {
         if after.reaches_back {
             self.reach_back();
         }
-        if after.reaches_back || after.waits {
+        if after.reaches_back || after.has_waiting {
             return Err(NotSettledYet);
         }
         self.settle_step(cut, after);
@@ -262,7 +262,7 @@ impl WindowBuilder {
     /// Settles the first `cut` of the slots that are not.
     fn settle_step(&mut self, cut: usize, after: NormalisedTail) {
         let before = self.front.ends;
-        let (verified, faults) = self.take(after.normalised).pause();
+        let (verified, faults) = self.add_normalised(after.normalised).pause();
         let settled = self.slots.slots.get(before.slots..before.slots + cut);
         let settled = settled.unwrap_or_default();
         let outputs = self
@@ -275,10 +275,10 @@ impl WindowBuilder {
             entries: self.window.entries.len(),
             repairs: self.window.repairs.len(),
             faults: self.front.faults.len(),
-            spoken: self.window.spoken,
+            non_system: self.window.spoken,
         };
         self.front.steps.push(FrontStep {
-            before,
+            previous: before,
             measures: self.window.measures - self.front.measures,
             settled: self.front.settled.extend(after.learnt),
             verified: self.front.verified.extend(verified),
@@ -295,13 +295,13 @@ impl SettledFront {
             let Some(step) = self.steps.pop() else {
                 return;
             };
-            work::step(1 + self.ends.slots - step.before.slots);
+            work::step(1 + self.ends.slots - step.previous.slots);
             self.settled.take_back(step.settled);
             self.verified.take_back(step.verified);
-            self.outputs.take_back(step.before.slots, step.outputs);
-            self.faults.truncate(step.before.faults);
+            self.outputs.take_back(step.previous.slots, step.outputs);
+            self.faults.truncate(step.previous.faults);
             self.measures = self.measures - step.measures;
-            self.ends = step.before;
+            self.ends = step.previous;
         }
     }
 
@@ -310,7 +310,7 @@ impl SettledFront {
         if at >= self.ends.slots {
             return;
         }
-        let step = self.steps.partition_point(|step| step.before.slots <= at);
+        let step = self.steps.partition_point(|step| step.previous.slots <= at);
         let step = step
             .checked_sub(1)
             .and_then(|step| self.steps.get_mut(step));

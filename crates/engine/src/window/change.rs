@@ -44,7 +44,7 @@ impl Projection {
     pub(super) fn rebuild(&mut self) {
         self.builder = WindowBuilder::new(self.builder.options);
         for slot in self.journal.apply(&self.log) {
-            let known = self.known(&slot);
+            let known = self.slot_info(&slot);
             self.builder.push(slot, known);
         }
     }
@@ -65,7 +65,7 @@ impl Projection {
         let before = self.builder.cut_off(first);
         let settled = self.builder.settled();
         for slot in applied {
-            let known = self.known(&slot);
+            let known = self.slot_info(&slot);
             self.builder.push(slot, known);
         }
         Some(UndoChange {
@@ -177,9 +177,9 @@ impl Projection {
     }
 
     /// What is known of a slot: a message that is as it came was measured when it came.
-    fn known(&self, slot: &Slot) -> SlotInfo {
+    fn slot_info(&self, slot: &Slot) -> SlotInfo {
         let came = match slot.source {
-            MessageSource::Log(at) => self.log.get(at).zip(self.came.get(at)),
+            MessageSource::Log(at) => self.log.get(at).zip(self.log_measures.get(at)),
             MessageSource::Inserted(_) => None,
         };
         let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));

@@ -15,7 +15,7 @@ use crate::normalise::{MessageSource, Slot};
 pub(super) struct SlotList {
     pub(super) slots: Vec<Slot>,
     /// Of each slot its measure, and whether it shows a message of the log as it came.
-    known: Vec<SlotInfo>,
+    infos: Vec<SlotInfo>,
     /// All measures together.
     pub(super) total: Measure,
     /// How many slots at the end hold outputs, and what they measure.
@@ -41,12 +41,12 @@ pub(super) struct SlotInfo {
 #[derive(Debug)]
 pub(super) struct RemovedTail {
     pub(super) slots: Vec<Slot>,
-    pub(super) known: Vec<SlotInfo>,
+    pub(super) infos: Vec<SlotInfo>,
 }
 
 impl SlotList {
     pub(super) fn measure(&self, at: usize) -> Option<Measure> {
-        self.known.get(at).map(|known| known.measure)
+        self.infos.get(at).map(|known| known.measure)
     }
 
     /// What the slots at the end take that hold outputs.
@@ -77,7 +77,7 @@ impl SlotList {
         }
         self.total += known.measure;
         self.edited += usize::from(!known.as_it_came);
-        self.known.push(known);
+        self.infos.push(known);
         self.slots.push(slot);
     }
 
@@ -86,7 +86,7 @@ impl SlotList {
         let at = at.min(self.slots.len());
         let are_open = at + self.open_outputs.0 >= self.slots.len();
         let slots = self.slots.split_off(at);
-        let known = self.known.split_off(at);
+        let known = self.infos.split_off(at);
         let measure: Measure = known.iter().map(|known| known.measure).sum();
         self.total -= measure;
         self.edited -= known.iter().filter(|known| !known.as_it_came).count();
@@ -98,12 +98,15 @@ impl SlotList {
         } else {
             self.open_outputs = self.outputs_at_end();
         }
-        RemovedTail { slots, known }
+        RemovedTail {
+            slots,
+            infos: known,
+        }
     }
 
     /// Puts slots behind the others.
     pub(super) fn extend(&mut self, end: RemovedTail) {
-        for (slot, known) in end.slots.into_iter().zip(end.known) {
+        for (slot, known) in end.slots.into_iter().zip(end.infos) {
             self.push(slot, known);
         }
     }
@@ -112,7 +115,7 @@ impl SlotList {
     /// reasoning exactly if the other one had.
     pub(super) fn show(&mut self, at: usize, message: Arc<Message>, measure: Measure) {
         let is_open = at + self.open_outputs.0 >= self.slots.len();
-        let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.known.get_mut(at)) else {
+        let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.infos.get_mut(at)) else {
             return;
         };
         self.total -= known.measure;
@@ -130,7 +133,7 @@ impl SlotList {
     }
 
     fn outputs_at_end(&self) -> (usize, Measure) {
-        let newest_first = self.slots.iter().zip(&self.known).rev();
+        let newest_first = self.slots.iter().zip(&self.infos).rev();
         let open = newest_first.take_while(|(slot, _)| {
             work::step(1);
             has_outputs(&slot.message)

@@ -66,7 +66,7 @@ fn lost_parts(at: usize, message: &Message, normalised: &Normalised) -> usize {
     let sent: Vec<&Part> = normalised
         .entries
         .iter()
-        .filter(|entry| entry.source == MessageSource::Log(at) && entry.touch != EntryChange::Made)
+        .filter(|entry| entry.source == MessageSource::Log(at) && entry.change != EntryChange::Made)
         .flat_map(|entry| &entry.message.parts)
         .collect();
     let content = |part: &Part| match part {
@@ -113,7 +113,7 @@ proptest! {
         let log = shared(log);
         let normalised = normalise(&log, options);
         prop_assert_eq!(normalised.messages(), log);
-        prop_assert!(normalised.entries.iter().all(|entry| entry.touch == EntryChange::Untouched));
+        prop_assert!(normalised.entries.iter().all(|entry| entry.change == EntryChange::Untouched));
         prop_assert_eq!(normalised.repairs, vec![]);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, shown};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
 use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::{
@@ -154,7 +154,7 @@ impl Run {
                 spill: None,
                 way_back: true,
             };
-            let view = shown(&self.views, &arriving, &room, &weigh);
+            let view = incoming_view(&self.views, &arriving, &room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {
@@ -179,7 +179,7 @@ impl Run {
         let conversation = ConversationState {
             log: self.projection.log(),
             slots: self.projection.slots(),
-            window: self.projection.built(),
+            window: self.projection.last_window(),
             policy: &self.policy,
             projection: &self.projection,
             sent: self.projection.log().len(),

@@ -75,14 +75,14 @@ impl TenantKeys {
     }
 
     /// A number between 0 and 1 that belongs to `name`.
-    pub(crate) fn share(&self, name: &str) -> f64 {
+    pub(crate) fn share_of_name(&self, name: &str) -> f64 {
         let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());
         let [first, second, third, ..] = *hash.as_bytes();
         f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
     }
 
     /// The key of message prints.
-    pub(crate) fn prints(&self) -> &[u8; 192] {
+    pub(crate) fn fingerprint_key(&self) -> &[u8; 192] {
         &self.prints
     }
 }
@@ -185,6 +185,6 @@ mod tests {
         let tenant = keys.tenant(&PresentedIdentity::default());
         let name = |parts: &[&[u8]]| keys.name(&tenant, parts);
         assert_ne!(name(&[b"ab", b"c"]), name(&[b"a", b"bc"]));
-        assert!((0.0..1.0).contains(&keys.share("x")));
+        assert!((0.0..1.0).contains(&keys.share_of_name("x")));
     }
 }

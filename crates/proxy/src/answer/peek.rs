@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowKind, OverflowVerdict};
 
 use crate::config::ProxyLimits;
-use crate::transport::body::{self, CollectedBody, ProxyBody, collect, rejoined};
+use crate::transport::body::{self, CollectedBody, ProxyBody, collect, rejoined_body};
 use crate::transport::decompress::decode_error;
 use trimtab_wire::answer::is_event_stream;
 use trimtab_wire::sse::{EventFrame, EventFrames};
@@ -43,7 +43,7 @@ pub(crate) enum PeekedAnswer {
 }
 
 /// Looks at an answer as far as needed.
-pub(crate) async fn look(
+pub(crate) async fn peek(
     answer: Response<ProxyBody>,
     sent: SentRequest,
     limits: &ProxyLimits,
@@ -59,7 +59,7 @@ pub(crate) async fn look(
     if is_event_stream(kind) {
         stream(answer, sent, limits).await
     } else if kind.starts_with("application/json") {
-        whole(answer, sent).await
+        peek_whole_answer(answer, sent).await
     } else {
         PeekedAnswer::Answer(answer)
     }
@@ -71,7 +71,7 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
     let error = match collect(body, LONGEST_ERROR).await {
         CollectedBody::Whole(error) => error,
         CollectedBody::Longer(read, rest) => {
-            return PeekedAnswer::Answer(Response::from_parts(parts, rejoined(read, rest)));
+            return PeekedAnswer::Answer(Response::from_parts(parts, rejoined_body(read, rest)));
         }
     };
     let unpacked = decode_error(&parts.headers, &error);
@@ -84,7 +84,7 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
     let response = overflow::ProviderResponse::new(parts.status.as_u16(), text).headers(&headers);
     let verdict = overflow::classify(&informed(response, sent));
     drop(headers);
-    judged(verdict, Response::from_parts(parts, body::full(error)))
+    judged(verdict, Response::from_parts(parts, body::full_body(error)))
 }
 
 /// A stream: held back until its first event that is not only a greeting.
@@ -109,13 +109,13 @@ async fn stream(
                 }
             }
             Some(Err(error)) => {
-                body = body::failing(error);
+                body = body::failing_body(error);
                 break;
             }
             None => break,
         }
     }
-    let answer = Response::from_parts(parts, rejoined(held.freeze(), body));
+    let answer = Response::from_parts(parts, rejoined_body(held.freeze(), body));
     match first.error {
         Some(error) => {
             let response = overflow::ProviderResponse::event("error", error.as_bytes());
@@ -126,12 +126,12 @@ async fn stream(
 }
 
 /// An answer in one piece: short ones may be errors.
-async fn whole(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
+async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
     match collect(body, SHORT_ANSWER).await {
         CollectedBody::Whole(bytes) => {
             let is_error = is_error(&bytes);
-            let answer = Response::from_parts(parts, body::full(bytes.clone()));
+            let answer = Response::from_parts(parts, body::full_body(bytes.clone()));
             if !is_error {
                 return PeekedAnswer::Answer(answer);
             }
@@ -139,7 +139,7 @@ async fn whole(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
             judged(overflow::classify(&informed(response, sent)), answer)
         }
         CollectedBody::Longer(read, rest) => {
-            PeekedAnswer::Answer(Response::from_parts(parts, rejoined(read, rest)))
+            PeekedAnswer::Answer(Response::from_parts(parts, rejoined_body(read, rest)))
         }
     }
 }
@@ -260,7 +260,7 @@ mod tests {
     use http::HeaderValue;
 
     fn answer(status: u16, kind: &'static str, text: &'static str) -> Response<ProxyBody> {
-        let mut answer = Response::new(body::full(text));
+        let mut answer = Response::new(body::full_body(text));
         *answer.status_mut() = http::StatusCode::from_u16(status).unwrap();
         let kind = HeaderValue::from_static(kind);
         answer.headers_mut().insert(CONTENT_TYPE, kind);
@@ -270,7 +270,7 @@ mod tests {
     /// Whether it was held for an overflow, and what the client would get.
     async fn looked(answer: Response<ProxyBody>) -> (bool, String) {
         let (overflow, answer) =
-            match look(answer, SentRequest::default(), &ProxyLimits::default()).await {
+            match peek(answer, SentRequest::default(), &ProxyLimits::default()).await {
                 PeekedAnswer::Overflow(_, answer) => (true, answer),
                 PeekedAnswer::Answer(answer) => (false, answer),
             };

@@ -20,7 +20,7 @@ pub(crate) struct UsageWatch {
     /// True once the model called a tool.
     called: bool,
     /// What becomes of it.
-    then: Option<Box<dyn FnOnce(ObservedAnswer) + Send + Sync>>,
+    on_end: Option<Box<dyn FnOnce(ObservedAnswer) + Send + Sync>>,
 }
 
 /// What was seen of an answer.
@@ -30,7 +30,7 @@ pub(crate) struct ObservedAnswer {
     pub(crate) usage: Option<Usage>,
     calls: ObservedCalls,
     /// True if the answer ended by itself.
-    pub(crate) whole: bool,
+    pub(crate) is_complete: bool,
 }
 
 #[derive(Debug)]
@@ -46,12 +46,12 @@ impl ObservedAnswer {
         Self {
             usage,
             calls: ObservedCalls::Known(called),
-            whole: true,
+            is_complete: true,
         }
     }
 
     /// True if the model called a tool.
-    pub(crate) fn called(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         match &self.calls {
             ObservedCalls::Known(called) => *called,
             ObservedCalls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
@@ -73,21 +73,21 @@ impl UsageWatch {
             dialect,
             form: WatchedForm::None,
             called: false,
-            then: None,
+            on_end: None,
         }
     }
 
     /// The same, calling `then` at the end.
-    pub(crate) fn then(
+    pub(crate) fn on_end(
         mut self,
         then: impl FnOnce(ObservedAnswer) + Send + Sync + 'static,
     ) -> Self {
-        self.then = Some(Box::new(then));
+        self.on_end = Some(Box::new(then));
         self
     }
 
     /// Takes the form of the answer from its headers.
-    pub(crate) fn of(mut self, headers: &HeaderMap) -> Self {
+    pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         self.form = if headers.contains_key(CONTENT_ENCODING) {
@@ -113,7 +113,10 @@ impl UsageWatch {
             WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
                 watcher.finish(|event| *called |= matches!(event, StreamEvent::Call(_)));
-                (some(watcher.usage()), ObservedCalls::Known(self.called))
+                (
+                    if_reported(watcher.usage()),
+                    ObservedCalls::Known(self.called),
+                )
             }
             WatchedForm::Whole(body) => {
                 let usage = usage_in(self.dialect, body);
@@ -147,17 +150,17 @@ impl AnswerWatch for UsageWatch {
         record.cut = !whole;
         record.usage = usage;
         record.silent_overflow = usage.is_some_and(|usage| was_cut(&usage, record));
-        if let Some(then) = self.then.take() {
+        if let Some(then) = self.on_end.take() {
             then(ObservedAnswer {
                 usage,
                 calls,
-                whole,
+                is_complete: whole,
             });
         }
     }
 }
 
-fn some(usage: Usage) -> Option<Usage> {
+fn if_reported(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
@@ -171,7 +174,7 @@ pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     let usage = usage.and_then(|outline| outline.usage);
     usage
         .map(|usage| Usage::read(dialect, &usage))
-        .and_then(some)
+        .and_then(if_reported)
 }
 
 /// True if the provider read far less than was sent, or filled the window to its brim.
@@ -191,7 +194,7 @@ mod tests {
     fn seen(dialect: Dialect, kind: &'static str, body: &'static str) -> Record {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let mut watch = UsageWatch::new(dialect).of(&headers);
+        let mut watch = UsageWatch::new(dialect).with_headers(&headers);
         for piece in body.as_bytes().chunks(7) {
             watch.data(&Bytes::from_static(piece));
         }

@@ -59,7 +59,7 @@ pub(crate) fn find(headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<ClientSes
 
 /// What headers say about a session: ours, or else those of known clients.
 pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
-    if let Some(name) = headers::text(headers, &headers::SESSION) {
+    if let Some(name) = headers::header_text(headers, &headers::SESSION) {
         return ClientSessionHint::new("x-trimtab-session", name);
     }
     for from in HEADERS {

@@ -25,17 +25,17 @@ pub(crate) fn is_conflict(error: &StoreError) -> bool {
 /// What is to be made durable.
 pub(crate) enum UnflushedWrites {
     /// Before a model reads the request.
-    Before(Arc<StagedStore>),
+    BeforeSend(Arc<StagedStore>),
     /// Later; none if a write is scheduled already.
-    Behind(Option<LazyFlush>),
+    AfterSend(Option<LazyFlush>),
 }
 
 impl UnflushedWrites {
     /// What must be durable before a model reads the request. Schedules the rest.
-    pub(crate) fn before(self) -> Option<Arc<StagedStore>> {
+    pub(crate) fn required_before_send(self) -> Option<Arc<StagedStore>> {
         match self {
-            Self::Before(staged) => Some(staged),
-            Self::Behind(behind) => {
+            Self::BeforeSend(staged) => Some(staged),
+            Self::AfterSend(behind) => {
                 if let Some(behind) = behind {
                     tokio::spawn(behind.flush());
                 }
@@ -51,11 +51,11 @@ pub(crate) struct FlushScheduled(Arc<AtomicBool>);
 
 impl FlushScheduled {
     /// The later write of what waits in `staged`; none if one is scheduled already.
-    pub(crate) fn later(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
+    pub(crate) fn schedule(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
         let is_due = self.0.swap(true, Ordering::AcqRel);
         (!is_due).then(|| LazyFlush {
             staged: Arc::clone(staged),
-            due: self.clone(),
+            flush_scheduled: self.clone(),
         })
     }
 }
@@ -63,7 +63,7 @@ impl FlushScheduled {
 /// A write that no request depends on.
 pub(crate) struct LazyFlush {
     staged: Arc<StagedStore>,
-    due: FlushScheduled,
+    flush_scheduled: FlushScheduled,
 }
 
 impl LazyFlush {
@@ -80,7 +80,7 @@ impl LazyFlush {
 impl Drop for LazyFlush {
     /// Another write may be scheduled, also if this one was never carried out.
     fn drop(&mut self) {
-        self.due.0.store(false, Ordering::Release);
+        self.flush_scheduled.0.store(false, Ordering::Release);
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct SharedBeginning {
 
 impl SharedBeginning {
     /// True if an entry of the journal was there when a conversation of this length was sent.
-    fn has(self, entry: &[u8]) -> bool {
+    fn includes(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
         match serde_json::from_slice(entry) {
             Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
@@ -42,7 +42,7 @@ pub(crate) fn copy(
 ) -> Result<()> {
     store.link(to, from)?;
     // The journal first: a log without its plans would be taken for whole.
-    let holds = |entry: &[u8]| beginning.has(entry);
+    let holds = |entry: &[u8]| beginning.includes(entry);
     copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
     let messages = beginning.messages as u64;
     copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)

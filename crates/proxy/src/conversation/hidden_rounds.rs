@@ -33,7 +33,7 @@ impl PendingOwnCalls {
 }
 
 /// The calls of ours, if they were in `message`, which comes when the log is `at` long.
-pub(crate) fn of_message(
+pub(crate) fn calls_in_message(
     mixed: Option<PendingOwnCalls>,
     message: &Message,
     at: usize,
@@ -42,14 +42,14 @@ pub(crate) fn of_message(
 }
 
 /// The parts of an answer that the client sees: all but the calls of ours.
-pub(crate) fn visible(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
+pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
     let shown = |part: &&Part| part.as_call().is_none_or(|call| !is_ours(&call.name));
     answer.parts.iter().filter(shown).cloned().collect()
 }
 
 /// The client's message as the provider gave it: without what it said in hidden rounds before,
 /// and with the calls of ours.
-pub(crate) fn as_sent(
+pub(crate) fn restore_provider_message(
     mut message: Message,
     before: &[Part],
     mixed: Option<&PendingOwnCalls>,
@@ -92,7 +92,7 @@ fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
             |part: &Option<Part>| part.as_ref().is_some_and(|part| same_kind(part, said));
         *from += left.get(*from..)?.iter().position(same_kind)?;
         let part = left.get_mut(*from)?;
-        *part = rest(part.as_ref()?, said)?;
+        *part = remaining_part(part.as_ref()?, said)?;
     }
     let left: Vec<Part> = left.into_iter().flatten().collect();
     (!left.is_empty()).then_some(left)
@@ -107,7 +107,7 @@ fn same_kind(one: &Part, other: &Part) -> bool {
     clippy::option_option,
     reason = "no match, a whole match, a match with a rest"
 )]
-fn rest(part: &Part, said: &Part) -> Option<Option<Part>> {
+fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     match (part, said) {
         (Part::Text(part), Part::Text(said)) => {
             let rest = part.text.strip_prefix(said.text.as_str())?;
@@ -170,18 +170,27 @@ mod tests {
     #[test]
     fn what_was_said_before_is_not_said_twice() {
         let first = Message::assistant("Let me see. ").with_call(Call::new("h", "mine", "{}"));
-        let before = visible(&first, is_ours);
+        let before = visible_parts(&first, is_ours);
         assert_eq!(before.len(), 1);
         // Chat Completions: one text.
         let joined = Message::assistant("Let me see. It is 7.");
-        assert_eq!(as_sent(joined, &before, None).text(), "It is 7.");
+        assert_eq!(
+            restore_provider_message(joined, &before, None).text(),
+            "It is 7."
+        );
         // Messages: two parts.
         let mut parts = Message::assistant("Let me see. ");
         parts.parts.push(Part::text("It is 7."));
-        assert_eq!(as_sent(parts, &before, None).text(), "It is 7.");
+        assert_eq!(
+            restore_provider_message(parts, &before, None).text(),
+            "It is 7."
+        );
         // A client that changed it gets it back as it is.
         let other = Message::assistant("It is 7.");
-        assert_eq!(as_sent(other.clone(), &before, None), other);
+        assert_eq!(
+            restore_provider_message(other.clone(), &before, None),
+            other
+        );
     }
 
     #[test]
@@ -195,10 +204,10 @@ mod tests {
         };
         // Another answer at the same place, and the same answer elsewhere, have none.
         let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
-        assert_eq!(of_message(Some(mixed.clone()), &other, 3), None);
-        assert_eq!(of_message(Some(mixed.clone()), &message, 5), None);
-        assert!(of_message(Some(mixed.clone()), &message, 3).is_some());
-        let sent = as_sent(message, &[], Some(&mixed));
+        assert_eq!(calls_in_message(Some(mixed.clone()), &other, 3), None);
+        assert_eq!(calls_in_message(Some(mixed.clone()), &message, 5), None);
+        assert!(calls_in_message(Some(mixed.clone()), &message, 3).is_some());
+        let sent = restore_provider_message(message, &[], Some(&mixed));
         let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["h", "c"]);
     }

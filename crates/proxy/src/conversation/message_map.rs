@@ -24,9 +24,9 @@ const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MessageMap {
     /// The prints of the client's messages.
-    pub(crate) trail: FingerprintChain,
+    pub(crate) fingerprints: FingerprintChain,
     /// For each message of the client its position in the log.
-    places: Vec<usize>,
+    log_positions: Vec<usize>,
     /// The client's positions whose messages are not sent as they came.
     altered: BTreeSet<usize>,
 }
@@ -37,56 +37,63 @@ impl MessageMap {
         let mut ledger = Self::default();
         for (place, message) in log.messages().iter().enumerate() {
             if let Some(print) = print_on(message) {
-                ledger.trail.restore(print, message.role);
+                ledger.fingerprints.restore(print, message.role);
                 ledger.add(place, has(message, ALTERED));
             }
         }
-        (ledger.trail.len() > 0 || log.is_empty()).then_some(ledger)
+        (ledger.fingerprints.len() > 0 || log.is_empty()).then_some(ledger)
     }
 
     /// Notes down that the client's next message is at `place` of the log.
-    pub(crate) fn admitted(&mut self, print: Fingerprint, message: &Message, place: usize) {
-        self.trail.restore(print, message.role);
+    pub(crate) fn add_client_message(
+        &mut self,
+        print: Fingerprint,
+        message: &Message,
+        place: usize,
+    ) {
+        self.fingerprints.restore(print, message.role);
         self.add(place, has(message, ALTERED));
     }
 
     fn add(&mut self, place: usize, altered: bool) {
         if altered {
-            self.altered.insert(self.places.len());
+            self.altered.insert(self.log_positions.len());
         }
-        self.places.push(place);
+        self.log_positions.push(place);
     }
 
     /// True if the log holds nothing but the client's messages, as they came.
     fn is_plain(&self, logged: usize) -> bool {
-        self.altered.is_empty() && self.places.len() == logged
+        self.altered.is_empty() && self.log_positions.len() == logged
     }
 
     /// For each message of the client its place in the log.
-    pub(crate) fn places(&self) -> &[usize] {
-        &self.places
+    pub(crate) fn log_positions(&self) -> &[usize] {
+        &self.log_positions
     }
 
     /// How much of the log the client's first messages are.
-    pub(crate) fn logged(&self, messages: usize) -> usize {
-        let last = messages.checked_sub(1).and_then(|at| self.places.get(at));
+    pub(crate) fn log_length(&self, messages: usize) -> usize {
+        let last = messages
+            .checked_sub(1)
+            .and_then(|at| self.log_positions.get(at));
         last.map_or(0, |place| place + 1)
     }
 
     /// The client's positions with their places, without those that are not sent as they came.
     pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
-        let places = self.places.iter().copied().enumerate();
+        let places = self.log_positions.iter().copied().enumerate();
         places.filter(|(at, _)| !self.altered.contains(at))
     }
 
     /// The place of the client's last message.
-    pub(crate) fn last_place(&self) -> Option<usize> {
-        self.places.last().copied()
+    pub(crate) fn last_log_position(&self) -> Option<usize> {
+        self.log_positions.last().copied()
     }
 
     /// The log and the window as the client would count them: `came` reads a message of the
     /// client's again. None if there is no difference.
-    pub(crate) fn as_client(
+    pub(crate) fn in_client_positions(
         &self,
         log: &Log,
         entries: &[WindowEntry],
@@ -96,8 +103,8 @@ impl MessageMap {
             return None;
         }
         let mut position = vec![None; log.len()];
-        let mut messages = Vec::with_capacity(self.places.len());
-        for (client, place) in self.places.iter().enumerate() {
+        let mut messages = Vec::with_capacity(self.log_positions.len());
+        for (client, place) in self.log_positions.iter().enumerate() {
             if let Some(slot) = position.get_mut(*place) {
                 *slot = Some(client);
             }
@@ -116,7 +123,9 @@ impl MessageMap {
             let exact = position.get(at).copied().flatten();
             match (source, exact) {
                 (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
-                _ => MessageSource::Inserted(self.places.partition_point(|place| *place < at)),
+                _ => {
+                    MessageSource::Inserted(self.log_positions.partition_point(|place| *place < at))
+                }
             }
         };
         let entry = |entry: &WindowEntry| WindowEntry {
@@ -212,7 +221,7 @@ mod tests {
         WindowEntry {
             message: Arc::clone(log.get(at).unwrap()),
             source: MessageSource::Log(at),
-            touch: EntryChange::Untouched,
+            change: EntryChange::Untouched,
         }
     }
 
@@ -230,12 +239,15 @@ mod tests {
         .into_iter()
         .collect();
         let ledger = MessageMap::read(&log).unwrap();
-        assert_eq!((ledger.trail.len(), ledger.trail.get(2)), (3, Some(3)));
-        assert_eq!(ledger.last_place(), Some(4));
+        assert_eq!(
+            (ledger.fingerprints.len(), ledger.fingerprints.get(2)),
+            (3, Some(3))
+        );
+        assert_eq!(ledger.last_log_position(), Some(4));
 
         let entries: Vec<WindowEntry> = (0..5).map(|at| entry(&log, at)).collect();
         let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
-        let (client, seen) = ledger.as_client(&log, &entries, came).unwrap();
+        let (client, seen) = ledger.in_client_positions(&log, &entries, came).unwrap();
         assert_eq!(
             (client.len(), client.get(1).unwrap().text().as_ref()),
             (3, "onetwo")
@@ -257,7 +269,7 @@ mod tests {
     fn a_plain_log_needs_no_translation() {
         let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
         let ledger = MessageMap::read(&log).unwrap();
-        assert!(ledger.as_client(&log, &[], |_| None).is_none());
+        assert!(ledger.in_client_positions(&log, &[], |_| None).is_none());
         assert!(MessageMap::read(&[Message::user("q")].into_iter().collect()).is_none());
     }
 

@@ -34,9 +34,9 @@ pub(crate) struct OpenedStore {
     /// What tells tenants apart.
     pub(crate) keys: TenantKeys,
     /// The conversations in memory.
-    pub(crate) families: ClientSessions,
+    pub(crate) client_sessions: ClientSessions,
     /// What is remembered of the bodies of conversations.
-    pub(crate) memos: ParsedBodies,
+    pub(crate) parsed_bodies: ParsedBodies,
 }
 
 enum StoreStanding {
@@ -73,7 +73,7 @@ impl StoreState {
             looking: Mutex::default(),
             damage: Mutex::default(),
         };
-        state.look();
+        state.recheck();
         state
     }
 
@@ -110,9 +110,9 @@ impl StoreState {
     }
 
     /// Looks at the store again: whether it is still there, or there again. May wait for it.
-    pub(crate) fn look(&self) {
+    pub(crate) fn recheck(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = self.next();
+        let next = self.new_standing();
         if let Some(next) = next {
             let before = self.problem();
             *self
@@ -124,7 +124,7 @@ impl StoreState {
     }
 
     /// How the store stands now; none if that has not changed.
-    fn next(&self) -> Option<StoreStanding> {
+    fn new_standing(&self) -> Option<StoreStanding> {
         let standing = self.standing();
         let (opened, was_read_only) = match &*standing {
             StoreStanding::Usable(opened) => (Arc::clone(opened), false),
@@ -165,8 +165,8 @@ impl StoreState {
             let opened = Arc::new(OpenedStore {
                 store,
                 keys,
-                families: ClientSessions::new(self.memory.clone()),
-                memos: ParsedBodies::new(self.memory.clone()),
+                client_sessions: ClientSessions::new(self.memory.clone()),
+                parsed_bodies: ParsedBodies::new(self.memory.clone()),
             });
             Ok(if read_only {
                 StoreStanding::ReadOnly(opened)
@@ -182,15 +182,15 @@ impl StoreState {
         match (before, self.problem()) {
             // Before the first look there is nothing to compare with.
             (Some(before), None) if before != unusable("") => {
-                self.tell("the store can be used again: requests are managed");
+                self.notify("the store can be used again: requests are managed");
             }
-            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.tell(&problem),
+            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.notify(&problem),
             _ => {}
         }
     }
 
     /// Takes in why a request could not be managed.
-    pub(crate) fn failed(&self, error: &Error) {
+    pub(crate) fn note_failure(&self, error: &Error) {
         if error.is_damaged() {
             let mut damage = self.damage();
             if damage.is_none() {
@@ -200,23 +200,23 @@ impl StoreState {
                 );
                 *damage = Some(problem.clone());
                 drop(damage);
-                self.tell(&problem);
+                self.notify(&problem);
             }
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
-            self.look();
+            self.recheck();
         }
     }
 
     /// Tells the operator something.
-    pub(crate) fn tell(&self, notice: &str) {
-        self.notices.say(notice);
+    pub(crate) fn notify(&self, notice: &str) {
+        self.notices.send(notice);
     }
 
     /// Makes everything durable, and lets go of the sessions in memory.
     pub(crate) fn close(&self) {
         if let Some(opened) = self.usable() {
-            opened.families.flush();
-            let sessions = opened.families.sessions();
+            opened.client_sessions.flush();
+            let sessions = opened.client_sessions.sessions();
             // Whoever cannot be told will see that the leases end.
             opened.lease(&sessions, Duration::ZERO).unwrap_or(());
         }
@@ -286,10 +286,10 @@ mod tests {
         let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
         let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_none() && state.readable().is_none());
-        state.look();
+        state.recheck();
         there.store(true, Ordering::Relaxed);
-        state.look();
-        state.look();
+        state.recheck();
+        state.recheck();
         assert!(state.usable().is_some() && state.problem().is_none());
         let told = told.lock().unwrap();
         assert!(told[0].contains("no room left"), "{told:?}");

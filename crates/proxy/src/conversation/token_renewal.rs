@@ -27,7 +27,7 @@ const FAMILIES: usize = 4;
 const BRANCHES: usize = 16;
 
 /// True if requests with these headers present an access token, which will be renewed.
-pub(crate) fn will_be(headers: &HeaderMap) -> bool {
+pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
     let mut presented = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (presented.next(), presented.next()) else {
         return false;
@@ -45,12 +45,12 @@ pub(crate) struct IncomingConversation<'a> {
     /// Where all families of that name are listed, whoever presents which credential.
     pub(crate) place: &'a str,
     pub(crate) scan: &'a BodyScan<'a>,
-    pub(crate) trail: &'a FingerprintChain,
+    pub(crate) fingerprints: &'a FingerprintChain,
 }
 
 impl IncomingConversation<'_> {
     /// Lists a family that begins under the name.
-    pub(crate) fn list(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
+    pub(crate) fn register(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
         let place = SessionId::new(self.place)?;
         let at = store.position(&place, Stream::Log)?;
         store.append(&place, Stream::Log, at, &[family.as_bytes()])?;
@@ -109,20 +109,22 @@ impl IncomingConversation<'_> {
 
     /// True if every message of the client's in `branch` was presented, word for word.
     fn goes_on_from(&self, branch: &mut Branch) -> bool {
-        let length = branch.trail().len();
-        if self.trail.common(branch.trail()) < length || !self.trail.has_answer_before(length) {
+        let length = branch.fingerprints().len();
+        if self.fingerprints.common_length(branch.fingerprints()) < length
+            || !self.fingerprints.has_answer_before(length)
+        {
             return false;
         }
-        let known = branch.known();
+        let known = branch.unaltered_messages();
         known.into_iter().all(|(at, message)| {
             let presented = self.scan.message(at);
-            presented.is_some_and(|presented| same(&presented, &message))
+            presented.is_some_and(|presented| says_the_same(&presented, &message))
         })
     }
 }
 
 /// True if two messages say the same.
-fn same(one: &Message, other: &Message) -> bool {
+fn says_the_same(one: &Message, other: &Message) -> bool {
     let output = |output: &Output| (output.call_id.clone(), output.text().into_owned());
     one.role == other.role
         && one.text() == other.text()
@@ -139,7 +141,7 @@ mod tests {
     fn access_tokens_are_told_from_keys() {
         let presented = |value: &'static str| {
             let value = HeaderValue::from_static(value);
-            will_be(&HeaderMap::from_iter([(AUTHORIZATION, value)]))
+            is_renewable(&HeaderMap::from_iter([(AUTHORIZATION, value)]))
         };
         assert!(presented("Bearer sk-ant-oat01-abc"));
         assert!(presented(
@@ -153,6 +155,6 @@ mod tests {
         ] {
             assert!(!presented(key), "{key}");
         }
-        assert!(!will_be(&HeaderMap::new()));
+        assert!(!is_renewable(&HeaderMap::new()));
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn answer(asked: RequestContext, body: Bytes) -> Response<Proxy
         return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     };
     let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
-    let decided = deadline::in_turn(&asked.shared.turns, limits.plan_time(), move || {
+    let decided = deadline::run_in_turn(&asked.shared.turns, limits.plan_time(), move || {
         let _held = (permit.ok()?, memory);
         plan(work).ok().and_then(|managed| compressed(&managed))
     });
@@ -61,12 +61,14 @@ pub(super) async fn answer(asked: RequestContext, body: Bytes) -> Response<Proxy
 /// The window, and what it saves.
 fn compressed(managed: &ManagedRequest) -> Option<Value> {
     let outgoing = &managed.outgoing;
-    let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
-    let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
+    let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
+    let refs = managed
+        .with_branch(|branch| Ok(branch.shown_refs()?))
+        .ok()?;
     let (before, after) = outgoing.sizes.tokens;
     let compared = SavedTokens::of_changed(before, after, None, None);
     Some(json!({
-        "messages": messages(managed.work.dialect, body)?,
+        "messages": messages(managed.job.dialect, body)?,
         "tokens_before": before,
         "tokens_after": after,
         "tokens_saved": compared.saved(),

@@ -50,11 +50,11 @@ pub(super) async fn answer(
     let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
-        given(store.as_ref(), session, &id, query)
+        output_json(store.as_ref(), session, &id, query)
     });
     match found.await.ok().flatten() {
         Some(found) => {
-            asked.note.record.retrievals += 1;
+            asked.pending_record.record.retrievals += 1;
             asked.reply(StatusCode::OK, &found)
         }
         // Unknown, malformed and foreign refs are all the same.
@@ -109,7 +109,7 @@ impl RetrieveScope {
         });
         Self {
             prefix: format!("{SESSIONS}{}/", tenant.as_str()),
-            named: headers::text(&asked.headers, &headers::SESSION).map(str::to_owned),
+            named: headers::header_text(&asked.headers, &headers::SESSION).map(str::to_owned),
             families: families.collect(),
         }
     }
@@ -133,7 +133,12 @@ impl RetrieveScope {
     }
 }
 
-fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>) -> Option<Value> {
+fn output_json(
+    store: &dyn Store,
+    session: SessionId,
+    id: &str,
+    query: Option<String>,
+) -> Option<Value> {
     let metadata = store.metadata(&session, id).ok()?;
     if let Some(query) = query {
         let arguments = json!({"ref_id": id, "pattern": query}).to_string();

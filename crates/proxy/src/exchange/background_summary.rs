@@ -36,7 +36,7 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
         let begun = spawn_blocking(move || {
-            claimed.on_branch(|branch| Ok(!std::mem::replace(&mut branch.summarising, true)))
+            claimed.with_branch(|branch| Ok(!std::mem::replace(&mut branch.summarising, true)))
         });
         if !matches!(begun.await, Ok(Ok(true))) {
             return;
@@ -45,9 +45,9 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
         }
-        let limit = managed.work.settings.config.limits.summary_time();
-        let finishing = deadline::within(limit, move || {
-            managed.on_branch(|branch| {
+        let limit = managed.job.settings.config.limits.summary_time();
+        let finishing = deadline::run_within(limit, move || {
+            managed.with_branch(|branch| {
                 branch.summarising = false;
                 branch.session().finish(pending)?;
                 Ok::<_, BranchError>(())
@@ -59,13 +59,13 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
 }
 
 fn asks_a_model(managed: &ManagedRequest) -> bool {
-    managed.work.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
+    managed.job.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
 }
 
 /// Asks for everything that `pending` wants.
 pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
-        let time = managed.work.settings.config.limits.summary_time();
+        let time = managed.job.settings.config.limits.summary_time();
         let asked = tokio::time::timeout(time, ask(managed, &request)).await;
         let answered = match asked {
             Ok(Ok(answered)) => answered,
@@ -91,16 +91,16 @@ struct SummaryWriter {
 
 impl SummaryWriter {
     /// What will be written about asking it.
-    fn note(&self, managed: &ManagedRequest) -> PendingRecord {
+    fn new_record(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
-        let mut note = managed.work.shared.note(self.request.method(), path);
+        let mut note = managed.job.shared.new_record(self.request.method(), path);
         let record = &mut note.record;
         record.action = RecordAction::Asked;
         record.dialect = Some(self.dialect);
         record.upstream.clone_from(&self.upstream);
         record.model.clone_from(&self.model);
         record.session.clone_from(&managed.session);
-        managed.work.tenant.as_str().clone_into(&mut record.tenant);
+        managed.job.tenant.as_str().clone_into(&mut record.tenant);
         note
     }
 }
@@ -109,12 +109,12 @@ async fn ask(
     managed: &ManagedRequest,
     wanted: &SummaryRequest,
 ) -> Result<SummariserAnswer, String> {
-    let writer = match &managed.work.settings.config.summariser {
+    let writer = match &managed.job.settings.config.summariser {
         Some(summariser) => by_settings(summariser, wanted),
         None => by_client(managed, wanted),
     }
     .ok_or("the request for a summary cannot be written")?;
-    let mut note = writer.note(managed);
+    let mut note = writer.new_record(managed);
     let answered = send(managed, writer, &mut note.record).await;
     match &answered {
         Ok(SummariserAnswer::Text { usage, .. }) => note.record.usage = *usage,
@@ -128,10 +128,10 @@ async fn send(
     writer: SummaryWriter,
     record: &mut Record,
 ) -> Result<SummariserAnswer, String> {
-    let client = managed.work.shared.client.clone();
-    let idle = managed.work.settings.config.limits.idle_time();
+    let client = managed.job.shared.client.clone();
+    let idle = managed.job.settings.config.limits.idle_time();
     let answer = client.send(writer.request, idle).await;
-    let answer = answer.map_err(|failed| failed.why)?;
+    let answer = answer.map_err(|failed| failed.reason)?;
     let status = answer.status();
     record.status = status.as_u16();
     let collected = collect(answer.into_body(), LONGEST).await;
@@ -147,18 +147,18 @@ async fn send(
 /// The same upstream with the client's own credentials; the same model, unless the policy names
 /// another one for summaries.
 fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<SummaryWriter> {
-    let work = &managed.work;
+    let work = &managed.job;
     let scan = BodyScan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
     let body = write(work.dialect, model, wanted, limit, Some(tools))?;
-    let mut request = Request::new(body::full(body));
+    let mut request = Request::new(body::full_body(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = managed.route.address(&managed.rest)?;
+    *request.uri_mut() = managed.route.address(&managed.upstream_path)?;
     *request.version_mut() = Version::HTTP_11;
-    let mut sent = headers::of_managed(work.headers.clone());
-    headers::unpacked(&mut sent);
+    let mut sent = headers::to_upstream_uncompressed(work.headers.clone());
+    headers::remove_encoding(&mut sent);
     *request.headers_mut() = sent;
     Some(SummaryWriter {
         dialect: work.dialect,
@@ -177,7 +177,7 @@ fn by_settings(summariser: &SummariserConfig, wanted: &SummaryRequest) -> Option
         Dialect::Messages => "/v1/messages",
         Dialect::Responses => "/v1/responses",
     };
-    let mut request = Request::new(body::full(body));
+    let mut request = Request::new(body::full_body(body));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = address(&summariser.url, path)?;
     *request.headers_mut() = credentials(summariser)?;

@@ -14,8 +14,8 @@ use crate::resources::deadline;
 
 /// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
 pub(crate) async fn learn_later(managed: Arc<ManagedRequest>, window: u64, seen: ObservedAnswer) {
-    let limit = managed.work.settings.config.limits.plan_time();
-    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
+    let limit = managed.job.settings.config.limits.plan_time();
+    let learning = deadline::run_within(limit, move || learn_from(&managed, window, &seen));
     learning.await.unwrap_or(());
 }
 
@@ -23,7 +23,7 @@ pub(crate) async fn learn_later(managed: Arc<ManagedRequest>, window: u64, seen:
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer) {
     let Some(usage) = seen.usage else { return };
     let mut learned = false;
-    let pending = managed.on_branch(|branch| {
+    let pending = managed.with_branch(|branch| {
         // The client may have sent its next request before this was learned.
         if branch.session().windows() == window {
             if learn_window(managed, branch, &usage, &mut learned) {
@@ -31,16 +31,16 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer)
                 return Ok(None);
             }
             branch.session().record(&usage)?;
-            let models = &managed.work.shared.models;
+            let models = &managed.job.shared.models;
             let calibration = branch.session().calibration();
-            learned |= models.keep_calibration(managed.whom(), calibration);
+            learned |= models.keep_calibration(managed.model_key(), calibration);
         }
-        let moments: &[Moment] = if seen.called() {
+        let moments: &[Moment] = if seen.has_calls() {
             &[Moment::AfterAnswer]
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
         };
-        Ok(branch.check(moments).filter(|_| seen.whole))
+        Ok(branch.check(moments).filter(|_| seen.is_complete))
     });
     if learned {
         write_down(managed);
@@ -52,9 +52,9 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer)
 
 /// Writes what was learned of the model to the store.
 pub(super) fn write_down(managed: &ManagedRequest) {
-    let shared = &managed.work.shared;
-    let store = managed.work.opened.store.as_ref();
-    shared.models.write(store, managed.whom());
+    let shared = &managed.job.shared;
+    let store = managed.job.opened.store.as_ref();
+    shared.models.write(store, managed.model_key());
 }
 
 /// Learns the window of a server that truncated a prompt silently. False if it did not.
@@ -64,15 +64,15 @@ fn learn_window(
     usage: &Usage,
     learned: &mut bool,
 ) -> bool {
-    let (models, whom) = (&managed.work.shared.models, managed.whom());
-    *learned |= models.read(whom, usage.prompt());
-    let Some(window) = branch.was_read(whom, usage.prompt()) else {
+    let (models, whom) = (&managed.job.shared.models, managed.model_key());
+    *learned |= models.disprove_learned_window(whom, usage.prompt());
+    let Some(window) = branch.check_truncation(whom, usage.prompt()) else {
         return false;
     };
     // The client may have asked the provider to leave something out.
-    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
+    let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
     if !asked_for {
-        *learned |= models.learn_cut(whom, window);
+        *learned |= models.learn_truncation(whom, window);
     }
     !asked_for
 }

@@ -17,7 +17,7 @@ use trimtab_store::StagedStore;
 use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
 use self::learning::{learn_later, write_down};
-use crate::answer::peek::{PeekedAnswer, SentRequest, look};
+use crate::answer::peek::{PeekedAnswer, SentRequest, peek};
 use crate::answer::usage_watch::UsageWatch;
 use crate::config::{ProxyMode, SummaryMode};
 use crate::conversation::branch::{
@@ -28,7 +28,7 @@ use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
 use crate::request::plan::{CONFLICTS, ManagedRequest, plan};
 use crate::resources::deadline;
-use crate::transport::body::{ProxyBody, full, held};
+use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
@@ -44,11 +44,11 @@ const UNDER_WAY: u32 = 5;
 pub(crate) struct Exchange {
     pub(crate) managed: Arc<ManagedRequest>,
     /// The body as it came, compressed if it was.
-    came: Bytes,
+    received_body: Bytes,
     pub(crate) outgoing: OutgoingBody,
     /// Why it is sent as it came, if it is.
-    untouched: Option<&'static str>,
-    ways: ComposeOptions,
+    bypass_reason: Option<&'static str>,
+    options: ComposeOptions,
     recoveries: u32,
     /// True if the last answer says that the request was too large, and nothing more helped.
     overflowed: bool,
@@ -61,10 +61,10 @@ pub(crate) struct Exchange {
 impl Exchange {
     pub(crate) fn new(mut managed: ManagedRequest, came: Bytes) -> Self {
         Self {
-            came,
+            received_body: came,
             outgoing: managed.outgoing.clone(),
-            untouched: managed.untouched,
-            ways: managed.ways,
+            bypass_reason: managed.untouched,
+            options: managed.options,
             recoveries: 0,
             overflowed: false,
             unwritten: managed.flush_first(),
@@ -80,9 +80,9 @@ impl Exchange {
         asked: &mut RequestContext,
     ) -> Result<Response<ProxyBody>, UpstreamFailure> {
         self.summarise().await;
-        self.note(asked);
+        self.fill_record(asked);
         let answer = self.answer().await;
-        self.note(asked);
+        self.fill_record(asked);
         answer
     }
 
@@ -92,28 +92,28 @@ impl Exchange {
         let Some(mut pending) = self.pending.take() else {
             return;
         };
-        let waits = self.managed.work.settings.config.compaction == SummaryMode::Wait;
+        let waits = self.managed.job.settings.config.compaction == SummaryMode::Wait;
         if !waits || self.managed.mode != ProxyMode::On {
             return background_summary::in_background(&self.managed, pending);
         }
         background_summary::answer(&self.managed, &mut pending).await;
-        self.again(move |branch| Ok(branch.session().finish(pending)?))
+        self.replan(move |branch| Ok(branch.session().finish(pending)?))
             .await;
     }
 
     /// True if our window is sent, and not the body as it came.
     fn is_ours(&self) -> bool {
-        self.managed.mode == ProxyMode::On && self.untouched.is_none()
+        self.managed.mode == ProxyMode::On && self.bypass_reason.is_none()
     }
 
     /// Notes in the record what is done.
-    fn note(&self, asked: &mut RequestContext) {
-        let record = &mut asked.note.record;
+    fn fill_record(&self, asked: &mut RequestContext) {
+        let record = &mut asked.pending_record.record;
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
-        record.window = managed.known.window.unwrap_or_default();
+        record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
         if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
@@ -127,8 +127,8 @@ impl Exchange {
         if !self.outgoing.notes.is_empty() {
             record.detail = self.outgoing.notes.join("; ");
         }
-        record.reason = self.untouched.unwrap_or_default();
-        record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
+        record.reason = self.bypass_reason.unwrap_or_default();
+        record.action = match (managed.mode, self.bypass_reason, &self.outgoing.body) {
             (ProxyMode::Observe, ..) => RecordAction::Observed,
             (_, Some(_), _) => RecordAction::Passed,
             (_, None, Some(_)) => RecordAction::Edited,
@@ -146,11 +146,11 @@ impl Exchange {
             if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
             }
-            let limits = self.managed.work.settings.config.limits;
-            let (verdict, refused) = match look(answer, self.sent(), &limits).await {
+            let limits = self.managed.job.settings.config.limits;
+            let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
                 // A provider may keep entries that it refuses when they are sent to it.
                 PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
-                    self.untouched = Some("refused");
+                    self.bypass_reason = Some("refused");
                     continue;
                 }
                 // The smaller request was refused for another reason, so it did not help.
@@ -174,26 +174,26 @@ impl Exchange {
     /// a part, and that part was not refused yet.
     fn may_do_as_it_came(&self, status: StatusCode) -> bool {
         let was_edited = self.edited().is_some() && self.recoveries == 0;
-        self.managed.work.is_pieced && was_edited && is_refusal(status)
+        self.managed.job.is_pieced && was_edited && is_refusal(status)
     }
 
     fn sent(&self) -> SentRequest {
         SentRequest {
-            window: self.managed.known.window,
+            window: self.managed.model_limits.window,
             estimate: self.outgoing.tokens,
         }
     }
 
     /// Sends the request as it stands.
     async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
-        let client = self.managed.work.shared.client.clone();
-        let limits = self.managed.work.settings.config.limits;
+        let client = self.managed.job.shared.client.clone();
+        let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
         while let Some(staged) = self.unwritten.take() {
             // It is sent while the store writes; its last byte waits for the store.
             let outcome = Arc::new(OnceLock::new());
             let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
-            let request = self.request(|bytes| held(bytes, written))?;
+            let request = self.request(|bytes| held_body(bytes, written))?;
             let answer = client.send(request, limits.idle_time()).await;
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
                 return answer;
@@ -203,20 +203,22 @@ impl Exchange {
             conflicts += 1;
             let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
             if !may_plan || !self.plan_again().await {
-                self.untouched = Some("failed");
+                self.bypass_reason = Some("failed");
             }
         }
-        client.send(self.request(full)?, limits.idle_time()).await
+        client
+            .send(self.request(full_body)?, limits.idle_time())
+            .await
     }
 
     /// Plans the request again from what another process has written to its conversation. False
     /// if that failed.
     async fn plan_again(&mut self) -> bool {
-        let work = self.managed.work_again();
+        let work = self.managed.replan_job();
         let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
             return false;
         };
-        *self = Self::new(managed, self.came.clone());
+        *self = Self::new(managed, self.received_body.clone());
         self.summarise().await;
         true
     }
@@ -232,21 +234,20 @@ impl Exchange {
     ) -> Result<Request<ProxyBody>, UpstreamFailure> {
         let managed = &self.managed;
         let edited = self.edited();
-        let bytes = edited.unwrap_or(&self.came).clone();
-        let mut sent = headers::of_managed(managed.work.headers.clone());
+        let bytes = edited.unwrap_or(&self.received_body).clone();
+        let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
         if edited.is_some() {
-            headers::unpacked(&mut sent);
+            headers::remove_encoding(&mut sent);
         }
         let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() =
-            managed
-                .route
-                .address(&managed.rest)
-                .ok_or_else(|| UpstreamFailure {
-                    timed_out: false,
-                    why: "the path cannot be sent on".to_owned(),
-                })?;
+        *request.uri_mut() = managed
+            .route
+            .address(&managed.upstream_path)
+            .ok_or_else(|| UpstreamFailure {
+                timed_out: false,
+                reason: "the path cannot be sent on".to_owned(),
+            })?;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = sent;
         Ok(request)
@@ -255,11 +256,11 @@ impl Exchange {
     /// Makes the request smaller. False if nothing helps.
     async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
         let window = self.learn(&verdict);
-        let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
+        let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
-        let recovering = deadline::within(self.patience(), move || {
-            let outgoing = managed.with(|branch, scan| {
+        let recovering = deadline::run_within(self.patience(), move || {
+            let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
@@ -286,23 +287,23 @@ impl Exchange {
         // Bytes are compared, because one of the estimates may be based on reported usage.
         let sent = self
             .edited()
-            .map_or(self.managed.work.body.len(), Bytes::len);
+            .map_or(self.managed.job.body.len(), Bytes::len);
         let body = outgoing.body.as_ref();
         let is_smaller = body.is_some_and(|body| body.len() < sent);
-        let asks_for_less = body.is_some() && ways.lowered != self.ways.lowered;
+        let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
         if !is_smaller && !asks_for_less {
             return false;
         }
-        self.untouched = None;
+        self.bypass_reason = None;
         self.outgoing = outgoing;
-        self.ways = ways;
+        self.options = ways;
         self.recoveries += 1;
         true
     }
 
     /// How long work on a request may take that is under way.
     fn patience(&self) -> Duration {
-        let limits = self.managed.work.settings.config.limits;
+        let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
     }
 
@@ -310,23 +311,25 @@ impl Exchange {
     /// is known then.
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
-        let known = managed.known.window;
+        let known = managed.model_limits.window;
         if !matches!(
             verdict.kind,
             OverflowKind::Prompt | OverflowKind::PromptAndAnswer
         ) {
             return known;
         }
-        let models = &managed.work.shared.models;
+        let models = &managed.job.shared.models;
         let (window, is_new) = match verdict.sizes.limit {
-            Some(limit) if limit > LEAST_ANSWER => (limit, models.learn(managed.whom(), limit)),
+            Some(limit) if limit > LEAST_ANSWER => {
+                (limit, models.learn_window(managed.model_key(), limit))
+            }
             Some(_) => return known,
             None => {
                 let refused = self.refused_tokens(verdict);
                 if refused < LEAST_REFUSED {
                     return known;
                 }
-                (refused, models.learn_refused(managed.whom(), refused))
+                (refused, models.learn_refused(managed.model_key(), refused))
             }
         };
         let known = known.map_or(window, |known| known.min(window));
@@ -349,13 +352,13 @@ impl Exchange {
     }
 
     /// Works on the conversation again, off this thread, and takes the new body.
-    pub(crate) async fn again<T: Send + 'static>(
+    pub(crate) async fn replan<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
     ) -> Option<T> {
-        let (managed, ways) = (Arc::clone(&self.managed), self.ways);
-        let working = deadline::within(self.patience(), move || {
-            managed.with(|branch, scan| {
+        let (managed, ways) = (Arc::clone(&self.managed), self.options);
+        let working = deadline::run_within(self.patience(), move || {
+            managed.with_body(|branch, scan| {
                 let done = work(branch)?;
                 Ok::<_, BranchError>((done, branch.compose(scan, &ways, None)?))
             })
@@ -371,13 +374,13 @@ impl Exchange {
     }
 
     /// From now on this is what is sent, and the tools of ours are not offered.
-    pub(crate) fn withdraw(&mut self, outgoing: OutgoingBody) {
-        self.ways.offer = false;
+    pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
+        self.options.offer = false;
         self.outgoing = outgoing;
     }
 
     /// Gives the answer to the client.
-    pub(crate) async fn give(
+    pub(crate) async fn deliver(
         self,
         asked: RequestContext,
         answer: Response<ProxyBody>,
@@ -385,10 +388,10 @@ impl Exchange {
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
-            return retrieval::give(self, asked, answer).await;
+            return retrieval::deliver(self, asked, answer).await;
         }
-        let watch = self.watch().of(answer.headers());
-        asked.hand_on(answer, Some(Box::new(watch)))
+        let watch = self.watch().with_headers(answer.headers());
+        asked.deliver(answer, Some(Box::new(watch)))
     }
 
     /// Watches the answer, and learns from it at its end.
@@ -396,7 +399,7 @@ impl Exchange {
         let managed = Arc::clone(&self.managed);
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         let window = self.outgoing.window;
-        UsageWatch::new(managed.work.dialect).then(move |seen| {
+        UsageWatch::new(managed.job.dialect).on_end(move |seen| {
             let teaches = is_ours && seen.usage.is_some();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 // In a task of its own: the end of the answer is not flushed yet.

@@ -20,7 +20,7 @@ struct ModelTableState {
     catalogue: Catalogue,
     /// What was learned, by upstream and model.
     learned: HashMap<(String, String), LearnedModel>,
-    found: HashMap<String, Option<ModelInfo>>,
+    lookups: HashMap<String, Option<ModelInfo>>,
 }
 
 /// The limits of a model at an upstream.
@@ -47,12 +47,12 @@ impl ModelTable {
         Self(Mutex::new(ModelTableState {
             catalogue,
             learned: before.collect(),
-            found: HashMap::new(),
+            lookups: HashMap::new(),
         }))
     }
 
     /// What is known of a model: the settings' word, lowered by what an error proved.
-    pub(crate) fn known(
+    pub(crate) fn model_limits(
         &self,
         upstream: &str,
         model: &str,
@@ -73,7 +73,7 @@ impl ModelTable {
     }
 
     /// Remembers the window that an error named. True if that is new.
-    pub(crate) fn learn(&self, whom: ModelKey<'_>, window: u64) -> bool {
+    pub(crate) fn learn_window(&self, whom: ModelKey<'_>, window: u64) -> bool {
         self.change(whom, |learned| {
             learned.window.replace(window) != Some(window)
         })
@@ -88,13 +88,13 @@ impl ModelTable {
     }
 
     /// Remembers the window of a server that cut a prompt silently. True if that is new.
-    pub(crate) fn learn_cut(&self, whom: ModelKey<'_>, window: u64) -> bool {
+    pub(crate) fn learn_truncation(&self, whom: ModelKey<'_>, window: u64) -> bool {
         self.change(whom, |learned| learned.cut.replace(window) != Some(window))
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
     /// silence, or by a refusal without figures, disproves that. True if it did.
-    pub(crate) fn read(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
+    pub(crate) fn disprove_learned_window(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
         self.change(whom, |learned| {
             // What it kept is a little more than what was taken as its window.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
@@ -156,14 +156,14 @@ fn key(whom: ModelKey<'_>) -> (String, String) {
 
 impl ModelTableState {
     fn find(&mut self, model: &str) -> Option<ModelInfo> {
-        if let Some(found) = self.found.get(model) {
+        if let Some(found) = self.lookups.get(model) {
             return found.clone();
         }
         let found = self.catalogue.find(model).ok().map(|found| found.model);
-        if self.found.len() >= MODELS {
-            self.found.clear();
+        if self.lookups.len() >= MODELS {
+            self.lookups.clear();
         }
-        self.found.insert(model.to_owned(), found.clone());
+        self.lookups.insert(model.to_owned(), found.clone());
         found
     }
 }
@@ -176,7 +176,7 @@ mod tests {
     fn the_settings_win_and_errors_lower() {
         let models = ModelTable::new(Catalogue::embedded(), Vec::new());
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
-            models.known(upstream, name, rule).window
+            models.model_limits(upstream, name, rule).window
         };
         assert_eq!(window("u", "claude-opus-4-5-20251101", None), Some(200_000));
         assert_eq!(window("u", "house-model", None), None);
@@ -188,21 +188,21 @@ mod tests {
             mode: None,
         };
         assert_eq!(window("u", "house-model", Some(&rule)), Some(32_000));
-        assert!(models.learn(("u", "house-model"), 8_000));
-        assert!(!models.learn(("u", "house-model"), 8_000));
+        assert!(models.learn_window(("u", "house-model"), 8_000));
+        assert!(!models.learn_window(("u", "house-model"), 8_000));
         assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
         assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
         // What was concluded from silence holds until it is disproved.
-        assert!(models.learn_cut(("other", "house-model"), 4_000));
-        assert!(!models.read(("other", "house-model"), 4_100));
+        assert!(models.learn_truncation(("other", "house-model"), 4_000));
+        assert!(!models.disprove_learned_window(("other", "house-model"), 4_100));
         assert_eq!(window("other", "house-model", None), Some(4_000));
-        assert!(models.read(("other", "house-model"), 6_000));
+        assert!(models.disprove_learned_window(("other", "house-model"), 6_000));
         assert_eq!(window("other", "house-model", None), None);
         // What was refused was too much, until more is read.
         assert!(models.learn_refused(("other", "house-model"), 9_000));
         assert!(!models.learn_refused(("other", "house-model"), 9_500));
         assert_eq!(window("other", "house-model", None), Some(9_000));
-        assert!(models.read(("other", "house-model"), 9_001));
+        assert!(models.disprove_learned_window(("other", "house-model"), 9_001));
         assert_eq!(window("other", "house-model", None), None);
     }
 }

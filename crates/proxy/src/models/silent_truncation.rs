@@ -20,9 +20,9 @@ const SURE_PERCENT: u64 = 90;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PromptReading {
     /// The upstream and the model.
-    pub(crate) whom: (String, String),
+    pub(crate) model_key: (String, String),
     /// How often what was sent before was changed so far.
-    pub(crate) decided: usize,
+    pub(crate) decisions: usize,
     /// What was sent, by an estimate that learns nothing on the way.
     pub(crate) sent: u64,
     /// What the server says it read.
@@ -31,13 +31,13 @@ pub(crate) struct PromptReading {
 
 impl PromptReading {
     fn follows(&self, before: &Self) -> bool {
-        self.whom == before.whom && self.decided == before.decided
+        self.model_key == before.model_key && self.decisions == before.decisions
     }
 }
 
 /// Takes the next reading of a conversation; gives the window that the server must have, if it
 /// cut what it was sent.
-pub(crate) fn take(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
+pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
     let Some(before) = kept.as_ref().filter(|before| now.follows(before)) else {
         *kept = Some(now);
         return None;
@@ -71,14 +71,14 @@ mod tests {
     fn found(calls: &[(u64, u64)]) -> Vec<Option<u64>> {
         let mut kept = None;
         let reading = |(sent, read): &(u64, u64)| PromptReading {
-            whom: ("u".to_owned(), "m".to_owned()),
-            decided: 0,
+            model_key: ("u".to_owned(), "m".to_owned()),
+            decisions: 0,
             sent: *sent,
             read: *read,
         };
         calls
             .iter()
-            .map(|call| take(&mut kept, reading(call)))
+            .map(|call| next_reading(&mut kept, reading(call)))
             .collect()
     }
 
@@ -128,17 +128,17 @@ mod tests {
     fn nothing_follows_across_a_change() {
         let mut kept = None;
         let reading = |decided: usize, sent: u64| PromptReading {
-            whom: ("u".to_owned(), "m".to_owned()),
-            decided,
+            model_key: ("u".to_owned(), "m".to_owned()),
+            decisions: decided,
             sent,
             read: 8_192,
         };
-        assert_eq!(take(&mut kept, reading(0, 30_000)), None);
-        assert_eq!(take(&mut kept, reading(1, 33_000)), None);
+        assert_eq!(next_reading(&mut kept, reading(0, 30_000)), None);
+        assert_eq!(next_reading(&mut kept, reading(1, 33_000)), None);
         let other = PromptReading {
-            whom: ("u".to_owned(), "other".to_owned()),
+            model_key: ("u".to_owned(), "other".to_owned()),
             ..reading(1, 36_000)
         };
-        assert_eq!(take(&mut kept, other), None);
+        assert_eq!(next_reading(&mut kept, other), None);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct FingerprintChain {
     head: usize,
     /// For each message of the head its print; for each later one the print of all from the
     /// first that is not the system's.
-    prints: Vec<Fingerprint>,
+    fingerprints: Vec<Fingerprint>,
     /// Where the model first speaks.
     answer: Option<usize>,
 }
@@ -65,46 +65,46 @@ impl FingerprintChain {
 
     /// Adds the own print of one more message.
     pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
-        let at = self.prints.len();
+        let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
-            return self.prints.push(own);
+            return self.fingerprints.push(own);
         }
         if role == Role::Assistant {
             self.answer = self.answer.or(Some(at));
         }
         let before = if at > self.head {
-            self.prints.last().copied().unwrap_or_default()
+            self.fingerprints.last().copied().unwrap_or_default()
         } else {
             0
         };
-        self.prints.push(chained(before, own));
+        self.fingerprints.push(chained(before, own));
     }
 
     /// Number of messages.
     pub(crate) fn len(&self) -> usize {
-        self.prints.len()
+        self.fingerprints.len()
     }
 
     /// The print at a position.
     pub(crate) fn get(&self, at: usize) -> Option<Fingerprint> {
-        self.prints.get(at).copied()
+        self.fingerprints.get(at).copied()
     }
 
     /// The print of the first message that is not the system's: where a conversation begins.
-    pub(crate) fn beginning(&self) -> Option<Fingerprint> {
+    pub(crate) fn first_message(&self) -> Option<Fingerprint> {
         self.get(self.head)
     }
 
     /// Puts back a message whose print was kept.
     pub(crate) fn restore(&mut self, print: Fingerprint, role: Role) {
-        let at = self.prints.len();
+        let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
         } else if role == Role::Assistant {
             self.answer = self.answer.or(Some(at));
         }
-        self.prints.push(print);
+        self.fingerprints.push(print);
     }
 
     /// How many messages both begin with.
@@ -112,12 +112,12 @@ impl FingerprintChain {
     /// What the system says may change from call to call: some clients put the time into it.
     /// It counts only as long as the model has not spoken, because two conversations that
     /// differ in nothing else are then two.
-    pub(crate) fn common(&self, other: &Self) -> usize {
+    pub(crate) fn common_length(&self, other: &Self) -> usize {
         if self.head != other.head {
             return 0;
         }
-        let ours = self.prints.get(self.head..).unwrap_or_default();
-        let theirs = other.prints.get(self.head..).unwrap_or_default();
+        let ours = self.fingerprints.get(self.head..).unwrap_or_default();
+        let theirs = other.fingerprints.get(self.head..).unwrap_or_default();
         // A chain that is equal somewhere is equal everywhere before.
         let pairs = ours.len().min(theirs.len());
         let (mut equal, mut unequal) = (0, pairs + 1);
@@ -132,7 +132,7 @@ impl FingerprintChain {
         }
         let common = self.head + equal;
         let spoke = self.answer.is_some_and(|answer| answer < common);
-        if spoke || self.prints.get(..self.head) == other.prints.get(..self.head) {
+        if spoke || self.fingerprints.get(..self.head) == other.fingerprints.get(..self.head) {
             common
         } else {
             0
@@ -293,7 +293,7 @@ struct TextPart<'a> {
 }
 
 /// The print of a text by itself.
-pub(crate) fn print_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
+pub(crate) fn fingerprint_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
     xxh3_128_with_secret(text, key)
 }
 
@@ -345,7 +345,7 @@ mod tests {
             r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"q"}]}"#,
         ];
         for other in others {
-            assert_eq!(same.common(&messages(other)), 0, "{other}");
+            assert_eq!(same.common_length(&messages(other)), 0, "{other}");
         }
         let call = |id: &str, name: &str, input: &str| {
             messages(&format!(
@@ -358,7 +358,7 @@ mod tests {
             call("c", "g", "{}"),
             call("c", "f", "{\"a\":1}"),
         ] {
-            assert_eq!(asked.common(&other), 0);
+            assert_eq!(asked.common_length(&other), 0);
         }
     }
 
@@ -372,17 +372,20 @@ mod tests {
         let grown = chat(&format!(
             r#"{system},{said},{{"role":"user","content":"more"}}"#
         ));
-        assert_eq!((before.common(&grown), grown.common(&before)), (3, 3));
+        assert_eq!(
+            (before.common_length(&grown), grown.common_length(&before)),
+            (3, 3)
+        );
         // The system may change once the model has spoken, and not before.
-        assert_eq!(before.common(&chat(&format!("{later},{said}"))), 3);
+        assert_eq!(before.common_length(&chat(&format!("{later},{said}"))), 3);
         let asked = |system: &str| chat(&format!(r#"{system},{{"role":"user","content":"q"}}"#));
-        assert_eq!(asked(system).common(&asked(later)), 0);
-        assert_eq!(asked(system).common(&asked(system)), 2);
+        assert_eq!(asked(system).common_length(&asked(later)), 0);
+        assert_eq!(asked(system).common_length(&asked(system)), 2);
         let forked = chat(&format!(
             r#"{system},{{"role":"user","content":"q"}},{{"role":"assistant","content":"b"}}"#
         ));
-        assert_eq!(before.common(&forked), 2);
-        assert_eq!(before.common(&chat(said)), 0);
+        assert_eq!(before.common_length(&forked), 2);
+        assert_eq!(before.common_length(&chat(said)), 0);
     }
 
     #[test]

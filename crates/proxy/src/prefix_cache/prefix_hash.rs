@@ -15,7 +15,7 @@ pub(crate) struct PrefixHash {
     /// In a box, because it is large and is moved often.
     now: Box<Xxh3>,
     bytes: usize,
-    kept: Vec<Xxh3>,
+    saved_states: Vec<Xxh3>,
 }
 
 impl PrefixHash {
@@ -24,7 +24,7 @@ impl PrefixHash {
         Self {
             now: Box::new(Xxh3::with_secret(*key)),
             bytes: 0,
-            kept: Vec::new(),
+            saved_states: Vec::new(),
         }
     }
 
@@ -43,14 +43,14 @@ impl PrefixHash {
             self.now.update(now);
             self.bytes += now.len();
             if self.bytes.is_multiple_of(APART) {
-                self.kept.push(Xxh3::clone(&self.now));
+                self.saved_states.push(Xxh3::clone(&self.now));
             }
             bytes = later;
         }
     }
 
     /// Prints of the beginnings of `body`, which is what was hashed.
-    pub(crate) fn prints<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> PrefixHashes<'h> {
+    pub(crate) fn prefix_hashes<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> PrefixHashes<'h> {
         PrefixHashes {
             hashed: self,
             body,
@@ -71,9 +71,10 @@ pub(crate) struct PrefixHashes<'h> {
 impl PrefixHashes<'_> {
     /// The print of the first `length` bytes, which is quick if it is not less than what was
     /// asked for before.
-    pub(crate) fn of(&mut self, length: usize) -> Fingerprint {
+    pub(crate) fn hash_of(&mut self, length: usize) -> Fingerprint {
         let kept = (length / APART).checked_sub(1);
-        let nearest = kept.and_then(|at| Some((self.hashed.kept.get(at)?, (at + 1) * APART)));
+        let nearest =
+            kept.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
         if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
             (self.hasher, self.at) = (hasher.clone(), at);
         } else if length < self.at {
@@ -100,7 +101,7 @@ mod tests {
         for piece in body.chunks(10_007) {
             hashed.add(piece);
         }
-        let mut prints = hashed.prints(&key, &body);
+        let mut prints = hashed.prefix_hashes(&key, &body);
         let lengths = [
             1,
             63,
@@ -112,7 +113,7 @@ mod tests {
         ];
         for length in lengths.iter().chain(lengths.iter().rev()) {
             let expected = xxh3_128_with_secret(&body[..*length], &key);
-            assert_eq!(prints.of(*length), expected, "{length}");
+            assert_eq!(prints.hash_of(*length), expected, "{length}");
         }
     }
 }

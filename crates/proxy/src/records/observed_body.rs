@@ -30,14 +30,14 @@ type PolledAnswer = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 /// A body that is watched while it passes.
 pub(crate) struct ObservedBody {
     inner: ProxyBody,
-    note: PendingRecord,
+    pending_record: PendingRecord,
     watch: Option<Box<dyn AnswerWatch>>,
     ended: bool,
     /// Frames that were given out and not observed yet. They are observed when the client has
     /// them, so that observing delays nothing.
     unwatched: Vec<Bytes>,
     /// True once the frames were flushed to the client.
-    given: bool,
+    delivered: bool,
     /// An error that is given at the next poll, after the frames before it were flushed.
     error: Option<BoxError>,
     /// The request is under way until this is dropped.
@@ -54,11 +54,11 @@ impl ObservedBody {
         let ended = inner.is_end_stream();
         let mut noted = Self {
             inner,
-            note,
+            pending_record: note,
             watch,
             ended: false,
             unwatched: Vec::new(),
-            given: false,
+            delivered: false,
             error: None,
             _open: open,
         };
@@ -74,7 +74,7 @@ impl ObservedBody {
         let Poll::Ready(Some(Err(error))) = polled else {
             return polled;
         };
-        self.note.record.detail = error.to_string();
+        self.pending_record.record.detail = error.to_string();
         self.end(false);
         self.error = Some(error);
         context.waker().wake_by_ref();
@@ -86,9 +86,9 @@ impl ObservedBody {
             return;
         }
         self.watch_given();
-        self.note.record.cut = !whole;
+        self.pending_record.record.cut = !whole;
         if let Some(mut watch) = self.watch.take() {
-            watch.end(whole, &mut self.note.record);
+            watch.end(whole, &mut self.pending_record.record);
         }
     }
 
@@ -103,11 +103,11 @@ impl ObservedBody {
 
     /// The upstream is idle. hyper flushes after this returns `Pending`, so frames are observed at
     /// the next poll.
-    fn rest(&mut self, context: &Context<'_>) {
+    fn note_idle(&mut self, context: &Context<'_>) {
         if self.unwatched.is_empty() {
             return;
         }
-        if std::mem::replace(&mut self.given, true) {
+        if std::mem::replace(&mut self.delivered, true) {
             self.watch_given();
         } else {
             context.waker().wake_by_ref();
@@ -128,10 +128,10 @@ impl HttpBody for ObservedBody {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                this.note.record.bytes_out += bytes;
+                this.pending_record.record.bytes_out += bytes;
                 if let (Some(data), true) = (frame.data_ref(), this.watch.is_some()) {
                     this.unwatched.push(data.clone());
-                    this.given = false;
+                    this.delivered = false;
                 }
                 let waiting = this.unwatched.iter().map(Bytes::len);
                 if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
@@ -144,7 +144,7 @@ impl HttpBody for ObservedBody {
             }
             Poll::Ready(None) => this.end(true),
             Poll::Ready(Some(Err(_))) => return this.fail(polled, context),
-            Poll::Pending => this.rest(context),
+            Poll::Pending => this.note_idle(context),
         }
         polled
     }

@@ -358,7 +358,7 @@ pub(crate) struct PendingRecord {
     pub(crate) counted: Option<CountedRequest>,
     /// Counts the bytes of its body.
     pub(crate) body_bytes: Arc<AtomicU64>,
-    book: Arc<Recorder>,
+    recorder: Arc<Recorder>,
     started: Instant,
 }
 
@@ -375,13 +375,13 @@ impl PendingRecord {
             },
             counted: None,
             body_bytes: Arc::default(),
-            book: Arc::clone(book),
+            recorder: Arc::clone(book),
             started: Instant::now(),
         }
     }
 
     /// Says why the request passes as it came.
-    pub(crate) fn because(&mut self, reason: &'static str) {
+    pub(crate) fn set_reason(&mut self, reason: &'static str) {
         self.record.reason = reason;
     }
 
@@ -397,6 +397,6 @@ impl Drop for PendingRecord {
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
-        self.book.end(&mut self.record);
+        self.recorder.end(&mut self.record);
     }
 }

@@ -66,8 +66,12 @@ impl Unmanaged {
 }
 
 /// Why a request passes untouched, if it is not a turn of its conversation.
-pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<&'static str> {
-    if is_count(path) {
+pub(crate) fn bypass_reason(
+    path: &str,
+    headers: &HeaderMap,
+    scan: &BodyScan<'_>,
+) -> Option<&'static str> {
+    if is_token_count(path) {
         return Some("count");
     }
     let codex = headers.get("x-codex-turn-metadata");
@@ -76,7 +80,7 @@ pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &BodyScan<'_>) -> Op
 }
 
 /// True if only the tokens are to be counted.
-pub(crate) fn is_count(path: &str) -> bool {
+pub(crate) fn is_token_count(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.trim_end_matches('/').ends_with("/count_tokens")
 }
@@ -127,7 +131,7 @@ mod tests {
 
     fn asked(dialect: Dialect, body: &str) -> Option<&'static str> {
         let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
-        reason("/v1/x", &HeaderMap::new(), &scan)
+        bypass_reason("/v1/x", &HeaderMap::new(), &scan)
     }
 
     #[test]
@@ -163,9 +167,12 @@ mod tests {
         let value = HeaderValue::from_static(r#"{"request_kind":"compaction"}"#);
         headers.insert("x-codex-turn-metadata", value);
         assert_eq!(
-            reason("/v1/responses", &headers, &scan),
+            bypass_reason("/v1/responses", &headers, &scan),
             Some("own-compaction")
         );
-        assert!(is_count("/v1/messages/count_tokens?beta=true") && !is_count("/v1/messages"));
+        assert!(
+            is_token_count("/v1/messages/count_tokens?beta=true")
+                && !is_token_count("/v1/messages")
+        );
     }
 }

@@ -75,7 +75,7 @@ impl SharedState {
             store_state,
             client,
             plans: Arc::new(Semaphore::new(plans)),
-            turns: deadline::turns(),
+            turns: deadline::worker_permits(),
             access: AccessState::default(),
             store_use: StoreUse::default(),
             models: ModelTable::new(catalogue, learned.unwrap_or_default()),
@@ -88,7 +88,7 @@ impl SharedState {
     }
 
     /// A record of a request of our own, written when it is dropped.
-    pub(crate) fn note(&self, method: &Method, path: &str) -> PendingRecord {
+    pub(crate) fn new_record(&self, method: &Method, path: &str) -> PendingRecord {
         PendingRecord::new(&self.book, method.as_str(), path)
     }
 
@@ -96,7 +96,7 @@ impl SharedState {
     pub(crate) fn report(&self) -> ProxyReport {
         let opened = self.store_state.usable();
         ProxyReport {
-            sessions: opened.map_or(0, |opened| opened.families.len() as u64),
+            sessions: opened.map_or(0, |opened| opened.client_sessions.len() as u64),
             connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
             store: self.store_state.problem(),
@@ -112,11 +112,11 @@ fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
     memory.when_short(move |missing| {
         let opened = store_state.upgrade().and_then(|state| state.readable());
         if let Some(opened) = opened {
-            let freed = opened.memos.forget_all();
+            let freed = opened.parsed_bodies.forget_all();
             // A little more than is missing, so that this is not done for every request.
             opened
-                .families
-                .make_room((missing + SPARE_ROOM).saturating_sub(freed));
+                .client_sessions
+                .evict((missing + SPARE_ROOM).saturating_sub(freed));
         }
     });
 }

@@ -50,7 +50,7 @@ type ChainKey = (String, String);
 
 /// What is remembered of conversations that providers keep.
 pub(crate) struct ResponseChains {
-    kept: Mutex<ChainTable>,
+    table: Mutex<ChainTable>,
     /// Bytes of all items that are remembered.
     bytes: Arc<AtomicUsize>,
     memory: MemoryBudget,
@@ -66,11 +66,11 @@ struct ChainTable {
     /// The ids of responses, oldest first.
     order: VecDeque<ChainKey>,
     /// Conversations that the operator was told of.
-    told: HashSet<ChainKey>,
+    reported: HashSet<ChainKey>,
 }
 
 struct ChainLink {
-    past: PriorItems,
+    prior_items: PriorItems,
     /// The items of its answer that have ids.
     item_ids: Vec<String>,
 }
@@ -88,7 +88,7 @@ pub(crate) enum PriorItems {
 #[derive(Default)]
 pub(crate) struct ChainedRequest {
     /// The whole conversation in one body, if the client sent only a part and the rest is known.
-    pub(crate) whole: Option<Bytes>,
+    pub(crate) full_body: Option<Bytes>,
     /// What is remembered with its answer, if the provider will keep that.
     pub(crate) next: Option<NextLink>,
 }
@@ -96,7 +96,7 @@ pub(crate) struct ChainedRequest {
 /// What is remembered with an answer.
 pub(crate) struct NextLink {
     tenant: String,
-    past: PriorItems,
+    prior_items: PriorItems,
     /// The items of the request, joined by commas.
     items: String,
 }
@@ -113,7 +113,7 @@ struct ItemOutline<'a> {
 impl ResponseChains {
     pub(crate) fn new(memory: MemoryBudget, notices: Notices) -> Self {
         Self {
-            kept: Mutex::default(),
+            table: Mutex::default(),
             bytes: Arc::default(),
             memory,
             notices,
@@ -138,11 +138,11 @@ impl ResponseChains {
         };
         let next = NextLink {
             tenant: tenant.to_owned(),
-            past,
+            prior_items: past,
             items,
         };
         ChainedRequest {
-            whole,
+            full_body: whole,
             next: is_kept.then_some(next),
         }
     }
@@ -162,18 +162,18 @@ impl ResponseChains {
         let named_there = provider_has
             .into_iter()
             .find(|(json, _)| !matches!(*json, "" | "null"));
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let mut past = match (named_there, named(session.previous_response_id)) {
             (Some((json, notice)), _) => {
                 let name = (tenant.to_owned(), json.to_owned());
-                self.tell(&mut kept, name, notice);
+                self.notify_once(&mut kept, name, notice);
                 PriorItems::Unknown
             }
             (None, None) => PriorItems::Known(None),
             (None, Some(name)) => {
-                let past = kept.links.get(&name).map(|link| link.past.clone());
+                let past = kept.links.get(&name).map(|link| link.prior_items.clone());
                 past.unwrap_or_else(|| {
-                    self.tell(&mut kept, name, UNSEEN);
+                    self.notify_once(&mut kept, name, UNSEEN);
                     PriorItems::Unknown
                 })
             }
@@ -197,9 +197,9 @@ impl ResponseChains {
             return;
         };
         let tenant = next.tenant;
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let mut item_ids = Vec::new();
-        let past = match next.past {
+        let past = match next.prior_items {
             PriorItems::Unknown => PriorItems::Unknown,
             PriorItems::Known(before) => {
                 let (items, places) = with_output(next.items, &response.output);
@@ -217,7 +217,13 @@ impl ResponseChains {
         };
         let name = (tenant, response.id);
         kept.order.push_back(name.clone());
-        kept.links.insert(name, ChainLink { past, item_ids });
+        kept.links.insert(
+            name,
+            ChainLink {
+                prior_items: past,
+                item_ids,
+            },
+        );
         self.make_room(&mut kept);
     }
 
@@ -240,17 +246,17 @@ impl ResponseChains {
     }
 
     /// Tells the operator once of something that is not known.
-    fn tell(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
-        if kept.told.len() >= MOST_TOLD {
-            kept.told.clear();
+    fn notify_once(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
+        if kept.reported.len() >= MOST_TOLD {
+            kept.reported.clear();
         }
-        if kept.told.insert(name) {
-            self.notices.say(notice);
+        if kept.reported.insert(name) {
+            self.notices.send(notice);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, ChainTable> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, ChainTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

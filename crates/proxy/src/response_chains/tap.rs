@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{NextLink, ResponseChains};
 use crate::transport::body::ProxyBody;
 use crate::transport::decompress::decode_error;
-use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
+use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
@@ -33,7 +33,7 @@ impl AnswerTap {
     }
 
     /// The body of an answer with these headers, read while it passes.
-    pub(crate) fn on(self, headers: &HeaderMap, body: ProxyBody) -> ProxyBody {
+    pub(crate) fn attach(self, headers: &HeaderMap, body: ProxyBody) -> ProxyBody {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_packed = headers.contains_key(CONTENT_ENCODING);
@@ -44,10 +44,10 @@ impl AnswerTap {
         } else {
             return body;
         };
-        watched(body, TappedBody { tap: self, form })
+        watched_body(body, TappedBody { tap: self, form })
     }
 
-    fn take(&mut self, frame: &EventFrame<'_>) {
+    fn read_event(&mut self, frame: &EventFrame<'_>) {
         // Most events are not looked into.
         if let EventFrame::Data(event) = frame
             && may_name(event, &["response.completed"])
@@ -91,7 +91,7 @@ impl TappedBody {
         let tap = &mut self.tap;
         match &mut self.form {
             TappedForm::Unread => {}
-            TappedForm::Stream(frames) => frames.push(data, |frame| tap.take(&frame)),
+            TappedForm::Stream(frames) => frames.push(data, |frame| tap.read_event(&frame)),
             TappedForm::Whole(_, body) if body.len() + data.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(data);
             }
@@ -104,7 +104,7 @@ impl TappedBody {
             TappedForm::Whole(headers, body) => (headers, body),
             TappedForm::Stream(mut frames) => {
                 let tap = &mut self.tap;
-                return frames.finish(|frame| tap.take(&frame));
+                return frames.finish(|frame| tap.read_event(&frame));
             }
             TappedForm::Unread => return,
         };

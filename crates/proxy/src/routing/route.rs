@@ -37,7 +37,7 @@ impl UpstreamRoute {
     }
 
     /// The part of `path` that is sent, if it is one of ours.
-    fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
+    fn upstream_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
         let ends = rest.is_empty() || rest.starts_with(['/', '?']);
         ends.then_some(rest)
@@ -122,7 +122,7 @@ impl RoutingTable {
     ) -> Result<(Arc<UpstreamRoute>, &'p str), NoRoute> {
         let spoken = spoken.into();
         let all = self.routes.iter();
-        let fitting = all.filter_map(|route| Some((route, route.rest(path)?)));
+        let fitting = all.filter_map(|route| Some((route, route.upstream_path(path)?)));
         let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
         let best = taking.clone().find(|(route, _)| route.serves(model));
         let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {

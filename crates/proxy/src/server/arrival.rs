@@ -54,9 +54,9 @@ impl ArrivedRequest {
         });
         let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
         let inbound = inbound.unwrap_or_default();
-        let mut note = shared.note(&parts.method, path_of(&parts));
+        let mut note = shared.new_record(&parts.method, path_of(&parts));
         note.record.peer = inbound.peer.to_string();
-        note.record.request_id = request_id::of(&parts.headers);
+        note.record.request_id = request_id::for_request(&parts.headers);
         Self {
             settings: shared.settings.get(),
             shared,
@@ -73,7 +73,7 @@ impl ArrivedRequest {
     pub(crate) async fn authenticate(
         mut self,
     ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
-        let websocket = websocket::asked_for(&mut self.parts);
+        let websocket = websocket::requested_upgrade(&mut self.parts);
         let websocket = websocket.map(|client| (client, self.connection.clone()));
         let opened = self.shared.store_state.readable();
         let check = AccessCheck {
@@ -98,7 +98,7 @@ impl ArrivedRequest {
             Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
         };
         let wait = self.settings.config.limits.body_idle_time();
-        let (body, body_fault) = ClientBody::watched(self.incoming, wait, self.connection);
+        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
         let body = counted(body, Arc::clone(&self.note.body_bytes));
         let asked = RequestContext {
             path: path_of(&self.parts).to_owned(),
@@ -107,7 +107,7 @@ impl ArrivedRequest {
             method: self.parts.method,
             headers: self.parts.headers,
             tenant,
-            note: self.note,
+            pending_record: self.note,
             body_fault,
             open: self.open,
             usage: None,

@@ -15,7 +15,7 @@ use crate::request::shared::SharedState;
 use crate::server::arrival::{AdmittedRequest, ArrivedRequest};
 use crate::server::model_call::{self, ModelCall};
 use crate::server::websocket;
-use crate::transport::body::{ProxyBody, full};
+use crate::transport::body::{ProxyBody, full_body};
 
 /// Answers a request, whose connection is among its extensions.
 pub(crate) async fn handle(
@@ -64,7 +64,9 @@ async fn forward(mut asked: RequestContext, body: ProxyBody) -> Response<ProxyBo
     let managed = match model_call::plan(&mut asked, &call, read).await {
         Ok(managed) => managed,
         Err(unmanaged) => {
-            return asked.pass_call(call.dialect, unmanaged, full(came)).await;
+            return asked
+                .pass_call(call.dialect, unmanaged, full_body(came))
+                .await;
         }
     };
     // Send it. If the model says that it is too long, make it smaller and send it again.
@@ -75,5 +77,5 @@ async fn forward(mut asked: RequestContext, body: ProxyBody) -> Response<ProxyBo
     };
     // Watch the answer on its way to the client, and serve calls of our tools in it. At its end
     // the session learns from the reported usage, and the record is accounted for and written.
-    exchange.give(asked, answer).await
+    exchange.deliver(asked, answer).await
 }

@@ -25,7 +25,7 @@ use trimtab::network::OutboundNetwork;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::access::{self, InboundConnection, InboundTls, TlsProblem, follow_files, secure};
+use crate::access::{self, InboundConnection, InboundTls, TlsProblem, accept_tls, follow_files};
 use crate::config::{ProxyConfig, ProxyConfigError, ProxyLimits};
 use crate::conversation::store_state::{OpenStore, StoreOpening, StoreState};
 use crate::records::audit_log::AuditLog;
@@ -33,7 +33,7 @@ use crate::records::record::{ProxyReport, Record, RecordSink, Recorder};
 use crate::request::shared::{CurrentSettings, LiveSettings, SharedState};
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{NoticeSink, Notices};
-use crate::transport::connections::{Connection, look_interval};
+use crate::transport::connections::{Connection, check_interval};
 use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::upstream_client::UpstreamClient;
 use crate::transport::watched_stream::WatchedStream;
@@ -253,7 +253,7 @@ impl RunningProxy {
             return Err(error);
         }
         if let Err(problem) = self.tls.read(config.tls.as_ref()) {
-            self.notices.say(&access::kept(&problem));
+            self.notices.send(&access::unusable_files_notice(&problem));
         }
         self.audit.open(config.audit.file.as_deref());
         self.audit.order("reload", "");
@@ -287,7 +287,7 @@ impl Drop for RunningProxy {
         if let Some(task) = self.task.take() {
             self.stop.send_replace(StopSignal::Drain(Duration::ZERO));
             task.abort();
-            self.shared.connections.tell_all(ConnectionOrder::Cut);
+            self.shared.connections.tell_all(ConnectionOrder::Close);
         }
     }
 }
@@ -312,7 +312,7 @@ impl ConnectionAcceptor {
                 waiting
                     .take()
                     .into_iter()
-                    .for_each(|accepted| self.place(accepted));
+                    .for_each(|accepted| self.serve_connection(accepted));
             }
             let connections = &self.shared.connections;
             tokio::select! {
@@ -320,14 +320,14 @@ impl ConnectionAcceptor {
                     waiting = accepted.ok();
                     if waiting.is_none() {
                         // Usually too many open files.
-                        connections.end_least();
+                        connections.end_lowest_priority();
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
                 },
                 () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
                 () = tokio::time::sleep_until(next_look) => {
                     connections.end_late(&limits);
-                    next_look = Instant::now() + look_interval(&limits);
+                    next_look = Instant::now() + check_interval(&limits);
                 }
                 changed = self.stopped.changed() => {
                     match (changed, *self.stopped.borrow()) {
@@ -349,26 +349,26 @@ impl ConnectionAcceptor {
     /// True if there is a place for one more connection, or one was made.
     fn has_place(&self, limits: &ProxyLimits) -> bool {
         let connections = &self.shared.connections;
-        connections.len() < limits.connections || connections.end_least()
+        connections.len() < limits.connections || connections.end_lowest_priority()
     }
 
     /// Lets open requests and tunnels end within `time`, then cuts them off.
     async fn drain(&self, time: Duration) {
         let connections = &self.shared.connections;
         connections.tell_all(ConnectionOrder::Finish);
-        if tokio::time::timeout(time, connections.all_left())
+        if tokio::time::timeout(time, connections.wait_until_empty())
             .await
             .is_err()
         {
-            connections.tell_all(ConnectionOrder::Cut);
+            connections.tell_all(ConnectionOrder::Close);
             // They end at once; one that does not is not waited for.
-            let cut = tokio::time::timeout(CUT_TIME, connections.all_left());
+            let cut = tokio::time::timeout(CUT_TIME, connections.wait_until_empty());
             cut.await.unwrap_or(());
         }
     }
 
     /// Serves a connection that was accepted.
-    fn place(&self, (stream, peer): (TcpStream, SocketAddr)) {
+    fn serve_connection(&self, (stream, peer): (TcpStream, SocketAddr)) {
         // Without it events wait for each other; with it they only cost more packets.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -382,8 +382,8 @@ impl ConnectionAcceptor {
         let time = Duration::from_millis(self.limits().header_ms);
         tokio::spawn(async move {
             let secured = tokio::select! {
-                secured = secure(stream, tls, time) => secured,
-                () = connection.ordered(ConnectionOrder::Cut) => None,
+                secured = accept_tls(stream, tls, time) => secured,
+                () = connection.wait_for_order(ConnectionOrder::Close) => None,
             };
             if let Some(stream) = secured {
                 serve(shared, stream, (connection, inbound)).await;
@@ -414,8 +414,8 @@ async fn serve<S>(
         tokio::select! {
             // A client that went away is no event of ours.
             _ = serving.as_mut() => return,
-            () = connection.ordered(ConnectionOrder::Cut) => return,
-            () = connection.ordered(ConnectionOrder::Finish), if !finishing => {
+            () = connection.wait_for_order(ConnectionOrder::Close) => return,
+            () = connection.wait_for_order(ConnectionOrder::Finish), if !finishing => {
                 finishing = true;
                 serving.as_mut().graceful_shutdown();
             }

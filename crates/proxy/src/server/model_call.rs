@@ -20,7 +20,7 @@ use crate::resources::deadline;
 use crate::resources::memory_budget::Reservation;
 use crate::response_chains::AnswerTap;
 use crate::routing::spoken_dialects::SpokenDialects;
-use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined};
+use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined_body};
 use crate::transport::decompress::{NotDecoded, decode};
 use crate::transport::headers;
 
@@ -43,7 +43,7 @@ impl ModelCall {
         let Some(dialect) = by_path else {
             return Err(("endpoint", SpokenDialects::by_client(&asked.headers)));
         };
-        let reason = if bypass_reason::is_count(&asked.path) {
+        let reason = if bypass_reason::is_token_count(&asked.path) {
             "count"
         } else if headers::mode(&asked.headers) == Some(ProxyMode::Bypass) {
             "bypass"
@@ -74,12 +74,12 @@ pub(crate) async fn read_body(
     body: ProxyBody,
 ) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
     let limit = asked.settings.config.limits.body_bytes;
-    let mut hashed = PrefixHash::new(call.opened.keys.prints());
+    let mut hashed = PrefixHash::new(call.opened.keys.fingerprint_key());
     let seen = |piece: &[u8]| hashed.add(piece);
     let memory = (Some(asked.reservation()), BYTES_PER_BYTE);
     match receive(body, limit, memory, seen).await {
         ReceivedBody::Whole(came, memory) => {
-            asked.note.record.dialect = Some(call.dialect);
+            asked.pending_record.record.dialect = Some(call.dialect);
             Ok(ReadBody {
                 came,
                 hashed,
@@ -87,8 +87,10 @@ pub(crate) async fn read_body(
             })
         }
         ReceivedBody::Broken(..) => Err(None),
-        ReceivedBody::TooLong(read, rest) => Err(Some(("body-too-long", rejoined(read, rest)))),
-        ReceivedBody::NoMemory(read, rest) => Err(Some(("memory", rejoined(read, rest)))),
+        ReceivedBody::TooLong(read, rest) => {
+            Err(Some(("body-too-long", rejoined_body(read, rest))))
+        }
+        ReceivedBody::NoMemory(read, rest) => Err(Some(("memory", rejoined_body(read, rest)))),
     }
 }
 
@@ -102,7 +104,7 @@ pub(crate) async fn plan(
         Ok(body) => plan_body(asked, call, body, read).await,
         Err(reason) => Err(Unmanaged::because(reason)),
     };
-    asked.note.record.plan_ms = asked.note.elapsed_ms();
+    asked.pending_record.record.plan_ms = asked.pending_record.elapsed_ms();
     planned
 }
 
@@ -119,14 +121,14 @@ async fn plan_body(
     let (dialect, limits) = (call.dialect, asked.settings.config.limits);
     // Small bodies have nothing to trim. They are read for their model's name only.
     if body.len() < limits.session_bytes {
-        let small = catch_unwind(|| plan::small(dialect, &body));
+        let small = catch_unwind(|| plan::decide_small_body(dialect, &body));
         return Err(small.unwrap_or_else(|_| Unmanaged::failed("panicked")));
     }
     let tenant = match &asked.tenant {
         Ok(tenant) => tenant.clone(),
         Err(unknown) => {
             let detail = &unknown.detail;
-            let passes = catch_unwind(|| plan::without_tenant(dialect, &body, detail));
+            let passes = catch_unwind(|| plan::decide_without_tenant(dialect, &body, detail));
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
@@ -141,7 +143,7 @@ async fn plan_body(
     if !memory.grow_to(planning_bytes(&work.body)) {
         return Err(Unmanaged::failed("memory"));
     }
-    let planning = deadline::in_turn(&asked.shared.turns, limits.plan_time(), move || {
+    let planning = deadline::run_in_turn(&asked.shared.turns, limits.plan_time(), move || {
         let _held = (permit, memory);
         plan::plan(work)
     });
@@ -160,7 +162,7 @@ fn whole_conversation(asked: &mut RequestContext, dialect: Dialect, body: &Bytes
     asked.tap = read
         .next
         .map(|next| AnswerTap::new(&asked.shared.chains, next));
-    read.whole
+    read.full_body
 }
 
 /// The body without its compression; or why it stays as it is.

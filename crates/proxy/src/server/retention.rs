@@ -32,7 +32,7 @@ pub(crate) async fn run(shared: Weak<SharedState>) {
             return;
         };
         let kept = spawn_blocking(move || {
-            keeper.look(&shared);
+            keeper.check_store(&shared);
             keeper
         });
         // After a panic it begins anew.
@@ -49,8 +49,8 @@ struct StoreKeeper {
 }
 
 impl StoreKeeper {
-    fn look(&mut self, shared: &SharedState) {
-        shared.store_state.look();
+    fn check_store(&mut self, shared: &SharedState) {
+        shared.store_state.recheck();
         let Some(opened) = shared.store_state.usable() else {
             return;
         };
@@ -60,7 +60,7 @@ impl StoreKeeper {
                 ..Self::default()
             };
         }
-        opened.families.let_go_idle(IDLE);
+        opened.client_sessions.evict_idle(IDLE);
         self.lease(&opened);
         let is_due = self.retained.is_none_or(|at| at.elapsed() >= RETAIN_EVERY);
         if is_due {
@@ -72,7 +72,7 @@ impl StoreKeeper {
 
     /// Leases the sessions in memory whose lease is missing or old.
     fn lease(&mut self, opened: &OpenedStore) {
-        let mut sessions = opened.families.sessions();
+        let mut sessions = opened.client_sessions.sessions();
         self.leased.retain(|session, _| sessions.contains(session));
         sessions.retain(|session| {
             let at = self.leased.get(session);
@@ -97,7 +97,7 @@ fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention)
     let state = &shared.store_state;
     match opened.store.collect(&request) {
         Ok(done) if done.sessions.is_empty() => {}
-        Ok(done) => state.tell(&format!(
+        Ok(done) => state.notify(&format!(
             "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
             done.sessions.len(),
             done.outputs,
@@ -105,10 +105,10 @@ fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention)
             done.bytes_kept
         )),
         Err(error) => {
-            state.failed(&error);
+            state.note_failure(&error);
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
-            state.tell(&format!("retention: nothing was removed: {line}"));
+            state.notify(&format!("retention: nothing was removed: {line}"));
         }
     }
 }

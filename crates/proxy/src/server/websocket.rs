@@ -33,13 +33,13 @@ const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
 pub(crate) type TunnelClient = (OnUpgrade, Option<Arc<Connection>>);
 
 /// The connection of a request that asks for a WebSocket.
-pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
-    let wants = parts.method == Method::GET && names(&parts.headers, WEBSOCKET);
+pub(crate) fn requested_upgrade(parts: &mut Parts) -> Option<OnUpgrade> {
+    let wants = parts.method == Method::GET && has_protocol(&parts.headers, WEBSOCKET);
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     upgrade.filter(|_| wants)
 }
 
-fn names(headers: &HeaderMap, protocol: &str) -> bool {
+fn has_protocol(headers: &HeaderMap, protocol: &str) -> bool {
     let values = headers.get_all(UPGRADE).iter();
     let mut named = values
         .filter_map(|value| value.to_str().ok())
@@ -57,7 +57,7 @@ pub(crate) async fn answer(mut asked: RequestContext, client: TunnelClient) -> R
     let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
     let (route, rest) = match chosen {
         Ok(chosen) => chosen,
-        Err(why) => return asked.misdirected(why, spoken),
+        Err(why) => return asked.no_route(why, spoken),
     };
     let mode = headers::mode(&asked.headers)
         .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));
@@ -67,7 +67,7 @@ pub(crate) async fn answer(mut asked: RequestContext, client: TunnelClient) -> R
         answer.headers_mut().insert(UPGRADE, http);
         return answer;
     }
-    asked.note.because("endpoint");
+    asked.pending_record.set_reason("endpoint");
     connect(asked, &route, rest, client).await
 }
 
@@ -78,7 +78,7 @@ async fn connect(
     rest: &str,
     client: TunnelClient,
 ) -> Response<ProxyBody> {
-    let Some(mut request) = asked.to(route, rest, body::full("")) else {
+    let Some(mut request) = asked.upstream_request(route, rest, body::full_body("")) else {
         return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
     ask_for_websocket(request.headers_mut());
@@ -90,20 +90,20 @@ async fn connect(
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         let idle = asked.settings.config.limits.idle_time();
         let answer = answer.map(|body| body::from_upstream(body, idle));
-        return asked.hand_on(answer, None);
+        return asked.deliver(answer, None);
     }
     let (client, connection) = client;
     if let Some(connection) = connection {
-        connection.progress().becomes_tunnel();
+        connection.progress().set_tunnel();
         let upstream = upgrade::on(&mut answer);
         tokio::spawn(async move {
             tokio::select! {
-                () = pass(client, upstream) => {}
-                () = connection.ordered(ConnectionOrder::Cut) => {}
+                () = copy_both_ways(client, upstream) => {}
+                () = connection.wait_for_order(ConnectionOrder::Close) => {}
             }
         });
     }
-    let mut answer = asked.hand_on(answer.map(|_| body::full("")), None);
+    let mut answer = asked.deliver(answer.map(|_| body::full_body("")), None);
     ask_for_websocket(answer.headers_mut());
     answer
 }
@@ -115,7 +115,7 @@ fn ask_for_websocket(headers: &mut HeaderMap) {
 }
 
 /// Passes bytes both ways until both have ended.
-async fn pass(client: OnUpgrade, upstream: OnUpgrade) {
+async fn copy_both_ways(client: OnUpgrade, upstream: OnUpgrade) {
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else {
         return;
     };

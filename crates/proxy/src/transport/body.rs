@@ -23,21 +23,21 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body of these bytes.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> ProxyBody {
+pub(crate) fn full_body(bytes: impl Into<Bytes>) -> ProxyBody {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
 /// A body that passes as it comes.
-pub(crate) fn passing(incoming: Incoming) -> ProxyBody {
+pub(crate) fn pass_through(incoming: Incoming) -> ProxyBody {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
 /// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
 /// timer watches an answer.
 pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
-    IdleLimitedBody::of("upstream", passing(incoming), idle).boxed_unsync()
+    IdleLimitedBody::sent_by("upstream", pass_through(incoming), idle).boxed_unsync()
 }
 
 /// As much of a body as was asked for.
@@ -70,7 +70,7 @@ impl From<ReceivedBody> for CollectedBody {
             ReceivedBody::TooLong(read, rest) | ReceivedBody::NoMemory(read, rest) => {
                 Self::Longer(read, rest)
             }
-            ReceivedBody::Broken(read, error) => Self::Longer(read, failing(error)),
+            ReceivedBody::Broken(read, error) => Self::Longer(read, failing_body(error)),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(crate) async fn receive(
 }
 
 /// A body that is nothing but an error.
-pub(crate) fn failing(error: BoxError) -> ProxyBody {
+pub(crate) fn failing_body(error: BoxError) -> ProxyBody {
     StreamBody::new(FailingBody(Some(error))).boxed_unsync()
 }
 
@@ -137,7 +137,7 @@ impl Stream for FailingBody {
 
 /// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
 /// it before. What `ready` fails with, the body fails with.
-pub(crate) fn held(
+pub(crate) fn held_body(
     bytes: Bytes,
     ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
 ) -> ProxyBody {
@@ -189,20 +189,20 @@ impl HttpBody for HeldBody {
 }
 
 /// A body that begins with bytes that were read from it before.
-pub(crate) fn rejoined(read: Bytes, rest: ProxyBody) -> ProxyBody {
+pub(crate) fn rejoined_body(read: Bytes, rest: ProxyBody) -> ProxyBody {
     if read.is_empty() {
         return rest;
     }
     RejoinedBody {
         read: Some(read),
-        rest,
+        unread: rest,
     }
     .boxed_unsync()
 }
 
 struct RejoinedBody {
     read: Option<Bytes>,
-    rest: ProxyBody,
+    unread: ProxyBody,
 }
 
 impl HttpBody for RejoinedBody {
@@ -216,16 +216,16 @@ impl HttpBody for RejoinedBody {
         if let Some(read) = self.read.take() {
             return Poll::Ready(Some(Ok(Frame::data(read))));
         }
-        Pin::new(&mut self.rest).poll_frame(context)
+        Pin::new(&mut self.unread).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.is_none() && self.rest.is_end_stream()
+        self.read.is_none() && self.unread.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         let read = self.read.as_ref().map_or(0, |read| read.len() as u64);
-        let rest = self.rest.size_hint();
+        let rest = self.unread.size_hint();
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(read));
         if let Some(upper) = rest.upper() {
@@ -237,16 +237,16 @@ impl HttpBody for RejoinedBody {
 
 /// Nothing came for too long.
 #[derive(Debug, Error)]
-#[error("{who} sent nothing for {limit:?}")]
+#[error("{sender} sent nothing for {limit:?}")]
 pub(crate) struct IdleTimeout {
-    who: &'static str,
+    sender: &'static str,
     limit: Duration,
 }
 
 /// A body that fails when nothing has come for too long while somebody waited for it.
 pub(crate) struct IdleLimitedBody {
     inner: ProxyBody,
-    who: &'static str,
+    sender: &'static str,
     limit: Duration,
     /// Since when somebody waits: the time in which nobody wants more does not count.
     waiting: Option<Instant>,
@@ -258,10 +258,10 @@ pub(crate) struct IdleLimitedBody {
 
 impl IdleLimitedBody {
     /// Watches a body that `who` sends.
-    pub(crate) fn of(who: &'static str, inner: ProxyBody, limit: Duration) -> Self {
+    pub(crate) fn sent_by(who: &'static str, inner: ProxyBody, limit: Duration) -> Self {
         Self {
             inner,
-            who,
+            sender: who,
             limit,
             waiting: None,
             alarm: Box::pin(tokio::time::sleep(limit)),
@@ -294,8 +294,8 @@ impl HttpBody for IdleLimitedBody {
         this.wakes = Some(context.waker().clone());
         while this.alarm.as_mut().poll(context).is_ready() {
             if since.elapsed() >= this.limit {
-                let (who, limit) = (this.who, this.limit);
-                return Poll::Ready(Some(Err(IdleTimeout { who, limit }.into())));
+                let (who, limit) = (this.sender, this.limit);
+                return Poll::Ready(Some(Err(IdleTimeout { sender: who, limit }.into())));
             }
             this.alarm.as_mut().reset(since + this.limit);
         }
@@ -317,17 +317,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_too_long_is_given_back_whole() {
-        let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
+        let long = rejoined_body(Bytes::from_static(b"ab"), full_body("cdef"));
         let CollectedBody::Longer(read, rest) = collect(long, 3).await else {
             panic!("it is longer");
         };
-        let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
+        let whole = rejoined_body(read, rest)
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes();
         assert_eq!(whole, "abcdef");
     }
 
     #[tokio::test]
     async fn a_short_body_is_read_whole() {
-        let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
+        let body = rejoined_body(Bytes::from_static(b"ab"), full_body("cd"));
         let CollectedBody::Whole(bytes) = collect(body, 4).await else {
             panic!("it is not longer");
         };
@@ -336,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_of_a_broken_body_is_given_on() {
-        let body = rejoined(Bytes::from_static(b"ab"), failing("gone".into()));
+        let body = rejoined_body(Bytes::from_static(b"ab"), failing_body("gone".into()));
         let CollectedBody::Longer(read, mut rest) = collect(body, 9).await else {
             panic!("it is not whole");
         };
@@ -347,7 +351,7 @@ mod tests {
     #[tokio::test]
     async fn a_held_body_is_not_whole_before_its_time() {
         let (now, ready) = tokio::sync::oneshot::channel::<()>();
-        let mut body = held(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
+        let mut body = held_body(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
         assert_eq!(body.size_hint().exact(), Some(3));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first, "ab");
@@ -358,16 +362,16 @@ mod tests {
         assert_eq!(last, "c");
         assert!(body.frame().await.is_none() && body.is_end_stream());
 
-        let failed = held(Bytes::from_static(b"abc"), async { Err("no room".into()) });
+        let failed = held_body(Bytes::from_static(b"abc"), async { Err("no room".into()) });
         assert!(failed.collect().await.is_err());
-        let ready = held(Bytes::from_static(b"abc"), async { Ok(()) });
+        let ready = held_body(Bytes::from_static(b"abc"), async { Ok(()) });
         assert_eq!(ready.collect().await.unwrap().to_bytes(), "abc");
     }
 
     #[tokio::test]
     async fn silence_is_an_error() {
         let never = StreamBody::new(Never).boxed_unsync();
-        let error = IdleLimitedBody::of("upstream", never, Duration::from_millis(5));
+        let error = IdleLimitedBody::sent_by("upstream", never, Duration::from_millis(5));
         let error = error.boxed_unsync().frame().await;
         assert!(error.unwrap().is_err());
     }

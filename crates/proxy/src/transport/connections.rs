@@ -22,7 +22,7 @@ pub(crate) struct Connections {
     next: AtomicU64,
     /// How many of them stay.
     staying: AtomicUsize,
-    left: Notify,
+    emptied: Notify,
 }
 
 impl Connections {
@@ -50,18 +50,18 @@ impl Connections {
     }
 
     /// Ends the connection that is worth least. False if all of them are needed.
-    pub(crate) fn end_least(&self) -> bool {
+    pub(crate) fn end_lowest_priority(&self) -> bool {
         let now = Instant::now();
         let open = self.open();
-        let worths = open.values().filter(|open| open.stays());
-        let worths = worths.filter_map(|open| Some((open.progress().worth(now)?, open)));
+        let worths = open.values().filter(|open| open.is_serving());
+        let worths = worths.filter_map(|open| Some((open.progress().priority(now)?, open)));
         let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
             return false;
         };
-        least.tell(if matches!(worth, ConnectionPriority::Idle(_)) {
+        least.order(if matches!(worth, ConnectionPriority::Idle(_)) {
             ConnectionOrder::Finish
         } else {
-            ConnectionOrder::Cut
+            ConnectionOrder::Close
         });
         true
     }
@@ -71,21 +71,21 @@ impl Connections {
         let now = Instant::now();
         for connection in self.open().values() {
             let order = connection.progress().order(now, limits);
-            connection.tell(order);
+            connection.order(order);
         }
     }
 
     /// Tells all of them the same.
     pub(crate) fn tell_all(&self, order: ConnectionOrder) {
         for connection in self.open().values() {
-            connection.tell(order);
+            connection.order(order);
         }
     }
 
     /// Waits until all of them have ended.
-    pub(crate) async fn all_left(&self) {
+    pub(crate) async fn wait_until_empty(&self) {
         loop {
-            let left = self.left.notified();
+            let left = self.emptied.notified();
             if self.open().is_empty() {
                 return;
             }
@@ -108,12 +108,12 @@ impl Connection {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stays(&self) -> bool {
+    fn is_serving(&self) -> bool {
         *self.order.borrow() == ConnectionOrder::Serve
     }
 
     /// Gives an order, unless there is a stricter one.
-    fn tell(&self, order: ConnectionOrder) {
+    fn order(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
             if *old == ConnectionOrder::Serve && order > ConnectionOrder::Serve {
                 self.all.staying.fetch_sub(1, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Waits for an order that is at least so strict.
-    pub(crate) async fn ordered(&self, least: ConnectionOrder) {
+    pub(crate) async fn wait_for_order(&self, least: ConnectionOrder) {
         let mut orders = self.order.subscribe();
         // It cannot fail: the sender is here.
         drop(orders.wait_for(|order| *order >= least).await);
@@ -139,9 +139,9 @@ impl Connection {
 
     /// Notes down that it is gone.
     pub(crate) fn leave(&self) {
-        self.tell(ConnectionOrder::Cut);
+        self.order(ConnectionOrder::Close);
         self.all.open().remove(&self.number);
-        self.all.left.notify_one();
+        self.all.emptied.notify_one();
     }
 }
 
@@ -156,7 +156,7 @@ impl Drop for OpenRequest {
 
 /// How often it is looked for connections whose time is over: a part of the shortest time that
 /// any of them has.
-pub(crate) fn look_interval(limits: &ProxyLimits) -> Duration {
+pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
     let shortest = [
         limits.header_ms,
         limits.keep_alive_ms,

@@ -30,7 +30,7 @@ impl UpstreamClient {
     pub(crate) fn new(limits: &ProxyLimits, outgoing: OutboundNetwork) -> Self {
         let wait = Duration::from_millis(limits.connect_ms);
         let connector = outgoing.connector(wait, HttpVersions::All);
-        let first_version = outgoing.connector(wait, HttpVersions::First);
+        let first_version = outgoing.connector(wait, HttpVersions::Http1);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -78,7 +78,7 @@ impl UpstreamClient {
             Ok(Err(error)) => Err(UpstreamFailure::new(&error)),
             Err(_) => Err(UpstreamFailure {
                 timed_out: true,
-                why: format!("no answer within {:?}", self.answer_time),
+                reason: format!("no answer within {:?}", self.answer_time),
             }),
         }
     }
@@ -90,7 +90,7 @@ pub(crate) struct UpstreamFailure {
     /// True if it took too long.
     pub(crate) timed_out: bool,
     /// What went wrong.
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 impl UpstreamFailure {
@@ -103,13 +103,13 @@ impl UpstreamFailure {
         }
         Self {
             timed_out: false,
-            why,
+            reason: why,
         }
     }
 }
 
 impl From<UpstreamFailure> for BoxError {
     fn from(failed: UpstreamFailure) -> Self {
-        failed.why.into()
+        failed.reason.into()
     }
 }

@@ -21,7 +21,7 @@ pub(crate) trait FrameWatch: Send + Unpin + 'static {
 }
 
 /// The same body, with `watch` looking at it.
-pub(crate) fn watched<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
+pub(crate) fn watched_body<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
 {
@@ -59,7 +59,7 @@ where
 
 /// The same body, whose bytes are added to `total`.
 pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
-    watched(inner, ByteCounter(total))
+    watched_body(inner, ByteCounter(total))
 }
 
 struct ByteCounter(Arc<AtomicU64>);

@@ -159,9 +159,9 @@ impl Store for Failing {
         self.inner.read(session, stream, from, limit)
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.call(false)?;
-        self.inner.naming(session)
+        self.inner.ref_minter(session)
     }
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {

@@ -49,12 +49,12 @@ impl FolderStore {
     pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
         let dir = Dir::open(path.as_ref(), None)?;
         let blobs = dir.folder("blobs").ok();
-        look(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
+        salvage_database(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
     }
 }
 
 /// Reads the database `name` in `dir` and passes everything intact to the sink.
-pub(super) fn look<S: SalvageSink>(
+pub(super) fn salvage_database<S: SalvageSink>(
     dir: &Dir,
     name: &str,
     blobs: Option<&Dir>,

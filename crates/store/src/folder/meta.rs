@@ -36,7 +36,7 @@ pub(super) fn is_complete(db: &Connection) -> Result<bool> {
 
 fn has_tables(db: &Connection) -> Result<bool> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'leases')";
-    let count = rows::one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;
+    let count = rows::query_one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;
     Ok(count == Some(2))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn note_removal(db: &Connection) -> Result<()> {
 /// Protects a session from collection until a time.
 pub(super) fn lease(db: &Connection, session: i64, until: u64) -> Result<()> {
     let insert = "INSERT OR REPLACE INTO leases (session, until) VALUES (?1, ?2)";
-    rows::run(db, insert, params![session, signed(until)])
+    rows::execute(db, insert, params![session, signed(until)])
 }
 
 /// The sessions protected from collection at a time.
@@ -111,17 +111,17 @@ pub(super) fn leased(db: &Connection, now: u64) -> Result<Vec<i64>> {
         return Ok(Vec::new());
     }
     let select = "SELECT session FROM leases WHERE until > ?1";
-    rows::all(db, select, [signed(now)], |row| row.get(0).map(Some))
+    rows::query_all(db, select, [signed(now)], |row| row.get(0).map(Some))
 }
 
 /// Removes expired leases.
 pub(super) fn remove_expired_leases(db: &Connection, now: u64) -> Result<()> {
-    rows::run(db, "DELETE FROM leases WHERE until <= ?1", [signed(now)])
+    rows::execute(db, "DELETE FROM leases WHERE until <= ?1", [signed(now)])
 }
 
 fn value(db: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
     let select = "SELECT value, seal FROM meta WHERE name = ?1";
-    rows::one(db, select, [name], |row| {
+    rows::query_one(db, select, [name], |row| {
         let value: Vec<u8> = row.get(0)?;
         let sealed: Vec<u8> = row.get(1)?;
         let is_whole = sealed == digest::seal(&[name.as_bytes(), &value]);
@@ -132,10 +132,10 @@ fn value(db: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
 fn set_value(db: &Connection, name: &str, value: &[u8]) -> Result<()> {
     let insert = "INSERT OR REPLACE INTO meta (name, value, seal) VALUES (?1, ?2, ?3)";
     let seal = digest::seal(&[name.as_bytes(), value]);
-    rows::run(db, insert, params![name, value, seal])
+    rows::execute(db, insert, params![name, value, seal])
 }
 
 /// The end of a lease of `time`.
-pub(super) fn until(now: u64, time: Duration) -> u64 {
+pub(super) fn lease_end(now: u64, time: Duration) -> u64 {
     now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

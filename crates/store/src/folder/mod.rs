@@ -306,7 +306,7 @@ impl Store for FolderStore {
         self.reading(|db| streams::read(db, session, stream, from, limit))
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.reading(|db| {
             let session = rows::session(db, session)?;
             Ok(session.map(|session| RefMinter::new(session.secret)))
@@ -347,7 +347,7 @@ impl Store for FolderStore {
         self.writing(|db| {
             for session in sessions {
                 if let Some(session) = rows::session(db, session)? {
-                    meta::lease(db, session.row, meta::until(now, time))?;
+                    meta::lease(db, session.row, meta::lease_end(now, time))?;
                 }
             }
             Ok(())

@@ -10,7 +10,7 @@ use crate::{Error, OutputForm, OutputMetadata, Result};
 /// An output with its rows.
 pub(super) struct OutputRows {
     pub reference: RefRow,
-    whole: BlobRow,
+    blob: BlobRow,
     text: Option<(i64, BlobRow)>,
     pub metadata: OutputMetadata,
 }
@@ -51,7 +51,7 @@ impl OutputRows {
         };
         Ok(Self {
             reference,
-            whole,
+            blob: whole,
             text,
             metadata,
         })
@@ -60,7 +60,7 @@ impl OutputRows {
     /// The blob of this output with `digest`, if any.
     pub(super) fn holder(&self, digest: &Digest) -> Option<i64> {
         let text = self.text.iter().map(|(id, row)| (*id, row));
-        std::iter::once((self.reference.blob, &self.whole))
+        std::iter::once((self.reference.blob, &self.blob))
             .chain(text)
             .find_map(|(id, row)| (row.outline.digest == *digest).then_some(id))
     }
@@ -68,7 +68,7 @@ impl OutputRows {
     pub(super) fn form(&self, form: OutputForm) -> (i64, &BlobRow) {
         match (form, &self.text) {
             (OutputForm::Text, Some((id, row))) => (*id, row),
-            _ => (self.reference.blob, &self.whole),
+            _ => (self.reference.blob, &self.blob),
         }
     }
 }

@@ -107,7 +107,7 @@ impl FolderStore {
             .map(|text| IncomingBytes::new(&self.blobs, text))
             .transpose()?;
         let mut incoming: Vec<_> = std::iter::once(whole).chain(text).collect();
-        let reference = match self.known(session, &labels, &mut incoming)? {
+        let reference = match self.existing_ref(session, &labels, &mut incoming)? {
             Some(reference) => reference,
             None => self.name(session, &labels, &mut incoming)?,
         };
@@ -120,7 +120,7 @@ impl FolderStore {
     }
 
     /// The ref, if this output is already stored; otherwise makes its bytes durable.
-    fn known(
+    fn existing_ref(
         &self,
         session: &SessionId,
         labels: &OutputLabels,
@@ -138,11 +138,11 @@ impl FolderStore {
                 return Ok(None);
             };
             let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
-            let Some(row) = sound(rows::reference(db, session.row, &id))?.flatten() else {
+            let Some(row) = if_undamaged(rows::reference(db, session.row, &id))?.flatten() else {
                 return Ok(None);
             };
             // A damaged output does not count as known: storing it again repairs it.
-            let output = sound(OutputRows::load(db, &session, row))?;
+            let output = if_undamaged(OutputRows::load(db, &session, row))?;
             Ok(output.map(|output| (session.used, output)))
         })?;
         let Some((used, output)) = known else {
@@ -219,7 +219,7 @@ impl FolderStore {
 }
 
 /// Maps damage to none.
-fn sound<T>(read: Result<T>) -> Result<Option<T>> {
+fn if_undamaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_damaged() => Ok(None),
         read => read.map(Some),
@@ -245,7 +245,7 @@ pub(super) fn insert(
     };
     let id = session.secret.ref_id(&labels.call, &whole.scan.digest);
     // The same output may have been stored by another process meanwhile.
-    if sound(rows::reference(db, session.row, &id))?
+    if if_undamaged(rows::reference(db, session.row, &id))?
         .flatten()
         .is_none()
     {

@@ -22,7 +22,7 @@ const HIDDEN_AT_ONCE: usize = 64;
 
 impl FolderStore {
     pub(super) fn delete_output(&self, session: &SessionId, id: &str) -> Result<()> {
-        let (spills, files) = self.freeing(|db| {
+        let (spills, files) = self.with_reserve(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
             let found = if well_formed(id) {
                 rows::reference(db, session.row, id)?
@@ -45,7 +45,7 @@ impl FolderStore {
     }
 
     pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
-        self.freeing(|db| {
+        self.with_reserve(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
             hide(db, &session)?;
             meta::note_removal(db)
@@ -61,7 +61,7 @@ impl FolderStore {
     ) -> Result<Vec<SessionId>> {
         let mut staying = Vec::new();
         for sessions in sessions.chunks(HIDDEN_AT_ONCE) {
-            staying.extend(self.freeing(|db| {
+            staying.extend(self.with_reserve(|db| {
                 let mut staying = Vec::new();
                 for session in sessions {
                     let Some(row) = rows::session(db, session)? else {
@@ -86,7 +86,7 @@ impl FolderStore {
     /// Removes single outputs; their blobs become garbage.
     pub(super) fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<()> {
         for outputs in outputs.chunks(HIDDEN_AT_ONCE) {
-            let spills = self.freeing(|db| {
+            let spills = self.with_reserve(|db| {
                 let mut spills = Vec::new();
                 for (session, id) in outputs {
                     if let Some(session) = rows::session(db, session)? {
@@ -106,9 +106,9 @@ impl FolderStore {
     /// loss.
     pub(super) fn remove_garbage(&self) -> Result<()> {
         for session in self.gone_sessions("spills")? {
-            let spills = self.freeing(|db| {
+            let spills = self.with_reserve(|db| {
                 let delete = "DELETE FROM spills WHERE session = ?1 RETURNING file";
-                rows::all(db, delete, [session], |row| row.get(0).map(Some))
+                rows::query_all(db, delete, [session], |row| row.get(0).map(Some))
             })?;
             self.remove_spills(&spills)?;
         }
@@ -141,7 +141,7 @@ impl FolderStore {
              SELECT session FROM held
              WHERE session IS NOT NULL AND session NOT IN (SELECT id FROM sessions)"
         );
-        self.reading(|db| rows::all(db, &select, [], |row| row.get(0).map(Some)))
+        self.reading(|db| rows::query_all(db, &select, [], |row| row.get(0).map(Some)))
     }
 
     /// Removes unreferenced blobs. They are searched without a write lock and checked again when
@@ -151,7 +151,7 @@ impl FolderStore {
                  SELECT blob FROM refs UNION ALL SELECT text FROM refs WHERE text IS NOT NULL
              )";
         let unheld: Vec<i64> =
-            self.reading(|db| rows::all(db, select, [], |row| row.get(0).map(Some)))?;
+            self.reading(|db| rows::query_all(db, select, [], |row| row.get(0).map(Some)))?;
         let mut unheld = unheld.as_slice();
         let mut steps = self.steps();
         while !unheld.is_empty() {
@@ -182,17 +182,17 @@ fn hide(db: &Connection, session: &SessionRow) -> Result<()> {
         child.parent = None;
         rows::save_session(db, &child)?;
     }
-    rows::run(db, "DELETE FROM sessions WHERE id = ?1", [session.row])
+    rows::execute(db, "DELETE FROM sessions WHERE id = ?1", [session.row])
 }
 
 /// Removes the row of an output; returns the names of its spilled files.
 fn remove_output(db: &Connection, session: i64, id: &str) -> Result<Vec<String>> {
     let spilled = "DELETE FROM spills WHERE session = ?1 AND id = ?2 RETURNING file";
-    let files = rows::all(db, spilled, params![session, id], |row| {
+    let files = rows::query_all(db, spilled, params![session, id], |row| {
         row.get(0).map(Some)
     })?;
     let delete = "DELETE FROM refs WHERE session = ?1 AND id = ?2";
-    rows::run(db, delete, params![session, id])?;
+    rows::execute(db, delete, params![session, id])?;
     Ok(files)
 }
 
@@ -216,7 +216,7 @@ fn remove_unheld(db: &Connection, blobs: &[i64]) -> Result<Vec<String>> {
              SELECT text FROM refs
              WHERE session IN (SELECT id FROM holders) AND text IS NOT NULL
          ) RETURNING file";
-    let files = rows::all(db, delete, [numbers], |row| {
+    let files = rows::query_all(db, delete, [numbers], |row| {
         row.get::<_, Option<String>>(0).map(Some)
     })?;
     let files = files.into_iter().flatten();

@@ -96,7 +96,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
 
 /// Copies everything readable and reports the faults.
 fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut DatabaseRebuild<'_>) -> Result<StoreCheck> {
-    let found = check::look(dir, name, Some(blobs), sink)?;
+    let found = check::salvage_database(dir, name, Some(blobs), sink)?;
     // If no session is readable, the first page may be lost. Try with a page of an empty store.
     if found.sessions > 0 {
         return Ok(found);
@@ -104,7 +104,7 @@ fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut DatabaseRebuild<'_>) -> R
     let Some(copied) = FirstPageCopy::make(dir, name)? else {
         return Ok(found);
     };
-    let again = check::look(dir, &copied.name, Some(blobs), sink)?;
+    let again = check::salvage_database(dir, &copied.name, Some(blobs), sink)?;
     Ok(StoreCheck {
         faults: found.faults,
         ..again
@@ -147,7 +147,7 @@ impl SalvageSink for DatabaseRebuild<'_> {
              VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, x'')";
         let secret = session.secret.as_bytes();
         let values = params![session.row, session.id.as_str(), secret];
-        rows::run(self.db, insert, values)?;
+        rows::execute(self.db, insert, values)?;
         rows::save_session(self.db, session)
     }
 
@@ -172,7 +172,7 @@ impl SalvageSink for DatabaseRebuild<'_> {
             ":file": file,
             ":image": image,
         };
-        rows::run(self.db, insert, values)
+        rows::execute(self.db, insert, values)
     }
 
     fn reference(&mut self, reference: &RefRow) -> Result<()> {
@@ -182,6 +182,6 @@ impl SalvageSink for DatabaseRebuild<'_> {
     fn spill(&mut self, spill: &SpillRow) -> Result<()> {
         let insert = "INSERT INTO spills (session, id, file, sha256) VALUES (?1, ?2, ?3, ?4)";
         let values = params![spill.session, spill.id, spill.file, spill.sha256];
-        rows::run(self.db, insert, values)
+        rows::execute(self.db, insert, values)
     }
 }

@@ -71,7 +71,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
             "SELECT max(session) FROM entries",
         ];
         let found = highest.into_iter().filter_map(|select| {
-            let found = rows::one(self.db, select, [], |row| row.get::<_, Option<i64>>(0));
+            let found = rows::query_one(self.db, select, [], |row| row.get::<_, Option<i64>>(0));
             found.ok().flatten()
         });
         found.max().unwrap_or(0)
@@ -123,7 +123,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
         let down = "SELECT id FROM refs WHERE session = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
         let next = |select, from: &str| {
             let values = params![session.row, from];
-            rows::one(self.db, select, values, |row| {
+            rows::query_one(self.db, select, values, |row| {
                 row.get::<_, String>(0).map(Some)
             })
         };
@@ -205,7 +205,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
         let row = rows::blob(self.db, id)?;
         let missing = || Error::damaged("an output");
         let owner = "SELECT owner FROM blobs WHERE id = ?1";
-        let owner = rows::one(self.db, owner, [id], |row| row.get(0).map(Some))?;
+        let owner = rows::query_one(self.db, owner, [id], |row| row.get(0).map(Some))?;
         let image = match &row.file {
             None => Some(rows::image(self.db, id)?),
             Some(_) => None,
@@ -223,7 +223,7 @@ impl<S: SalvageSink> Salvage<'_, S> {
 
     fn spill(&self, session: i64, id: &str) -> Option<SpillRow> {
         let select = "SELECT file, sha256 FROM spills WHERE session = ?1 AND id = ?2";
-        let found = rows::one(self.db, select, params![session, id], |row| {
+        let found = rows::query_one(self.db, select, params![session, id], |row| {
             Ok(Some((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
         });
         let (file, sha256) = found.ok().flatten()?;

@@ -25,7 +25,10 @@ const SCRUB_IN_MEMORY: u64 = 64 * 1024 * 1024;
 impl FolderStore {
     /// Runs a transaction that frees space. It needs some space itself, on a full disk that of the
     /// reserve.
-    pub(super) fn freeing<T>(&self, write: impl Fn(&Transaction<'_>) -> Result<T>) -> Result<T> {
+    pub(super) fn with_reserve<T>(
+        &self,
+        write: impl Fn(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         match self.writing(&write) {
             Err(Error::Full) => {}
             done => return done,
@@ -43,7 +46,7 @@ impl FolderStore {
         RemovalSteps { store: self, rows }
     }
 
-    /// Reserves space for [`freeing`](Self::freeing). Best effort: a disk without room may have
+    /// Reserves space for [`with_reserve`](Self::with_reserve). Best effort: a disk without room may have
     /// room later.
     pub(super) fn keep_reserve(&self) {
         if matches!(self.dir.entry(RESERVE), Ok(None)) {
@@ -134,7 +137,7 @@ impl RemovalSteps<'_> {
         step: impl Fn(&Transaction<'_>, usize) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let done = self.store.freeing(|db| step(db, self.rows));
+            let done = self.store.with_reserve(|db| step(db, self.rows));
             match done {
                 // A smaller step needs less space.
                 Err(Error::Full) if self.rows > 1 => self.rows = (self.rows / 4).max(1),

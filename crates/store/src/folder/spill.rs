@@ -32,7 +32,7 @@ impl FolderStore {
              ON CONFLICT DO NOTHING";
         self.writing(|db| {
             let holder = rows::session(db, &holder)?.ok_or(Error::NotFound)?;
-            rows::run(db, insert, params![holder.row, id, file, sha256])
+            rows::execute(db, insert, params![holder.row, id, file, sha256])
         })?;
         // Another process may have been first, then its path counts.
         let (kept, sha256) = self.spilled(&holder, id)?.ok_or(Error::NotFound)?;
@@ -50,7 +50,7 @@ impl FolderStore {
         let select = "SELECT file, sha256 FROM spills WHERE session = ?1 AND id = ?2";
         self.reading(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
-            rows::one(db, select, params![session.row, id], |row| {
+            rows::query_one(db, select, params![session.row, id], |row| {
                 let file: String = row.get(0)?;
                 let sha256: String = row.get(1)?;
                 Ok(is_random_name(&file).then_some((file, sha256)))

@@ -103,7 +103,7 @@ pub(super) fn insert(db: &Connection, place: EntryPosition, entry: &PackedEntry)
         seal,
         entry.bytes
     ];
-    rows::run(db, insert, values)
+    rows::execute(db, insert, values)
 }
 
 fn position_in(session: &mut SessionRow, stream: Stream) -> &mut i64 {
@@ -126,7 +126,7 @@ pub(super) fn entry(db: &Connection, place: EntryPosition) -> Result<Option<Pack
     let select = "SELECT byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position = ?3";
     let (session, stream, position) = place;
-    rows::one(
+    rows::query_one(
         db,
         select,
         params![session, stream.number(), position],
@@ -160,7 +160,7 @@ pub(super) fn read(
     let limit = signed(limit as u64);
     let values = params![session.row, stream.number(), signed(from), limit];
     let mut expected = signed(from);
-    let entries = rows::all(db, select, values, |row| {
+    let entries = rows::query_all(db, select, values, |row| {
         let place = (session.row, stream, row.get(0)?);
         let sealed: Vec<u8> = row.get(2)?;
         let entry = unpack(row.get(1)?, row.get(3)?);

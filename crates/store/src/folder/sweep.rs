@@ -27,7 +27,7 @@ impl FolderStore {
             STRAY_AFTER
         };
         let before = now.saturating_sub(stray_after);
-        let picture = self.reading(|db| picture(db, now))?;
+        let picture = self.reading(|db| snapshot(db, now))?;
         // Decide on the snapshot, without a lock: a large store takes a while.
         let mut removal = collect::decide(&picture, request, now);
         if request.dry_run {
@@ -43,7 +43,7 @@ impl FolderStore {
             // A session named in the request is removed even if it is in use.
             Ok(request.sessions.contains(&row.id) || (is_unused && !is_leased()?))
         })?;
-        removal.keep(&picture, &staying);
+        removal.retain_sessions(&picture, &staying);
         self.remove_outputs(&removal.outputs)?;
         let mut report = removal.report;
         self.remove_garbage()?;
@@ -54,7 +54,7 @@ impl FolderStore {
             report.stray_files += self.remove_damaged_copies()?;
         }
         // Expired leases of killed processes would accumulate.
-        self.freeing(|db| meta::remove_expired_leases(db, now))?;
+        self.with_reserve(|db| meta::remove_expired_leases(db, now))?;
         self.give_back()?;
         report.traces_left = request.scrub && !self.scrub()?;
         // Recreate the reserve last, when space has been freed.
@@ -79,7 +79,8 @@ impl FolderStore {
             let names = dir.names()?;
             let files = "SELECT file FROM blobs WHERE file IS NOT NULL
                  UNION ALL SELECT file FROM spills";
-            let in_use = self.reading(|db| rows::all(db, files, [], |row| row.get(0).map(Some)))?;
+            let in_use =
+                self.reading(|db| rows::query_all(db, files, [], |row| row.get(0).map(Some)))?;
             let in_use: BTreeSet<String> = in_use.into_iter().collect();
             for name in names {
                 // SQLite creates these files next to an unfinished database.
@@ -107,7 +108,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     let count = "SELECT count(*), coalesce(sum(blobs.byte_size), 0)
          FROM refs JOIN blobs ON blobs.id = refs.blob WHERE refs.session = ?1";
     let infos = sessions.into_iter().map(|session| {
-        let held = rows::one(db, count, [session.row], |row| {
+        let held = rows::query_one(db, count, [session.row], |row| {
             Ok(Some((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
         })?;
         let (outputs, byte_size) = held.unwrap_or_default();
@@ -123,7 +124,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     infos.collect()
 }
 
-fn picture(db: &Connection, now: u64) -> Result<StoreSnapshot> {
+fn snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let rows = rows::sessions(db)?;
     let leased: BTreeSet<i64> = meta::leased(db, now)?.into_iter().collect();
     let names: BTreeMap<i64, SessionId> =
@@ -131,7 +132,7 @@ fn picture(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let blobs = blob_sizes(db)?;
     let sessions = rows.into_iter().map(|row| {
         let size = "SELECT coalesce(sum(length(bytes)), 0) FROM entries WHERE session = ?1";
-        let size = rows::one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
+        let size = rows::query_one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
         Ok(SnapshotSession {
             parent: row.parent.and_then(|row| names.get(&row).cloned()),
             id: row.id,
@@ -148,7 +149,7 @@ fn picture(db: &Connection, now: u64) -> Result<StoreSnapshot> {
 /// The stored size of each blob, without reading images.
 fn blob_sizes(db: &Connection) -> Result<BTreeMap<u64, u64>> {
     let select = "SELECT id, length(image) FROM blobs";
-    let sizes = rows::all(db, select, [], |row| {
+    let sizes = rows::query_all(db, select, [], |row| {
         Ok(Some((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)))
     })?;
     let sizes = sizes.into_iter().map(|(id, size)| {
@@ -161,7 +162,7 @@ fn blob_sizes(db: &Connection) -> Result<BTreeMap<u64, u64>> {
 
 fn outputs(db: &Connection, session: i64) -> Result<Vec<SnapshotOutput>> {
     let select = "SELECT id, blob, text FROM refs WHERE session = ?1 ORDER BY number";
-    rows::all(db, select, [session], |row| {
+    rows::query_all(db, select, [session], |row| {
         let blob: i64 = row.get(1)?;
         let text: Option<i64> = row.get(2)?;
         Ok(Some(SnapshotOutput {

@@ -20,7 +20,7 @@ type FrameGroup = Vec<Vec<u8>>;
 /// Returns the frames of an output in order, a group at a time.
 pub(super) struct FramePrefetch<'a> {
     source: &'a dyn FrameSource,
-    spare: &'a Mutex<Vec<FrameGroup>>,
+    free_buffers: &'a Mutex<Vec<FrameGroup>>,
     next: u64,
     /// The decoding threads, in turn; if empty, decode here.
     workers: Vec<Receiver<Result<FrameGroup>>>,
@@ -30,7 +30,7 @@ impl FramePrefetch<'_> {
     /// The next group. `used` is a group whose memory can be reused.
     pub(super) fn next(&mut self, used: FrameGroup) -> Result<Option<FrameGroup>> {
         // Reuse the memory of decoded groups.
-        if let Ok(mut spare) = self.spare.lock() {
+        if let Ok(mut spare) = self.free_buffers.lock() {
             spare.push(used);
         }
         let number = self.next;
@@ -39,7 +39,7 @@ impl FramePrefetch<'_> {
         }
         self.next += 1;
         if self.workers.is_empty() {
-            return decode(self.source, number, self.spare).map(Some);
+            return decode(self.source, number, self.free_buffers).map(Some);
         }
         // Threads decode groups in turn, so group `n` comes from thread `n % threads`.
         let turn = usize::try_from(number).unwrap_or(0) % self.workers.len();
@@ -89,7 +89,7 @@ pub(super) fn with_frames<T>(
         }
         search(FramePrefetch {
             source,
-            spare: &spare,
+            free_buffers: &spare,
             next: 0,
             workers,
         })

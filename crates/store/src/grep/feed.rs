@@ -20,7 +20,7 @@ const WINDOW: usize = FRAME;
 #[derive(Clone, Copy)]
 pub(super) struct WorkBudget<'a> {
     pub cost: u64,
-    pub left: &'a Cell<u64>,
+    pub remaining: &'a Cell<u64>,
 }
 
 pub(super) struct SearchInput<'a> {
@@ -33,7 +33,7 @@ pub(super) struct SearchInput<'a> {
     inserted: Vec<u8>,
     inserted_at: usize,
     /// Bytes passed to the searcher so far.
-    given: u64,
+    bytes_given: u64,
     /// Bytes since the last newline of the output.
     run: usize,
     /// The positions of windows after splits, in the searcher's input.
@@ -57,7 +57,7 @@ impl<'a> SearchInput<'a> {
             at: 0,
             inserted: Vec::new(),
             inserted_at: 0,
-            given: 0,
+            bytes_given: 0,
             run: 0,
             breaks,
             expired,
@@ -111,7 +111,7 @@ impl<'a> SearchInput<'a> {
         self.inserted.extend_from_slice(tail);
         self.inserted_at = 0;
         // The window starts after the inserted newline.
-        self.breaks.borrow_mut().push(self.given + 1);
+        self.breaks.borrow_mut().push(self.bytes_given + 1);
     }
 }
 
@@ -128,7 +128,7 @@ impl Read for SearchInput<'_> {
             self.has_expired.set(true);
             return Ok(0);
         }
-        if self.work.left.get() == 0 {
+        if self.work.remaining.get() == 0 {
             return Ok(0);
         }
         loop {
@@ -145,11 +145,11 @@ impl Read for SearchInput<'_> {
                 self.at += read;
                 read
             };
-            self.given += read as u64;
+            self.bytes_given += read as u64;
             let cost = (read as u64).saturating_mul(self.work.cost);
             self.work
-                .left
-                .set(self.work.left.get().saturating_sub(cost));
+                .remaining
+                .set(self.work.remaining.get().saturating_sub(cost));
             if read > 0 || into.is_empty() || !self.advance()? {
                 return Ok(read);
             }

@@ -287,7 +287,7 @@ impl OutputSearch<'_> {
         let query = self.query;
         let work = WorkBudget {
             cost: pattern.cost(),
-            left: &self.work_left,
+            remaining: &self.work_left,
         };
         let outcome = ahead::with_frames(source, |frames| {
             let feed = SearchInput::new(frames, &breaks, (query.expired, &expired), work);

@@ -76,7 +76,7 @@ impl Store for MemoryStore {
         let now = (self.clock)();
         let mut state = self.state();
         let id = state
-            .used(session, now)?
+            .session_mut(session, now)?
             .secret
             .ref_id(&labels.call, &scan.digest);
         if let Ok((holder, output)) = state.find(session, &id)
@@ -95,11 +95,11 @@ impl Store for MemoryStore {
             number: state.puts,
             created: now,
             labels,
-            whole,
+            blob: whole,
             text,
         };
         let reference = output.metadata(session, &id).reference;
-        state.used(session, now)?.outputs.insert(id, output);
+        state.session_mut(session, now)?.outputs.insert(id, output);
         Ok(reference)
     }
 
@@ -107,7 +107,7 @@ impl Store for MemoryStore {
         let state = self.state();
         let (holder, output) = state.find(session, id)?;
         let blob = match form {
-            OutputForm::Whole => &output.whole,
+            OutputForm::Whole => &output.blob,
             OutputForm::Text => output.text(),
         };
         Ok(OpenOutput::new(
@@ -163,7 +163,7 @@ impl Store for MemoryStore {
             byte_size: session
                 .outputs
                 .values()
-                .map(|output| output.whole.scan.byte_size)
+                .map(|output| output.blob.scan.byte_size)
                 .sum(),
         });
         Ok(sessions.collect())
@@ -171,7 +171,7 @@ impl Store for MemoryStore {
 
     fn touch(&self, session: &SessionId) -> Result<()> {
         let now = (self.clock)();
-        self.state().used(session, now).map(|_| ())
+        self.state().session_mut(session, now).map(|_| ())
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
@@ -184,10 +184,10 @@ impl Store for MemoryStore {
         if above == Some(parent) {
             return Ok(());
         }
-        let ring = state.up(parent).any(|(id, _)| id == child);
+        let ring = state.ancestors(parent).any(|(id, _)| id == child);
         may_link(child, parent, child == parent || ring, above.is_some())?;
-        state.used(parent, now)?;
-        state.used(child, now)?.parent = Some(parent.clone());
+        state.session_mut(parent, now)?;
+        state.session_mut(child, now)?.parent = Some(parent.clone());
         Ok(())
     }
 
@@ -217,7 +217,11 @@ impl Store for MemoryStore {
                 actual,
             });
         }
-        let kept = state.used(session, now)?.streams.entry(stream).or_default();
+        let kept = state
+            .session_mut(session, now)?
+            .streams
+            .entry(stream)
+            .or_default();
         kept.extend(entries.iter().map(|entry| entry.to_vec()));
         Ok(kept.len() as u64)
     }
@@ -243,7 +247,7 @@ impl Store for MemoryStore {
         Ok(kept.iter().skip(from).take(limit).cloned().collect())
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let state = self.state();
         let known = state.sessions.get(session);
         Ok(known.map(|session| RefMinter::new(session.secret.clone())))
@@ -280,7 +284,7 @@ impl Store for MemoryStore {
     fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         let now = (self.clock)();
         let mut state = self.state();
-        let removal = collect::decide(&state.picture(now), request, now);
+        let removal = collect::decide(&state.snapshot(now), request, now);
         if !request.dry_run && removal.report.outputs + removal.sessions.len() as u64 > 0 {
             for session in &removal.sessions {
                 state.remove_session(session);

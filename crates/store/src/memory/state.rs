@@ -39,7 +39,7 @@ pub(super) struct MemoryOutput {
     pub(super) number: u64,
     pub(super) created: u64,
     pub(super) labels: OutputLabels,
-    pub(super) whole: Arc<Blob>,
+    pub(super) blob: Arc<Blob>,
     pub(super) text: Option<Arc<Blob>>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Blob {
 
 impl MemoryState {
     /// The session, created if necessary and marked as used.
-    pub(super) fn used(&mut self, id: &SessionId, now: u64) -> Result<&mut MemorySession> {
+    pub(super) fn session_mut(&mut self, id: &SessionId, now: u64) -> Result<&mut MemorySession> {
         if !self.sessions.contains_key(id) {
             let session = MemorySession {
                 secret: SessionSecret::random()?,
@@ -69,7 +69,7 @@ impl MemoryState {
     }
 
     /// The session and its parents, from the bottom up.
-    pub(super) fn up<'a>(
+    pub(super) fn ancestors<'a>(
         &'a self,
         id: &SessionId,
     ) -> impl Iterator<Item = (&'a SessionId, &'a MemorySession)> + use<'a> {
@@ -83,7 +83,7 @@ impl MemoryState {
     }
 
     pub(super) fn owner(&self, id: &SessionId) -> SessionId {
-        self.up(id)
+        self.ancestors(id)
             .last()
             .map_or_else(|| id.clone(), |(top, _)| top.clone())
     }
@@ -93,7 +93,7 @@ impl MemoryState {
         session: &SessionId,
         id: &str,
     ) -> Result<(&SessionId, &MemoryOutput)> {
-        self.up(session)
+        self.ancestors(session)
             .find_map(|(holder, session)| Some((holder, session.outputs.get(id)?)))
             .ok_or(Error::NotFound)
     }
@@ -128,7 +128,7 @@ impl MemoryState {
         self.sessions.remove(id).is_some()
     }
 
-    pub(super) fn picture(&self, now: u64) -> StoreSnapshot {
+    pub(super) fn snapshot(&self, now: u64) -> StoreSnapshot {
         let blobs = self.blobs.values();
         let blobs = blobs.map(|blob| (address(blob), blob.bytes.len() as u64));
         let sessions = self.sessions.iter().map(|(id, session)| SnapshotSession {
@@ -164,15 +164,15 @@ fn address(blob: &Arc<Blob>) -> u64 {
 
 impl MemoryOutput {
     pub(super) fn blobs(&self) -> impl Iterator<Item = &Arc<Blob>> {
-        std::iter::once(&self.whole).chain(&self.text)
+        std::iter::once(&self.blob).chain(&self.text)
     }
 
     pub(super) fn text(&self) -> &Arc<Blob> {
-        self.text.as_ref().unwrap_or(&self.whole)
+        self.text.as_ref().unwrap_or(&self.blob)
     }
 
     pub(super) fn metadata(&self, session: &SessionId, id: &str) -> OutputMetadata {
-        let byte_size = self.whole.scan.byte_size;
+        let byte_size = self.blob.scan.byte_size;
         let line_count = self.text().scan.newlines + 1;
         OutputMetadata {
             reference: Ref::issue(id, Some(byte_size), Some(line_count)),

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::design_names;
 use super::keys::{InProject, SettingKey, SettingKind};
 use super::nearest::nearest_name;
-use super::shown::shown;
+use super::shown::redact_value;
 use super::{ConfigError, SettingSource};
 
 /// Fields that name the shape of a table: another shape takes nothing over.
@@ -40,7 +40,7 @@ impl<'k> KnownKeys<'k> {
     }
 
     /// Every setting in `table`, by its key.
-    pub(super) fn flat(
+    pub(super) fn settings_in(
         &self,
         table: &Table,
         source: &SettingSource,
@@ -70,19 +70,18 @@ impl<'k> KnownKeys<'k> {
                         name,
                         value: value.clone(),
                         source: source.clone(),
-                        behind: false,
-                        of_design: false,
+                        appends: false,
+                        is_design_name: false,
                     });
                 }
-                (None, value) if design_names::meant(&name).next().is_some() => {
-                    all.push(SetValue {
+                (None, value) if design_names::designs_with_name(&name).next().is_some() => all
+                    .push(SetValue {
                         name,
                         value: value.clone(),
                         source: source.clone(),
-                        behind: false,
-                        of_design: true,
-                    })
-                }
+                        appends: false,
+                        is_design_name: true,
+                    }),
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -93,21 +92,21 @@ impl<'k> KnownKeys<'k> {
     }
 
     /// One setting, as somebody typed it.
-    pub(super) fn typed(
+    pub(super) fn parse_typed(
         &self,
         name: &str,
         text: &str,
         source: &SettingSource,
     ) -> Result<SetValue, ConfigError> {
         let Some(key) = self.find(name) else {
-            let value = design_names::typed(name, text);
+            let value = design_names::parse_typed(name, text);
             let value = value.ok_or_else(|| self.unknown(name, source))?;
             return Ok(SetValue {
                 name: name.to_owned(),
                 value,
                 source: source.clone(),
-                behind: false,
-                of_design: true,
+                appends: false,
+                is_design_name: true,
             });
         };
         let kind = if key.name == name {
@@ -121,8 +120,8 @@ impl<'k> KnownKeys<'k> {
             name: name.to_owned(),
             value,
             source: source.clone(),
-            behind: false,
-            of_design: false,
+            appends: false,
+            is_design_name: false,
         })
     }
 
@@ -133,16 +132,17 @@ impl<'k> KnownKeys<'k> {
         table: &Table,
         source: &SettingSource,
     ) -> Result<Result<Vec<SetValue>, Vec<String>>, ConfigError> {
-        let mut all = self.flat(table, source)?;
+        let mut all = self.settings_in(table, source)?;
         let mut refused = Vec::new();
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
-                if design_names::meant(&set.name).any(|one| !one.in_project(&self.keys)) {
+                if design_names::designs_with_name(&set.name).any(|one| !one.in_project(&self.keys))
+                {
                     refused.push(set.name.clone());
                 }
                 continue;
             };
-            set.behind = matches!(key.in_project, InProject::Fields(_));
+            set.appends = matches!(key.in_project, InProject::Fields(_));
             self.refuse(key, &set.name, &set.value, &mut refused);
         }
         Ok(if refused.is_empty() {
@@ -233,7 +233,7 @@ fn check(
             format!("'{text}'"),
             format!("{expected}; {}", key.kind.allowed()),
         ),
-        None => (shown(name, value).to_string(), key.kind.allowed()),
+        None => (redact_value(name, value).to_string(), key.kind.allowed()),
     };
     Err(ConfigError::Value {
         key: name.to_owned(),
@@ -250,9 +250,9 @@ pub(super) struct SetValue {
     pub(super) value: Value,
     pub(super) source: SettingSource,
     /// True if a list goes behind the one that is there, in place of replacing it.
-    pub(super) behind: bool,
+    pub(super) appends: bool,
     /// True if the name is one that a design gave to the setting.
-    pub(super) of_design: bool,
+    pub(super) is_design_name: bool,
 }
 
 /// Settings, each with who made it.
@@ -264,13 +264,13 @@ pub(super) struct LayeredSettings {
 
 impl LayeredSettings {
     /// Lays one setting over what is there.
-    pub(super) fn lay(&mut self, set: &SetValue) {
+    pub(super) fn apply(&mut self, set: &SetValue) {
         let mut table = &mut self.table;
         let mut path = set.name.split('.').peekable();
         while let Some(name) = path.next() {
             if path.peek().is_none() {
                 match (table.get_mut(name), &set.value) {
-                    (Some(Value::Array(there)), Value::Array(more)) if set.behind => {
+                    (Some(Value::Array(there)), Value::Array(more)) if set.appends => {
                         there.extend(more.iter().cloned());
                     }
                     _ => merge(table, name, &set.value),

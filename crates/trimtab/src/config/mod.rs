@@ -50,10 +50,10 @@ pub use schema::{commented, inline, schema};
 pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
-use design_names::{lay_all, lay_environment};
+use design_names::{apply_all, apply_environment};
 use layer::{KnownKeys, LayeredSettings};
-use said::{preset, said};
-use shown::shown;
+use said::{collect_layers, preset};
+use shown::redact_value;
 
 /// Settings of the library itself, not of its policy.
 const OWN: [&str; 6] = [
@@ -91,7 +91,7 @@ pub struct Config {
     pub max_output: Option<u64>,
     /// How other machines are reached.
     pub network: Network,
-    laid: LayeredSettings,
+    layers: LayeredSettings,
     keys: Vec<SettingKey>,
 }
 
@@ -102,14 +102,14 @@ impl Config {
         let known = KnownKeys {
             keys: keys.iter().collect(),
         };
-        let said = said(inputs, &known)?;
+        let said = collect_layers(inputs, &known)?;
         let preset = preset(&said)?;
         let mut laid = base(&preset);
         laid.table.extend(inputs.defaults.clone());
-        lay_all(&mut laid, &preset, &said.files)?;
-        lay_environment(&mut laid, &preset, inputs)?;
-        lay_all(&mut laid, &preset, &said.environment)?;
-        lay_all(&mut laid, &preset, &said.flags)?;
+        apply_all(&mut laid, &preset, &said.files)?;
+        apply_environment(&mut laid, &preset, inputs)?;
+        apply_all(&mut laid, &preset, &said.environment)?;
+        apply_all(&mut laid, &preset, &said.flags)?;
         let policy = policy(&laid)?;
         let text = |name: &str| {
             let value = laid.get(name).and_then(Value::as_str);
@@ -128,7 +128,7 @@ impl Config {
             window: number("window"),
             max_output: number("max_output"),
             network: network(inputs, &laid),
-            laid,
+            layers: laid,
             keys,
         };
         config.check(config.window)?;
@@ -139,14 +139,14 @@ impl Config {
     /// Whether the other settings go together is not judged.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
         let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
-        let said = said(inputs, &KnownKeys { keys })?;
+        let said = collect_layers(inputs, &KnownKeys { keys })?;
         let mut laid = LayeredSettings {
             table: inputs.defaults.clone(),
             ..LayeredSettings::default()
         };
         let all = said.files.iter().chain(&said.environment);
-        for set in all.chain(&said.flags).filter(|set| !set.of_design) {
-            laid.lay(set);
+        for set in all.chain(&said.flags).filter(|set| !set.is_design_name) {
+            laid.apply(set);
         }
         Ok(laid.get(key).cloned())
     }
@@ -188,8 +188,8 @@ impl Config {
             one > other && one.as_str() != other.as_str()
         };
         let mut idle = Vec::new();
-        for (name, source) in &self.laid.sources {
-            let value = self.laid.get(name);
+        for (name, source) in &self.layers.sources {
+            let value = self.layers.get(name);
             let why = self.policy.why_idle(name);
             let Some(why) = why.filter(|_| value != base.get(name)) else {
                 continue;
@@ -209,19 +209,21 @@ impl Config {
 
     /// Where a setting comes from.
     pub fn source(&self, key: &str) -> SettingSource {
-        self.laid.source(key)
+        self.layers.source(key)
     }
 
     /// The value of a setting.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.laid.get(key)
+        self.layers.get(key)
     }
 
     /// Every setting, in the order of the documentation. Keys and tokens are not shown.
     pub fn settings(&self) -> Vec<Setting> {
         let setting = |key: &SettingKey| Setting {
             key: key.name,
-            value: self.get(key.name).map(|value| shown(key.name, value)),
+            value: self
+                .get(key.name)
+                .map(|value| redact_value(key.name, value)),
             source: self.source(key.name),
         };
         self.keys.iter().map(setting).collect()

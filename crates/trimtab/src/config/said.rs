@@ -17,7 +17,7 @@ pub(super) struct SettingLayers {
     pub(super) flags: Vec<SetValue>,
 }
 
-pub(super) fn said(
+pub(super) fn collect_layers(
     inputs: &ConfigInputs,
     known: &KnownKeys<'_>,
 ) -> Result<SettingLayers, ConfigError> {
@@ -26,16 +26,16 @@ pub(super) fn said(
     if let Some(path) = &user
         && let Some(table) = files::read_user(path)?
     {
-        files.extend(known.flat(&table, &SettingSource::User(path.clone()))?);
+        files.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
     }
     if let Some(path) = inputs.named_file() {
-        files.extend(known.flat(&files::read_named(&path)?, &SettingSource::Named(path))?);
+        files.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
     } else if let Some(folder) = &inputs.folder {
         files.extend(of_project(folder, known, user)?);
     }
     let mut flags = Vec::new();
     for (key, text, flag) in &inputs.flags {
-        flags.push(known.typed(key, text, &SettingSource::Flag(flag.clone()))?);
+        flags.push(known.parse_typed(key, text, &SettingSource::Flag(flag.clone()))?);
     }
     Ok(SettingLayers {
         files,
@@ -72,7 +72,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let is = |key: &&&SettingKey| key.variable() == *variable;
         if let Some(key) = known.keys.iter().find(is) {
             if !text.is_empty() {
-                all.push(known.typed(key.name, text, &source)?);
+                all.push(known.parse_typed(key.name, text, &source)?);
             }
             continue;
         }
@@ -81,7 +81,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let mut sections = sections.map(|(section, _)| section);
         if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
             let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
-            known.typed(&key, text, &source)?;
+            known.parse_typed(&key, text, &source)?;
         }
     }
     Ok(all)

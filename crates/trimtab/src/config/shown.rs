@@ -11,7 +11,7 @@ const SECRETS: [&str; 5] = ["key", "token", "tokens", "secret", "password"];
 const ADDRESSES: [&str; 2] = ["proxy", "url"];
 
 /// A value as it may be shown: without keys, tokens and the passwords of addresses.
-pub(super) fn shown(name: &str, value: &Value) -> Value {
+pub(super) fn redact_value(name: &str, value: &Value) -> Value {
     let last = name.rsplit('.').next().unwrap_or_default();
     match value {
         _ if SECRETS.contains(&last) && !value.is_table() && !value.is_array() => {
@@ -19,12 +19,14 @@ pub(super) fn shown(name: &str, value: &Value) -> Value {
         }
         Value::String(text) if ADDRESSES.contains(&last) => Value::from(redact_address(text)),
         Value::String(text) => Value::from(redact_urls(text).as_ref()),
-        Value::Array(values) => Value::Array(values.iter().map(|one| shown(name, one)).collect()),
+        Value::Array(values) => {
+            Value::Array(values.iter().map(|one| redact_value(name, one)).collect())
+        }
         Value::Table(fields) => {
             let fields = fields.iter();
             Value::Table(
                 fields
-                    .map(|(field, value)| (field.clone(), shown(field, value)))
+                    .map(|(field, value)| (field.clone(), redact_value(field, value)))
                     .collect(),
             )
         }

@@ -20,7 +20,7 @@ pub enum HttpVersions {
     /// HTTP/1.1 and HTTP/2.
     All,
     /// HTTP/1.1 only: such a connection can become something else, such as a WebSocket.
-    First,
+    Http1,
 }
 
 /// Makes connections. The time limit is for all of it: a server that does not speak TLS may
@@ -45,7 +45,7 @@ impl Connector {
                 .https_or_http();
             match versions {
                 HttpVersions::All => builder.enable_all_versions().wrap_connector(route),
-                HttpVersions::First => builder.enable_http1().wrap_connector(route),
+                HttpVersions::Http1 => builder.enable_http1().wrap_connector(route),
             }
         });
         Self { https, wait }

@@ -17,7 +17,7 @@ pub use connector::{Connector, HttpVersions};
 #[cfg(feature = "connect")]
 pub use outgoing::{NetworkError, OutboundNetwork};
 #[cfg(feature = "connect")]
-pub use route::innermost;
+pub use route::innermost_cause;
 
 use crate::redact::redact_address;
 

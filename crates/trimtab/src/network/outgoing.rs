@@ -82,8 +82,8 @@ impl OutboundNetwork {
     }
 
     /// The address of the egress proxy for `to`, without its password.
-    pub fn proxy_of(&self, to: &Uri) -> Option<String> {
-        let proxy = self.proxies.of(to)?;
+    pub fn proxy_for(&self, to: &Uri) -> Option<String> {
+        let proxy = self.proxies.proxy_for(to)?;
         Some(redact_address(&proxy.uri().to_string()))
     }
 }

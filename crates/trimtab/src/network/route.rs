@@ -27,7 +27,7 @@ impl EgressProxies {
     }
 
     /// The proxy that leads to a server.
-    pub(super) fn of(&self, to: &Uri) -> Option<Intercept> {
+    pub(super) fn proxy_for(&self, to: &Uri) -> Option<Intercept> {
         let is_here = to.host().is_some_and(is_this_machine);
         (!is_here).then(|| self.0.intercept(to)).flatten()
     }
@@ -35,7 +35,7 @@ impl EgressProxies {
     /// What the proxy wants to see of whoever sends it a request for `to`; a tunnel shows it
     /// by itself.
     pub(super) fn credentials(&self, to: &Uri) -> Option<HeaderValue> {
-        let proxy = self.of(to).filter(|_| !is_tls(to))?;
+        let proxy = self.proxy_for(to).filter(|_| !is_tls(to))?;
         proxy.basic_auth().cloned()
     }
 }
@@ -81,7 +81,7 @@ impl Service<Uri> for ProxiedConnector {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let (tcp, proxy) = (self.tcp.clone(), self.proxies.of(&to));
+        let (tcp, proxy) = (self.tcp.clone(), self.proxies.proxy_for(&to));
         Box::pin(async move {
             match proxy {
                 Some(proxy) => through(tcp, to, &proxy)
@@ -123,12 +123,12 @@ fn at_proxy(proxy: &Intercept, error: &io::Error) -> io::Error {
     let host = address.host().unwrap_or_default();
     let port = address.port().map(|port| format!(":{port}"));
     let port = port.unwrap_or_default();
-    let why = innermost(error);
+    let why = innermost_cause(error);
     io::Error::other(format!("the egress proxy {host}{port}: {why}"))
 }
 
 /// What lies at the bottom of an error: the words of the system or of the TLS library.
-pub fn innermost(error: &dyn std::error::Error) -> String {
+pub fn innermost_cause(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(inner) = deepest.source() {
         deepest = inner;
@@ -205,7 +205,7 @@ mod tests {
             .all("http://proxy:3128")
             .no("inner.example, 10.0.0.0/8");
         let proxies = EgressProxies::new(proxies.build());
-        let through = |to: &'static str| proxies.of(&Uri::from_static(to)).is_some();
+        let through = |to: &'static str| proxies.proxy_for(&Uri::from_static(to)).is_some();
         for straight in [
             "http://127.0.0.1:8080/v1",
             "http://localhost/v1",

@@ -116,7 +116,7 @@ impl ManagedSession {
     fn refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
         let projection = self.session.projection();
         let log = projection.log().messages();
-        let whole = whole(projection.slots());
+        let whole = outputs_shown_whole(projection.slots());
         let own: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
         let archives = archives(projection.journal().plans(), &own);
         self.mentions.look_at(messages);
@@ -172,7 +172,7 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
 }
 
 /// What an event says, if it is about the window.
-fn told(event: &SessionEvent) -> Option<String> {
+fn event_text(event: &SessionEvent) -> Option<String> {
     if event.tokens_saved() == 0 {
         return None;
     }
@@ -208,7 +208,7 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
 }
 
 /// The outputs that are whole in the window, by position and ref.
-fn whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
+fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
     for slot in slots {
         if let MessageSource::Log(at) = slot.source {
@@ -309,7 +309,7 @@ impl WindowManager for ManagedSession {
         for message in &messages {
             all += self.sizer.size(message);
         }
-        self.open = Some(all.quarter().max(all.tokens()));
+        self.open = Some(all.byte_quarter().max(all.tokens()));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);
         Ok(SentWindow { messages, refs })
@@ -321,8 +321,8 @@ impl WindowManager for ManagedSession {
 
     fn decided(&mut self) -> String {
         let events = self.session.events();
-        let told: Vec<String> = events.iter().filter_map(told).collect();
-        told.join("; ")
+        let texts: Vec<String> = events.iter().filter_map(event_text).collect();
+        texts.join("; ")
     }
 
     fn compactions(&self) -> u64 {

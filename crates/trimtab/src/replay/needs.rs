@@ -98,7 +98,7 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 
 /// The strings in the arguments of the calls of a message, one on a line; the arguments themselves
 /// where they are not JSON.
-pub(super) fn written(message: &Message) -> String {
+pub(super) fn argument_strings(message: &Message) -> String {
     let strings: Vec<String> = message
         .calls()
         .map(|call| strings(&call.arguments).into_owned())
@@ -107,7 +107,7 @@ pub(super) fn written(message: &Message) -> String {
 }
 
 /// The arguments of the calls of a message, as they were sent.
-pub(super) fn arguments(message: &Message) -> String {
+pub(super) fn raw_arguments(message: &Message) -> String {
     let arguments: Vec<&str> = message
         .calls()
         .map(|call| call.arguments.as_str())
@@ -128,9 +128,9 @@ struct EarlierOutput {
 
 impl EarlierOutput {
     fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
-        let written = written(message);
+        let written = argument_strings(message);
         // Escapes of JSON stand between names.
-        let plain = arguments(message)
+        let plain = raw_arguments(message)
             .replace("\\n", "\n")
             .replace("\\\"", "\"");
         let names: BTreeSet<&str> = identifiers(&plain).collect();

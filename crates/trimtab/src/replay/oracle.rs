@@ -11,7 +11,7 @@ use trimtab_model::{Message, Output, Part};
 
 use super::manager::{ManagerError, SentWindow, WindowManager};
 use super::needs::{FRESH_OUTPUTS, Need};
-use super::plain::{ShownRounds, sent};
+use super::plain::{ShownRounds, repaired_window};
 
 /// A single output may take so many percent of the window.
 const OUTPUT_PERCENT: u64 = 30;
@@ -22,16 +22,31 @@ const BYTES_PER_TOKEN: u64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RewriteThreshold {
     above: u64,
-    to: u64,
+    target: u64,
 }
 
 /// The marks that are tried: which one is cheapest depends on the conversation.
 pub const MARKS: [RewriteThreshold; 5] = [
-    RewriteThreshold { above: 95, to: 30 },
-    RewriteThreshold { above: 70, to: 20 },
-    RewriteThreshold { above: 50, to: 15 },
-    RewriteThreshold { above: 35, to: 10 },
-    RewriteThreshold { above: 20, to: 5 },
+    RewriteThreshold {
+        above: 95,
+        target: 30,
+    },
+    RewriteThreshold {
+        above: 70,
+        target: 20,
+    },
+    RewriteThreshold {
+        above: 50,
+        target: 15,
+    },
+    RewriteThreshold {
+        above: 35,
+        target: 10,
+    },
+    RewriteThreshold {
+        above: 20,
+        target: 5,
+    },
 ];
 
 /// Knows what later calls need.
@@ -108,7 +123,7 @@ impl<'n> Oracle<'n> {
         let needed: Vec<usize> = self.needs.keys().copied().collect();
         let needed = needed.into_iter().filter(|at| !self.wanted(*at).is_empty());
         let needed = needed.collect();
-        let room = self.window * self.mark.to / 100;
+        let room = self.window * self.mark.target / 100;
         self.rounds.drop_oldest(room, &needed);
     }
 }
@@ -142,7 +157,7 @@ impl WindowManager for Oracle<'_> {
         if self.rounds.tokens() > self.window {
             self.rewrite(0);
         }
-        Ok(sent(&self.rounds.all()))
+        Ok(repaired_window(&self.rounds.all()))
     }
 
     fn compactions(&self) -> u64 {

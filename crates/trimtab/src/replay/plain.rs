@@ -25,7 +25,7 @@ impl WindowManager for SendAll {
     }
 
     fn send(&mut self) -> Result<SentWindow, ManagerError> {
-        Ok(sent(&self.log))
+        Ok(repaired_window(&self.log))
     }
 }
 
@@ -60,7 +60,7 @@ impl WindowManager for DropOldest {
             let room = self.window * LEFT_PERCENT / 100;
             self.rounds.drop_oldest(room, &HashSet::new());
         }
-        Ok(sent(&self.rounds.all()))
+        Ok(repaired_window(&self.rounds.all()))
     }
 
     fn compactions(&self) -> u64 {
@@ -69,7 +69,7 @@ impl WindowManager for DropOldest {
 }
 
 /// These messages as a window, with what a provider would refuse repaired.
-pub(super) fn sent(messages: &[Arc<Message>]) -> SentWindow {
+pub(super) fn repaired_window(messages: &[Arc<Message>]) -> SentWindow {
     SentWindow {
         messages: normalise(messages, NormaliseOptions::default()).messages(),
         refs: Vec::new(),
@@ -106,7 +106,7 @@ impl ShownRounds {
         for (_, message) in &self.messages {
             all += self.sizer.size(message);
         }
-        all.tokens().max(all.quarter())
+        all.tokens().max(all.byte_quarter())
     }
 
     /// Drops the oldest rounds until all is within so many tokens: an answer of the model with the
@@ -126,7 +126,7 @@ impl ShownRounds {
                 for (_, message) in *round {
                     size += self.sizer.size(message);
                 }
-                left = left.saturating_sub(size.tokens().max(size.quarter()));
+                left = left.saturating_sub(size.tokens().max(size.byte_quarter()));
             } else {
                 self.messages.extend_from_slice(round);
             }

@@ -148,7 +148,7 @@ impl ReplayRun<'_> {
             self.fault(format!("call {at}, as it would be sent: {first}"));
         }
         let size = self.bill(at, &sent, why);
-        let quarter = size.quarter();
+        let quarter = size.byte_quarter();
         let call = ReplayedCall {
             at,
             sent: &sent,
@@ -186,7 +186,7 @@ impl ReplayRun<'_> {
                 read += size;
             }
         }
-        let (read, tokens) = (read.quarter(), all.quarter());
+        let (read, tokens) = (read.byte_quarter(), all.byte_quarter());
         let prices = self.settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
@@ -210,7 +210,7 @@ impl ReplayRun<'_> {
                 again += self.sizer.size(message);
             }
         }
-        let (tokens, prices) = (again.quarter(), &self.settings.prices);
+        let (tokens, prices) = (again.byte_quarter(), &self.settings.prices);
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
         self.report.breaks.push(CacheBreak {

@@ -9,7 +9,7 @@ use trimtab_wire::catalogue::{Money, Prices};
 
 use super::bill;
 use super::manager::SentWindow;
-use super::needs::{Need, arguments, written};
+use super::needs::{Need, argument_strings, raw_arguments};
 use super::report::ReplayReport;
 use super::sizes::MessageSizer;
 
@@ -85,7 +85,7 @@ impl<'a> ServedNeeds<'a> {
         for (source, behind_ref) in missing {
             self.fetched.insert(source, call.at);
             let all = self.log.get(source);
-            let all = all.map_or(0, |message| sizer.size(message).quarter());
+            let all = all.map_or(0, |message| sizer.size(message).byte_quarter());
             let got = if behind_ref { SLICE } else { all.min(WHOLE) };
             report.fetches += 1;
             report.fetching = report.fetching + extra_call(call, got);
@@ -122,7 +122,10 @@ impl<'a> ServedNeeds<'a> {
             else {
                 continue;
             };
-            let (all, seen) = (sizer.size(message).quarter(), sizer.size(shown).quarter());
+            let (all, seen) = (
+                sizer.size(message).byte_quarter(),
+                sizer.size(shown).byte_quarter(),
+            );
             report.arrived += 1;
             report.arrived_tokens += all;
             report.arrived_shown += seen.min(all);
@@ -157,7 +160,7 @@ fn text_of(messages: &[Arc<Message>]) -> String {
             text.push('\n');
             text.push_str(&output.text());
         }
-        for said in [arguments(message), written(message)] {
+        for said in [raw_arguments(message), argument_strings(message)] {
             text.push('\n');
             text.push_str(&said);
         }

@@ -24,7 +24,7 @@ impl MeasuredSize {
     }
 
     /// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
-    pub(super) fn quarter(&self) -> u64 {
+    pub(super) fn byte_quarter(&self) -> u64 {
         let sizes = self.0.sizes();
         let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
         let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();

@@ -10,7 +10,7 @@ use trimtab_engine::window::{Projection, Window};
 use trimtab_model::{Dialect, Message, MessageKind, Part, Role};
 use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
-pub use written::{RequestField, bare, fields};
+pub use written::{RequestField, fields, without_metadata};
 
 /// The changes that turn the messages of `log`, as a body was scanned into it, into `window`.
 ///
@@ -42,7 +42,7 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<BodyChange> 
 pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<BodyChange> {
     let settled = settled(log, entries);
     let sent = sent_entries(entries.get(settled..).unwrap_or_default());
-    splice::changes_behind(settled, log.messages(), &sent, dialect)
+    splice::tail_changes(settled, log.messages(), &sent, dialect)
 }
 
 /// The same for what stands behind the first `messages` of the log: `entries` are those of the
@@ -53,7 +53,7 @@ pub fn tail_changes(
     entries: &[WindowEntry],
     dialect: Dialect,
 ) -> Vec<BodyChange> {
-    splice::changes_behind(messages, log.messages(), &sent_entries(entries), dialect)
+    splice::tail_changes(messages, log.messages(), &sent_entries(entries), dialect)
 }
 
 /// How many messages at the beginning are sent as they came, and need not be looked at.
@@ -79,15 +79,15 @@ fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
 }
 
 /// The messages of a window, each with the position in the log of the one that it was.
-pub fn sent(window: &Window) -> Vec<SentMessage> {
+pub fn sent_messages(window: &Window) -> Vec<SentMessage> {
     sent_entries(window.entries())
 }
 
 fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
     let sent = entries.iter().map(|entry| SentMessage {
         message: Arc::clone(&entry.message),
-        from: match entry.source {
-            MessageSource::Log(position) if entry.touch != EntryChange::Made => Some(position),
+        log_position: match entry.source {
+            MessageSource::Log(position) if entry.change != EntryChange::Made => Some(position),
             MessageSource::Log(_) | MessageSource::Inserted(_) => None,
         },
     });

@@ -31,7 +31,7 @@ pub struct RequestField {
 pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<RequestField> {
     let bare: Vec<Message> = window
         .iter()
-        .map(|message| bare(message.borrow(), dialect))
+        .map(|message| without_metadata(message.borrow(), dialect))
         .collect();
     let field = |name, value| RequestField { name, value };
     match dialect {
@@ -66,7 +66,7 @@ fn thoughtless(message: &Message) -> Message {
 }
 
 /// The message without what only we know of it.
-pub fn bare(message: &Message, dialect: Dialect) -> Message {
+pub fn without_metadata(message: &Message, dialect: Dialect) -> Message {
     let mut bare = message.clone();
     let meta = std::mem::take(&mut bare.meta);
     bare.meta = MessageMetadata {

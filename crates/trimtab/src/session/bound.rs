@@ -2,7 +2,7 @@
 
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
-use trimtab_engine::planner::bound_from;
+use trimtab_engine::planner::bound_reasoning_from;
 use trimtab_engine::policy::BoundReasoning;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
@@ -20,7 +20,7 @@ pub(super) enum AnswerInFlight {
 
 impl AnswerInFlight {
     /// A plan was carried out.
-    pub(super) fn window_changed(&mut self) {
+    pub(super) fn mark_stale(&mut self) {
         if *self == Self::Answer {
             *self = Self::Stale;
         }
@@ -29,7 +29,7 @@ impl AnswerInFlight {
 
 impl Session {
     /// The answer at `at` came. What was thought behind another window is left out.
-    pub(super) fn answer_came(&mut self, at: usize) -> Result<(), SessionError> {
+    pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
         match std::mem::replace(&mut self.under_way, AnswerInFlight::Nothing) {
             AnswerInFlight::Stale => self.leave_out_bound(at),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
@@ -50,7 +50,7 @@ impl Session {
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
         self.usage = None;
-        self.under_way.window_changed();
+        self.under_way.mark_stale();
         // Reasoning that came since is bound to the window that is gone.
         self.leave_out_bound(made_at)?;
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
@@ -72,7 +72,7 @@ impl Session {
 
     /// Leaves out bound reasoning from position `first` on, and all before it.
     fn leave_out_bound(&mut self, first: usize) -> Result<(), SessionError> {
-        match bound_from(first, self.projection.slots()) {
+        match bound_reasoning_from(first, self.projection.slots()) {
             Some(before) => self.leave_out(before, PlanReason::Admission),
             None => Ok(()),
         }

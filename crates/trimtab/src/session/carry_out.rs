@@ -15,7 +15,7 @@ use trimtab_model::{Message, RawJson, Ref};
 use trimtab_store::{LineRange, OutputForm, Put};
 use trimtab_wire::catalogue::Prices;
 
-use super::readable::{list_of_refs, listed_refs, names_others, read_calls, readable};
+use super::readable::{list_of_refs, listed_refs, read_calls, readable, stands_for_messages};
 use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKind};
 
 /// Media type of messages that a compaction replaced.
@@ -45,7 +45,7 @@ impl Session {
         let conversation = ConversationState {
             log: self.projection.log(),
             slots: self.projection.slots(),
-            window: self.projection.built(),
+            window: self.projection.last_window(),
             policy: &self.setup.policy,
             projection: &self.projection,
             sent: self.sent,
@@ -94,13 +94,13 @@ impl Session {
     }
 
     /// Takes the steps of a ladder, one after the other.
-    pub(super) fn climb(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
+    pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
         let mut helped = None;
         loop {
             let next = self
                 .decide(|conversation, conditions| ladder.next(helped, conversation, conditions))?;
             match next {
-                NextStep::Step(step) => helped = Some(self.take(step, ladder.reason())?),
+                NextStep::Step(step) => helped = Some(self.take_step(step, ladder.reason())?),
                 NextStep::Summarise(PlanStep::Draft(draft)) => {
                     return Ok(LadderOutcome::Summarise(self.ask_for_summary(*draft)?));
                 }
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Takes a step that needs no model; false if it did not make the window smaller.
-    pub(super) fn take(
+    pub(super) fn take_step(
         &mut self,
         step: PlanStep,
         reason: &PlanReason,
@@ -123,14 +123,17 @@ impl Session {
                 } else {
                     SessionEventKind::Trimmed
                 };
-                self.carry_out_quietly(plan, SessionEvent::new(kind, reason.clone()).noting(note))
+                self.carry_out_silently(
+                    plan,
+                    SessionEvent::new(kind, reason.clone()).with_note(note),
+                )
             }
             PlanStep::Draft(draft) => self.take_draft(*draft),
             PlanStep::Drop(dropping) => {
                 let gone: Vec<_> = dropping.messages().collect();
                 let stored = self.keep_messages(&gone)?;
                 let plan = dropping.plan(stored.as_ref());
-                self.carry_out_quietly(
+                self.carry_out_silently(
                     plan,
                     SessionEvent::new(SessionEventKind::Dropped, reason.clone()),
                 )
@@ -138,13 +141,13 @@ impl Session {
             PlanStep::Media(places) => self.show_as_text(places, reason),
             PlanStep::ToolSummaries(archived) => {
                 let event = SessionEvent::new(SessionEventKind::Trimmed, reason.clone());
-                self.carry_out_quietly(archived.plan, event)
+                self.carry_out_silently(archived.plan, event)
             }
             PlanStep::LowerAnswer(tokens) => {
                 self.lowered = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
                 let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
-                self.events.push(event.noting(note));
+                self.events.push(event.with_note(note));
                 Ok(true)
             }
         }
@@ -152,16 +155,16 @@ impl Session {
 
     /// A draft without an answer of a model.
     fn take_draft(&mut self, mut draft: CompactionDraft) -> Result<bool, SessionError> {
-        self.keep_replaced(&mut draft)?;
+        self.store_replaced(&mut draft)?;
         let plan = draft.finish(None).plan;
         let kind = if plan.compacts() {
             SessionEventKind::Compacted
         } else {
             SessionEventKind::Trimmed
         };
-        let judged = self.judged_by();
-        let event = SessionEvent::new(kind, PlanReason::Nothing).noting(draft.note());
-        let done = self.carry_out_quietly(plan, event)?;
+        let judged = self.last_true_tokens();
+        let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
+        let done = self.carry_out_silently(plan, event)?;
         if done {
             self.judging = judged;
         }
@@ -189,14 +192,14 @@ impl Session {
         }
         let mut plan = Plan::new(reason.clone(), edits);
         plan.refs.extend(refs);
-        self.carry_out_quietly(
+        self.carry_out_silently(
             plan,
             SessionEvent::new(SessionEventKind::Trimmed, reason.clone()),
         )
     }
 
     /// Stores what a draft replaces, so that it can be had back by a ref.
-    pub(super) fn keep_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
+    pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         if let Some(stored) = self.keep_messages(&replaced)? {
             draft.stored_at(stored);
@@ -216,7 +219,7 @@ impl Session {
         let call = format!("compaction-{}", self.projection.log().len());
         let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
         let stored = self.store.put(&self.id, put.text(&text))?;
-        Ok(Some(self.named(stored)))
+        Ok(Some(self.as_shown_ref(stored)))
     }
 
     /// The refs of what was left out of `gone` before, each once: those that its outputs and our
@@ -227,7 +230,7 @@ impl Session {
             let trimmed = message.outputs().filter(|output| output.trimmed);
             let stored = trimmed.filter_map(|output| output.stored.as_ref());
             earlier.extend(stored.map(|stored| stored.id().to_owned()));
-            if !names_others(message) {
+            if !stands_for_messages(message) {
                 continue;
             }
             for id in read_calls(&message.text()) {
@@ -258,7 +261,7 @@ impl Session {
     }
 
     /// A ref as the model is to read it.
-    pub(super) fn named(&self, stored: Ref) -> Ref {
+    pub(super) fn as_shown_ref(&self, stored: Ref) -> Ref {
         match self.setup.retrieval {
             Some(names) if names != ToolNames::default() => stored.read_with(names.read),
             _ => stored,
@@ -272,15 +275,15 @@ impl Session {
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
         let reason = plan.reason.clone();
-        let done = self.carry_out_quietly(plan, event.clone())?;
+        let done = self.carry_out_silently(plan, event.clone())?;
         if !done {
-            self.tell_of_nothing(SessionEvent { reason, ..event })?;
+            self.report_no_op(SessionEvent { reason, ..event })?;
         }
         Ok(done)
     }
 
     /// Tells that nothing was done.
-    pub(super) fn tell_of_nothing(&mut self, event: SessionEvent) -> Result<(), SessionError> {
+    pub(super) fn report_no_op(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
         self.events.push(SessionEvent {
             kind: SessionEventKind::NoOp,
@@ -294,21 +297,21 @@ impl Session {
     }
 
     /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
-    pub(super) fn carry_out_quietly(
+    pub(super) fn carry_out_silently(
         &mut self,
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
-        let plan = planner::brought_up_to_date(plan, self.projection.slots(), bound);
+        let plan = planner::update_plan(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);
         };
-        self.under_way.window_changed();
+        self.under_way.mark_stale();
         let after = self.projection.window()?.messages().len();
-        self.events.push(event.about(&plan, (before, after)));
+        self.events.push(event.with_plan(&plan, (before, after)));
         Ok(true)
     }
 

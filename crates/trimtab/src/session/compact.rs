@@ -26,7 +26,7 @@ impl Session {
     ///
     /// Pass every moment you come through: the policy says which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
-        for way in planner::ageing_ways(moment) {
+        for way in planner::ageing_methods(moment) {
             let step = self
                 .decide(|conversation, conditions| planner::age(conversation, conditions, *way))?;
             let Some(step) = step else { continue };
@@ -37,7 +37,7 @@ impl Session {
                 PlanStep::ToolSummaries(archived) if self.asks_about_outputs() => {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
-                step => self.take(step, &PlanReason::OutputsOverBudget)?,
+                step => self.take_step(step, &PlanReason::OutputsOverBudget)?,
             };
             if let Some(position) = archived_before.filter(|_| !done) {
                 self.archive_from = position;
@@ -49,7 +49,7 @@ impl Session {
         if moment == Moment::BeforeCall
             && let Some(ladder) = Ladder::before_summary(&self.setup.policy)
         {
-            self.climb(ladder)?;
+            self.run_ladder(ladder)?;
         }
         let asked = self.decide(|conversation, conditions| {
             planner::time_to_compact(conversation, conditions, moment)
@@ -77,8 +77,8 @@ impl Session {
         let pending = self.draft(&asked)?;
         if pending.is_none() {
             let note = "there is nothing to replace".to_owned();
-            self.tell_of_nothing(
-                SessionEvent::new(SessionEventKind::NoOp, asked.reason).noting(note),
+            self.report_no_op(
+                SessionEvent::new(SessionEventKind::NoOp, asked.reason).with_note(note),
             )?;
         }
         Ok(pending)
@@ -101,7 +101,7 @@ impl Session {
             let note = "another plan was carried out meanwhile".to_owned();
             let kind = SessionEventKind::Stale;
             self.events
-                .push(SessionEvent { kind, ..event }.noting(note));
+                .push(SessionEvent { kind, ..event }.with_note(note));
             return Ok(false);
         }
         match pending.wants {
@@ -152,19 +152,19 @@ impl Session {
             note: refused.or(failed),
             ..event
         };
-        let judged = self.judged_by();
+        let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
         // A summary that is larger than what it would replace says that there is nothing to gain.
         let no_gain = finished.is_silent || is_too_large;
         let done = if asked_in_vain && (no_gain || !self.setup.policy.compaction.fallback) {
-            self.tell_of_nothing(event)?;
+            self.report_no_op(event)?;
             false
         } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {
             self.carry_out(finished.plan, event)?
         } else {
             let why = || "it would save next to nothing".to_owned();
             event.note.get_or_insert_with(why);
-            self.tell_of_nothing(event)?;
+            self.report_no_op(event)?;
             false
         };
         self.in_vain = (!done).then(|| draft.replaced_tokens());
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// What the window measured by the last true usage: the next one is held against it.
-    pub(super) fn judged_by(&self) -> Option<u64> {
+    pub(super) fn last_true_tokens(&self) -> Option<u64> {
         self.usage.as_ref().map(|(usage, _)| usage.prompt())
     }
 
@@ -228,7 +228,7 @@ impl Session {
                 thrash.passes, thrash.gain_percent
             );
             let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);
-            self.events.push(event.noting(note));
+            self.events.push(event.with_note(note));
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Session {
              summary\nhint: begin a new session for a new task"
         );
         let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Nothing);
-        self.events.push(event.noting(note));
+        self.events.push(event.with_note(note));
     }
 
     fn draft(&mut self, asked: &CompactionRequest) -> Result<Option<PendingSummary>, SessionError> {
@@ -272,7 +272,7 @@ impl Session {
         // Who asks by hand wants to see it tried.
         if asked.reason != PlanReason::ByHand {
             let before = self.in_vain.filter(|_| !self.changed);
-            let in_vain = before.is_some_and(|before| planner::was_in_vain(&draft, before));
+            let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
             // Before its summary is written nobody can tell more than what none would save.
             if in_vain || !self.is_worth_it(&draft.without_summary())? {
                 return Ok(None);
@@ -286,7 +286,7 @@ impl Session {
         &self,
         mut draft: CompactionDraft,
     ) -> Result<PendingSummary, SessionError> {
-        self.keep_replaced(&mut draft)?;
+        self.store_replaced(&mut draft)?;
         let Setup {
             dialect,
             calibration,

@@ -83,7 +83,7 @@ impl SessionEvent {
     }
 
     /// The same with a note.
-    pub(super) fn noting(self, note: impl Into<Option<String>>) -> Self {
+    pub(super) fn with_note(self, note: impl Into<Option<String>>) -> Self {
         Self {
             note: note.into(),
             ..self
@@ -91,7 +91,7 @@ impl SessionEvent {
     }
 
     /// The same about a plan that was carried out.
-    pub(super) fn about(self, plan: &Plan, messages: (usize, usize)) -> Self {
+    pub(super) fn with_plan(self, plan: &Plan, messages: (usize, usize)) -> Self {
         Self {
             reason: plan.reason.clone(),
             tokens_before: plan.tokens_before,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, RepeatIndex, shown};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, RepeatIndex, incoming_view};
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
@@ -39,7 +39,7 @@ use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Message, MessageKind, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
-use crate::admission::{SpillFile, keep, tool_of};
+use crate::admission::{SpillFile, store_outputs, tool_of};
 use bound::AnswerInFlight;
 use stored::{StoredEntry, fill_in, json, read_all};
 
@@ -225,13 +225,13 @@ impl Session {
     pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
         // A message that always stays is shown once, unless everything is sent as it came.
         let fits = self.setup.policy.fit;
-        let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
+        let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
         let log = self.projection.log();
         if fits && self.observations.is_observation(log, &message) {
             message.meta.kind = Some(MessageKind::Observation);
         }
-        let named = |stored| self.named(stored);
-        keep(
+        let named = |stored| self.as_shown_ref(stored);
+        store_outputs(
             &*self.store,
             &self.id,
             &self.projection,
@@ -261,7 +261,7 @@ impl Session {
         }
         self.projection.carry_out(plan);
         if answer {
-            self.answer_came(at)?;
+            self.answer_received(at)?;
         }
         Ok(at)
     }
@@ -277,7 +277,7 @@ impl Session {
             if let Some(SpillFile::Failed(why)) = &file {
                 let note = format!("an output has no file of its own: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
-                self.events.push(event.noting(note));
+                self.events.push(event.with_note(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
             let arriving = IncomingOutput {
@@ -294,7 +294,7 @@ impl Session {
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
-                let view = shown(&self.views, &arriving, &room, &weigh);
+                let view = incoming_view(&self.views, &arriving, &room, &weigh);
                 left -= 1;
                 // Only what follows in the same message wants to know.
                 let text = (left > 0).then(|| view.as_ref().unwrap_or(&output).text());

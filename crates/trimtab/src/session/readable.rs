@@ -13,7 +13,7 @@ const EARLIER: &str = "[trimtab: what was left out before is behind ";
 const REF_ARGUMENT: &str = "\"ref_id\":\"";
 
 /// True for a message of ours that stands for others.
-pub(super) fn names_others(message: &Message) -> bool {
+pub(super) fn stands_for_messages(message: &Message) -> bool {
     matches!(
         message.meta.kind,
         Some(MessageKind::Summary | MessageKind::Note | MessageKind::ToolSummary)

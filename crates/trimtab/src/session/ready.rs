@@ -39,7 +39,7 @@ impl Session {
         self.handed_out = None;
         if self.setup.policy.fit
             && let LadderOutcome::Stuck(misfit) =
-                self.climb(Ladder::before_call(&self.setup.policy))?
+                self.run_ladder(Ladder::before_call(&self.setup.policy))?
         {
             return Err(self.does_not_fit(&misfit));
         }
@@ -60,7 +60,7 @@ impl Session {
     /// True if the window fits as it is, or its model's window is not known.
     pub fn fits(&mut self) -> Result<bool, SessionError> {
         self.decide(|conversation, conditions| {
-            let excess = conditions.excess(conversation.window, conditions.answer());
+            let excess = conditions.excess(conversation.window, conditions.answer_reserve());
             excess.is_none()
         })
     }
@@ -105,7 +105,7 @@ impl Session {
         self.under_way = AnswerInFlight::Nothing;
         self.recovered += 1;
         self.usage = None;
-        Ok(match self.climb(ladder)? {
+        Ok(match self.run_ladder(ladder)? {
             LadderOutcome::Done => RecoveryOutcome::Retry,
             LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),
             LadderOutcome::Stuck(_) => RecoveryOutcome::GiveUp,

@@ -56,7 +56,7 @@ pub(crate) fn admitted(mut session: Session, messages: Vec<Message>) -> Session 
 /// not about repairs leave them out.
 pub(crate) fn window(session: &mut Session) -> Vec<Arc<Message>> {
     let entries = session.window().unwrap().entries().iter();
-    let sent = entries.filter(|entry| entry.touch != EntryChange::Made);
+    let sent = entries.filter(|entry| entry.change != EntryChange::Made);
     sent.map(|entry| Arc::clone(&entry.message))
         .filter(|message| !is_frame(message))
         .collect()

@@ -110,7 +110,7 @@ pub(super) fn apply(mut model: ModelInfo, limits: ModelLimits) -> ModelInfo {
 }
 
 /// A model with known limits only; none without the size of the prompt.
-pub(super) fn alone(name: &str, limits: ModelLimits) -> Option<ModelInfo> {
+pub(super) fn from_limits(name: &str, limits: ModelLimits) -> Option<ModelInfo> {
     let size = limits.window.or(limits.max_input)?;
     let model = ModelInfo {
         id: name.to_owned(),

@@ -180,7 +180,7 @@ impl Catalogue {
             }),
             (Some(found), None) => Ok(found),
             (None, limits) => limits
-                .and_then(|limits| limits::alone(name, limits))
+                .and_then(|limits| limits::from_limits(name, limits))
                 .map(|model| FoundModel {
                     model,
                     matched: ModelMatch::Limits,

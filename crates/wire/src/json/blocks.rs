@@ -15,7 +15,7 @@ pub(super) enum BlockScan {
     /// The string ends here.
     End(StringEnd),
     /// The string continues at this offset, which is not inside an escape.
-    On { at: usize, escaped: bool },
+    Continue { at: usize, escaped: bool },
 }
 
 /// Scans whole blocks from `start`, which is inside a string and not inside an escape.
@@ -46,7 +46,7 @@ pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<BlockSca
     }
     // A trailing backslash is scanned again, together with what it escapes.
     let at = start + 64 * blocks.len() - usize::from(carried != 0);
-    Ok(BlockScan::On {
+    Ok(BlockScan::Continue {
         at,
         escaped: any_escaped,
     })

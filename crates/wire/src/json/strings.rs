@@ -40,7 +40,7 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<StringEnd, Un
     }
     match blocks::read(bytes, at, escaped)? {
         BlockScan::End(end) => Ok(end),
-        BlockScan::On { at, escaped } => near_the_end(bytes, at, escaped),
+        BlockScan::Continue { at, escaped } => near_the_end(bytes, at, escaped),
     }
 }
 

@@ -55,7 +55,7 @@ impl MessageGatherer {
     }
 
     /// Ends the answer: the next entry of the model starts another one.
-    pub(crate) fn pause(&mut self) {
+    pub(crate) fn end_answer(&mut self) {
         self.speaking = false;
     }
 

@@ -23,7 +23,7 @@ pub(super) fn read(text: &str, dialect: Dialect) -> ScanResult<ScannedBody> {
 }
 
 /// Scans what follows the known entries.
-pub(super) fn go_on(mut reader: BodyReader<'_>, list: usize) -> ScanResult<ScannedBody> {
+pub(super) fn resume(mut reader: BodyReader<'_>, list: usize) -> ScanResult<ScannedBody> {
     reader.rest_of_entries(OpenContainer::past_first(b']'))?;
     reader.request.list = Span::new(list, reader.cursor.offset());
     finish(reader, OpenContainer::past_first(b'}'))
@@ -36,7 +36,7 @@ pub(super) struct ScannedBody {
     /// The number of parts of the message in the system field; none if there is none.
     pub(super) head: Option<usize>,
     /// The state before the list of messages, if there is exactly one list.
-    pub(super) before: Option<Box<BodyHead>>,
+    pub(super) head_state: Option<Box<BodyHead>>,
 }
 
 /// Scans the remaining fields, and assembles the result.
@@ -61,7 +61,7 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Sca
         request: reader.request,
         tables: reader.tables,
         head: head.then_some(reader.head.parts.len()),
-        before: reader.before.filter(|_| reader.lists == 1),
+        head_state: reader.head_state.filter(|_| reader.lists == 1),
     })
 }
 
@@ -130,7 +130,7 @@ impl BodyReader<'_> {
         let first = self.cursor.peek();
         let start = self.cursor.offset();
         self.lists += 1;
-        self.before = (first == Some(b'[')).then(|| {
+        self.head_state = (first == Some(b'[')).then(|| {
             Box::new(BodyHead {
                 start: self.start,
                 list: start,

@@ -26,7 +26,7 @@ pub(super) struct BodyReader<'a> {
     /// The number of lists of messages; the last one counts.
     pub(super) lists: u32,
     /// The state before the last of them.
-    pub(super) before: Option<Box<BodyHead>>,
+    pub(super) head_state: Option<Box<BodyHead>>,
 }
 
 /// A scanned object, or another value that was skipped.
@@ -49,7 +49,7 @@ impl<'a> BodyReader<'a> {
             scratch: Vec::new(),
             start: 0,
             lists: 0,
-            before: None,
+            head_state: None,
         }
     }
 

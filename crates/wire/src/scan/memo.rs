@@ -41,7 +41,7 @@ pub(super) struct BodyHead {
 #[derive(Clone, Debug)]
 pub struct ScanMemo {
     dialect: Dialect,
-    before: Box<BodyHead>,
+    head_state: Box<BodyHead>,
     /// The tables of the list, without the message of the system field.
     tables: ScanTables,
     /// The markers in the list.
@@ -60,14 +60,14 @@ pub struct EntryBoundary {
 impl BodyScan<'_> {
     /// The memo of this scan; none if the body has no list of messages, or several.
     pub fn into_memo(self) -> Option<ScanMemo> {
-        let before = self.before?;
+        let before = self.head_state?;
         let list = self.request.list;
         let mut markers = self.request.markers;
         markers.retain(|marker| list.contains(marker.field));
         Some(ScanMemo {
             dialect: self.dialect,
             tables: without_head(self.tables, self.head),
-            before,
+            head_state: before,
             markers,
         })
     }
@@ -96,7 +96,7 @@ impl ScanMemo {
     }
 
     pub(super) fn list(&self) -> usize {
-        self.before.list
+        self.head_state.list
     }
 
     /// The number of entries in the list of messages.
@@ -151,7 +151,7 @@ impl ScanMemo {
             request,
             head,
             ..
-        } = self.before.as_ref();
+        } = self.head_state.as_ref();
         let mut request = request.clone();
         let known = Span::new(0, offset);
         let markers = self.markers.iter().copied();
@@ -165,7 +165,7 @@ impl ScanMemo {
             head: head.clone(),
             start: *start,
             lists: 1,
-            before: Some(self.before.clone()),
+            head_state: Some(self.head_state.clone()),
             ..BodyReader::new(text, self.dialect)
         })
     }

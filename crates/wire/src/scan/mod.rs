@@ -56,7 +56,7 @@ pub struct BodyScan<'a> {
     /// The number of parts of the first message, if it is in the system field and not in the list.
     head: Option<usize>,
     /// The state before the list, for scanning a longer body.
-    before: Option<Box<memo::BodyHead>>,
+    head_state: Option<Box<memo::BodyHead>>,
 }
 
 impl<'a> BodyScan<'a> {
@@ -75,7 +75,7 @@ impl<'a> BodyScan<'a> {
         let Some(reader) = memo.reader(text, entries) else {
             return Self::new(body, memo.dialect());
         };
-        let done = body::go_on(reader, memo.list())?;
+        let done = body::resume(reader, memo.list())?;
         Ok(Self::of(text, memo.dialect(), done))
     }
 
@@ -86,7 +86,7 @@ impl<'a> BodyScan<'a> {
             request: done.request,
             tables: done.tables,
             head: done.head,
-            before: done.before,
+            head_state: done.head_state,
         }
     }
 }

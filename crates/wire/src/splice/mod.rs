@@ -35,7 +35,7 @@ mod write;
 mod tests;
 
 pub use change::{BodyChange, RefusedChange};
-pub use sent::{SentMessage, changes, changes_behind};
+pub use sent::{SentMessage, changes, tail_changes};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -13,7 +13,7 @@ pub struct SentMessage {
     /// The message to send.
     pub message: Arc<Message>,
     /// The position of the original message; none for our own.
-    pub from: Option<usize>,
+    pub log_position: Option<usize>,
 }
 
 /// The changes that turn the messages `came` of a body into `sent`.
@@ -34,12 +34,12 @@ pub fn changes<M: Borrow<Message>>(
     sent: &[SentMessage],
     dialect: Dialect,
 ) -> Vec<BodyChange> {
-    changes_behind(0, came, sent, dialect)
+    tail_changes(0, came, sent, dialect)
 }
 
 /// Like [`changes`], but skips the first messages, which are unchanged and must not appear in
 /// `sent`.
-pub fn changes_behind<M: Borrow<Message>>(
+pub fn tail_changes<M: Borrow<Message>>(
     settled: usize,
     came: &[M],
     sent: &[SentMessage],
@@ -128,7 +128,7 @@ fn one_message(batch: &[SentMessage], place: Option<usize>, before: usize) -> Bo
 
 /// The position at which an entry can stay, if the next one stays at `before`.
 fn place(entry: &SentMessage, before: usize) -> Option<usize> {
-    entry.from.filter(|position| *position < before)
+    entry.log_position.filter(|position| *position < before)
 }
 
 /// The changes that turn the message at `position` into `shown`.

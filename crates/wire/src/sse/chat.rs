@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, Usage};
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, number, some, text};
+use super::watcher::{StreamState, error, non_null, number, text};
 use crate::json::{JsonFields, elements, pick};
 
 /// The maximum number of unknown fields per call; providers send one or two.
@@ -17,7 +17,7 @@ pub(super) fn event(
     each: &mut impl FnMut(StreamEvent<'_>),
 ) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
-    if let Some(failure) = some(failure) {
+    if let Some(failure) = non_null(failure) {
         each(StreamEvent::Error(error(failure, data)));
         return Some(());
     }
@@ -25,7 +25,7 @@ pub(super) fn event(
     for choice in choices.into_iter().flat_map(elements) {
         choose(state, choice, each);
     }
-    if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
+    if let Some(usage) = non_null(usage).and_then(|json| serde_json::from_str(json).ok()) {
         state.usage = Usage::from_chat(&usage);
         each(StreamEvent::Usage(state.usage));
     }
@@ -44,7 +44,9 @@ fn choose(
     }
     let names = ["content", "reasoning_content", "reasoning", "tool_calls"];
     if let Some([content, thought, other, calls]) = delta.and_then(|json| pick(json, names)) {
-        let thought = some(thought).or(some(other)).and_then(TextDelta::new);
+        let thought = non_null(thought)
+            .or(non_null(other))
+            .and_then(TextDelta::new);
         say(
             thought.filter(|delta| !delta.is_empty()),
             StreamEvent::Reasoning,

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Part, Usage};
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, number, some, text};
+use super::watcher::{StreamState, error, non_null, number, text};
 use crate::json::pick;
 use crate::messages;
 
@@ -94,7 +94,7 @@ fn begin_part(state: &mut StreamState, index: u64, part: &str) {
 
 /// Figures are sent twice, the second time only those that changed.
 fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(StreamEvent<'_>)) {
-    let Some(json) = some(usage) else { return };
+    let Some(json) = non_null(usage) else { return };
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return;
     };

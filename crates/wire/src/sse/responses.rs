@@ -3,7 +3,7 @@
 use trimtab_model::{Call, Part, Reasoning, Usage};
 
 use super::event::{StreamEvent, TextDelta};
-use super::watcher::{StreamState, error, some, text};
+use super::watcher::{StreamState, error, non_null, text};
 use crate::json::pick;
 use crate::responses;
 
@@ -33,7 +33,10 @@ pub(super) fn event(
         "\"response.failed\"" => failed(state, response?, data, each)?,
         "\"error\"" => {
             let [inner] = pick(data, ["error"])?;
-            each(StreamEvent::Error(error(some(inner).unwrap_or(data), data)));
+            each(StreamEvent::Error(error(
+                non_null(inner).unwrap_or(data),
+                data,
+            )));
         }
         _ => {}
     }
@@ -73,7 +76,7 @@ fn finished(
 ) -> Option<()> {
     let [status, usage, details] = pick(response, ["status", "usage", "incomplete_details"])?;
     report(state, usage, each);
-    let why = some(details).and_then(|json| pick(json, ["reason"]));
+    let why = non_null(details).and_then(|json| pick(json, ["reason"]));
     let stop = why.and_then(|[reason]| text(reason)).or(text(status));
     each(StreamEvent::Stop(
         stop.unwrap_or_else(|| "completed".to_owned()),
@@ -95,7 +98,7 @@ fn failed(
 }
 
 fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(StreamEvent<'_>)) {
-    if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
+    if let Some(usage) = non_null(usage).and_then(|json| serde_json::from_str(json).ok()) {
         state.usage = Usage::from_responses(&usage);
         each(StreamEvent::Usage(state.usage));
     }

@@ -323,9 +323,9 @@ fn an_answer_of_hidden_calls_goes_on_with_the_next() {
         let mut first = filtered(&mut filter, stream, 41);
         assert!(filter.is_waiting(), "{dialect}");
         let mut said = Vec::new();
-        filter.say("[looking]", &mut said);
+        filter.insert_text("[looking]", &mut said);
         first.push_str(std::str::from_utf8(&said).unwrap());
-        filter.go_on();
+        filter.continue_answer();
         let second = stream.replace("\"look\"", "\"other\"");
         let whole = format!("{first}{}", filtered(&mut filter, &second, 17));
         let mut watcher = StreamWatcher::new(dialect);
@@ -358,7 +358,7 @@ fn the_client_knows_an_answer_by_one_id() {
     };
     let mut filter = CallFilter::new(Dialect::Responses, ["mine"]);
     let mut whole = filtered(&mut filter, &answer("r1", "mine"), 9);
-    filter.go_on();
+    filter.continue_answer();
     whole.push_str(&filtered(&mut filter, &answer("r2", "other"), 9));
     assert_eq!(whole.matches("\"id\":\"r1\"").count(), 2, "{whole}");
     assert!(!whole.contains("r2"), "{whole}");
@@ -383,7 +383,7 @@ fn a_chat_stream_names_its_role_once() {
     };
     let mut filter = CallFilter::new(Dialect::Chat, ["mine"]);
     let mut whole = filtered(&mut filter, &answer("one", "mine"), 9);
-    filter.go_on();
+    filter.continue_answer();
     let second = filtered(&mut filter, &answer("two", "other"), 9);
     assert!(!second.contains("role"), "{second}");
     assert!(!second.contains("\"content\":\"\""), "{second}");
@@ -550,7 +550,7 @@ fn a_role_that_comes_with_a_hidden_call_is_named() {
 #[test]
 fn figures_of_a_prompt_that_the_client_did_not_see_stand_at_the_end() {
     let mut filter = CallFilter::new(Dialect::Messages, ["ours"]);
-    filter.go_on();
+    filter.continue_answer();
     filter.note_in_usage("note", "{\"requests\":1}".to_owned());
     let stream = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"cache_read_input_tokens\":3}}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\n";

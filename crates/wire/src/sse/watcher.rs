@@ -28,7 +28,7 @@ pub(super) struct StreamState {
     /// The incomplete reasoning parts, by the same index.
     thoughts: OpenParts<Reasoning>,
     /// The size of buffered arguments and reasoning.
-    kept: usize,
+    kept_bytes: usize,
     pub(super) usage: Usage,
     pub(super) started: bool,
     ended: bool,
@@ -48,7 +48,7 @@ impl StreamWatcher {
                 dialect,
                 calls: OpenParts::default(),
                 thoughts: OpenParts::default(),
-                kept: 0,
+                kept_bytes: 0,
                 usage: Usage::default(),
                 started: false,
                 ended: false,
@@ -141,7 +141,7 @@ impl StreamState {
 
     /// Starts reasoning at `index`.
     pub(super) fn begin_thought(&mut self, index: u64, thought: Reasoning) {
-        self.kept += thought.text.len();
+        self.kept_bytes += thought.text.len();
         self.thoughts.begin(index, thought);
     }
 
@@ -168,8 +168,8 @@ impl StreamState {
 
     /// True if there is room for `more` bytes, which then count.
     fn is_kept(&mut self, more: usize) -> bool {
-        let fits = self.kept + more <= MAX_KEPT;
-        self.kept += if fits { more } else { 0 };
+        let fits = self.kept_bytes + more <= MAX_KEPT;
+        self.kept_bytes += if fits { more } else { 0 };
         fits
     }
 
@@ -177,18 +177,18 @@ impl StreamState {
     pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(StreamEvent<'_>)) {
         if let Some(thought) = self.thoughts.end(index) {
             let seal = thought.seal.as_ref().map_or(0, String::len);
-            self.kept = self.kept.saturating_sub(thought.text.len() + seal);
+            self.kept_bytes = self.kept_bytes.saturating_sub(thought.text.len() + seal);
             each(StreamEvent::Thought(thought));
         }
         if let Some(call) = self.calls.end(index) {
-            self.kept = self.kept.saturating_sub(call.arguments.len());
+            self.kept_bytes = self.kept_bytes.saturating_sub(call.arguments.len());
             each(StreamEvent::Call(call));
         }
     }
 
     pub(super) fn end_calls(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         for call in std::mem::take(&mut self.calls).in_order() {
-            self.kept = self.kept.saturating_sub(call.arguments.len());
+            self.kept_bytes = self.kept_bytes.saturating_sub(call.arguments.len());
             each(StreamEvent::Call(call));
         }
     }
@@ -206,7 +206,7 @@ pub(super) fn number(json: Option<&str>) -> Option<u64> {
 }
 
 /// `json`, unless it is `null`.
-pub(super) fn some(json: Option<&str>) -> Option<&str> {
+pub(super) fn non_null(json: Option<&str>) -> Option<&str> {
     json.filter(|json| *json != "null")
 }
 

@@ -8,7 +8,7 @@ use trimtab_model::{Message, MessageKind, Role, work};
 
 use super::own;
 use super::reader::TranscriptLog;
-use super::thread::{MessageOrigin, ReadConversation, came, usage_inside};
+use super::thread::{MessageOrigin, ReadConversation, note_origins, usage_inside};
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields, string};
 use crate::responses::{self, MessageGatherer};
@@ -118,7 +118,7 @@ impl CodexRollout {
         let mut answers = added.filter(|(_, message)| message.role == Role::Assistant);
         self.answer = answers.next_back().map(|(at, _)| at).or(self.answer);
         self.origins
-            .extend(came(&self.gatherer.messages, before, self.unit));
+            .extend(note_origins(&self.gatherer.messages, before, self.unit));
     }
 
     fn event(&mut self, event: &JsonFields<'_>) {
@@ -126,7 +126,7 @@ impl CodexRollout {
         let limit = |fields: &JsonFields<'_>| fields.number("model_context_window");
         match type_name.as_ref() {
             "task_started" => self.window = limit(event).or(self.window),
-            "task_complete" | "turn_aborted" => self.gatherer.pause(),
+            "task_complete" | "turn_aborted" => self.gatherer.end_answer(),
             "token_count" => {
                 let info = event.fields("info").unwrap_or_default();
                 self.window = limit(&info).or(self.window);
@@ -154,13 +154,13 @@ impl CodexRollout {
 
     /// The messages after a compaction: kept messages and the summary.
     fn compacted(&mut self, payload: &JsonFields<'_>) {
-        self.gatherer.pause();
+        self.gatherer.end_answer();
         let start = self.gatherer.messages.len();
         self.compactions.push(start);
         for entry in payload.list("replacement_history").unwrap_or_default() {
             self.push(entry);
         }
-        self.gatherer.pause();
+        self.gatherer.end_answer();
         let summary = payload.get("message").and_then(string).unwrap_or_default();
         let mut found = summary.is_empty();
         for message in self.gatherer.messages.iter_mut().skip(start) {
@@ -177,7 +177,7 @@ impl CodexRollout {
             let before = self.gatherer.messages.len();
             self.gatherer.messages.push(message);
             self.origins
-                .extend(came(&self.gatherer.messages, before, self.unit));
+                .extend(note_origins(&self.gatherer.messages, before, self.unit));
         }
     }
 }

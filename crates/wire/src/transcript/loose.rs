@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::form::dialect_of_message;
 use super::reader::TranscriptLog;
-use super::thread::{MessageOrigin, ReadConversation, came};
+use super::thread::{MessageOrigin, ReadConversation, note_origins};
 use super::{Conversation, TranscriptForm};
 use crate::json::JsonFields;
 use crate::{chat, messages, responses};
@@ -27,17 +27,17 @@ impl TranscriptLog for MessagePerLine {
         match form.or(self.form) {
             Some(TranscriptForm::Responses) => self.gatherer.push(raw),
             Some(TranscriptForm::Messages) => {
-                self.gatherer.pause();
+                self.gatherer.end_answer();
                 self.gatherer.messages.extend(messages::from_fields(fields));
             }
             _ if fields.has("role") => {
-                self.gatherer.pause();
+                self.gatherer.end_answer();
                 self.gatherer.messages.push(chat::from_fields(fields));
             }
             _ => return Ok(()),
         }
         self.origins
-            .extend(came(&self.gatherer.messages, before, unit));
+            .extend(note_origins(&self.gatherer.messages, before, unit));
         Ok(())
     }
 

@@ -142,7 +142,7 @@ impl Threads {
 
 /// The origin of new messages in a list that had `before` messages when `unit` was read; without
 /// new ones, the unit extended the last message.
-pub(super) fn came(
+pub(super) fn note_origins(
     messages: &[Message],
     before: usize,
     unit: usize,

@@ -47,7 +47,7 @@ impl WindowFill {
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
         let mut measures = [Measure::default(); 5];
-        let window = session.window().map_err(|error| Failure::Stuck {
+        let window = session.window().map_err(|error| Failure::WithHint {
             message: error.to_string(),
             hint: None,
         })?;
@@ -76,7 +76,7 @@ impl WindowFill {
     }
 
     /// The tokens in the window.
-    fn taken(&self) -> u64 {
+    fn used_tokens(&self) -> u64 {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
 
@@ -91,9 +91,9 @@ impl WindowFill {
                     .clone()
                     .find(can_be_told)
                     .or(triggers.clone().next());
-                found.extend(decides.map(|trigger| self.compacts(trigger, policy)));
+                found.extend(decides.map(|trigger| self.compaction_threshold(trigger, policy)));
             } else {
-                found.extend(triggers.map(|trigger| self.compacts(trigger, policy)));
+                found.extend(triggers.map(|trigger| self.compaction_threshold(trigger, policy)));
             }
         } else {
             let text = if compaction.enabled {
@@ -106,7 +106,7 @@ impl WindowFill {
                 at: None,
             });
         }
-        found.extend(self.ages(policy));
+        found.extend(self.ageing_thresholds(policy));
         if let Some(window) = self.window {
             found.push(FillThreshold {
                 text: "full: the rest is reserved for the answer".to_owned(),
@@ -117,7 +117,7 @@ impl WindowFill {
     }
 
     /// The threshold of a compaction trigger.
-    fn compacts(&self, trigger: &Trigger, policy: &Policy) -> FillThreshold {
+    fn compaction_threshold(&self, trigger: &Trigger, policy: &Policy) -> FillThreshold {
         let figure = trigger.value.figure(self.window);
         let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let summary = if in_system { self.summary } else { 0 };
@@ -142,7 +142,7 @@ impl WindowFill {
     }
 
     /// The thresholds at which old outputs are shortened.
-    fn ages(&self, policy: &Policy) -> Vec<FillThreshold> {
+    fn ageing_thresholds(&self, policy: &Policy) -> Vec<FillThreshold> {
         let ageing = &policy.ageing;
         let mut found = Vec::new();
         if ageing.placeholder.enabled {
@@ -166,11 +166,11 @@ impl WindowFill {
         }
         let lines = found.into_iter();
         let lines = lines.map(|text| FillThreshold { text, at: None });
-        lines.chain(self.rewrite(policy)).collect()
+        lines.chain(self.rewrite_threshold(policy)).collect()
     }
 
     /// The threshold at which old text is shortened regardless of cost.
-    fn rewrite(&self, policy: &Policy) -> Option<FillThreshold> {
+    fn rewrite_threshold(&self, policy: &Policy) -> Option<FillThreshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
         let room = self
@@ -179,7 +179,7 @@ impl WindowFill {
             .saturating_sub(around);
         Some(FillThreshold {
             text: "old text is shortened in any case".to_owned(),
-            at: Some(self.tools + cards.high(room)),
+            at: Some(self.tools + cards.high_mark(room)),
         })
     }
 
@@ -187,7 +187,7 @@ impl WindowFill {
         let free = self
             .window
             .unwrap_or(0)
-            .saturating_sub(self.taken() + self.answer);
+            .saturating_sub(self.used_tokens() + self.answer);
         [
             ("system", 'S', style::SYSTEM, self.system),
             ("tools", 'T', style::TOOLS, self.tools),
@@ -240,7 +240,7 @@ pub(super) fn render(
     (width, colour): (usize, bool),
 ) -> String {
     let mut text = String::new();
-    let taken = filled.taken();
+    let taken = filled.used_tokens();
     let of_window = match filled.window {
         Some(window) => format!(
             "{} of {} tokens ({})",
@@ -305,7 +305,7 @@ fn numbered(filled: &WindowFill) -> impl Iterator<Item = (u32, &FillThreshold)> 
 }
 
 fn regions(text: &mut String, filled: &WindowFill, segments: &[BarSegment], colour: bool) {
-    let whole = filled.window.unwrap_or_else(|| filled.taken());
+    let whole = filled.window.unwrap_or_else(|| filled.used_tokens());
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let style = segment.style;
         let mark = match (colour, segment.letter) {
@@ -324,7 +324,7 @@ fn regions(text: &mut String, filled: &WindowFill, segments: &[BarSegment], colo
 }
 
 fn thresholds(text: &mut String, filled: &WindowFill, width: usize) {
-    let taken = filled.taken();
+    let taken = filled.used_tokens();
     for (number, threshold) in numbered(filled) {
         let left = match threshold.at {
             Some(at) if at > taken => {

@@ -37,7 +37,7 @@ impl CallTotals {
         }
     }
 
-    fn told(&self) -> String {
+    fn summary_text(&self) -> String {
         let mut told = format!("{} tokens in", grouped(self.usage.prompt()));
         if self.usage.cache_read > 0 {
             let _ = write!(told, " ({} cached)", grouped(self.usage.cache_read));
@@ -81,13 +81,13 @@ impl ChatSpending {
     /// The report in a few lines.
     pub(super) fn text(&self) -> String {
         let calls = counted(self.model.calls, "call");
-        let mut text = format!("{calls} of the model: {}\n", self.model.told());
+        let mut text = format!("{calls} of the model: {}\n", self.model.summary_text());
         if self.summaries.calls > 0 {
             let summaries = match self.summaries.calls {
                 1 => "1 call for a summary".to_owned(),
                 count => format!("{} calls for summaries", grouped(count as u64)),
             };
-            let _ = writeln!(text, "{summaries}: {}", self.summaries.told());
+            let _ = writeln!(text, "{summaries}: {}", self.summaries.summary_text());
         }
         let tools = counted(self.tools, "call");
         let _ = writeln!(

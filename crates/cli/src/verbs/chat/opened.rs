@@ -44,7 +44,7 @@ pub(super) struct OpenChat {
     assumes_window: bool,
     store: Arc<dyn Store>,
     id: SessionId,
-    around: ChatEnvironment,
+    environment: ChatEnvironment,
 }
 
 /// The parts that stay when the model or the preset changes.
@@ -92,7 +92,7 @@ impl OpenChat {
             assumes_window,
         } = around.settings(model, choice, config)?;
         let opened = Agent::open(Arc::clone(&store), id.clone(), settings);
-        let (agent, events) = opened.map_err(|error| failed(&error))?;
+        let (agent, events) = opened.map_err(|error| agent_failure(&error))?;
         let chat = Self {
             agent,
             choice,
@@ -100,7 +100,7 @@ impl OpenChat {
             assumes_window,
             store,
             id,
-            around,
+            environment: around,
         };
         // Save the options at once: a killed chat must be resumable.
         chat.remember()?;
@@ -109,7 +109,7 @@ impl OpenChat {
 
     /// Continues with other options. The plans of the session stay.
     pub(super) fn change(&mut self, choice: ChatChoice) -> Result<(), Failure> {
-        let around = &self.around;
+        let around = &self.environment;
         let config = around.config(choice.preset.as_deref())?;
         // Keep the client, which reuses the JSON of earlier requests.
         let model = if choice.model == self.choice.model {
@@ -119,7 +119,7 @@ impl OpenChat {
         };
         let made = around.settings(model, choice, config)?;
         let changed = self.agent.change(made.settings);
-        changed.map_err(|error| failed(&error))?;
+        changed.map_err(|error| agent_failure(&error))?;
         self.choice = made.choice;
         self.assumes_window = made.assumes_window;
         self.remember()
@@ -127,10 +127,10 @@ impl OpenChat {
 
     /// Starts a new session with the same options and returns its events.
     pub(super) fn clear(&mut self) -> Result<AgentEvents, Failure> {
-        let id = sessions::new_id().map_err(|error| sessions::failed(&error))?;
+        let id = sessions::new_id().map_err(|error| sessions::store_failure(&error))?;
         let settings = self.agent.settings().clone();
         let opened = Agent::open(Arc::clone(&self.store), id.clone(), settings);
-        let (agent, events) = opened.map_err(|error| failed(&error))?;
+        let (agent, events) = opened.map_err(|error| agent_failure(&error))?;
         // Remove the old session only after the new one has opened.
         self.forget_empty()?;
         self.agent = agent;
@@ -185,13 +185,13 @@ impl OpenChat {
             return Ok(());
         }
         let deleted = self.store.delete_session(&self.id);
-        deleted.map_err(|error| sessions::failed(&error))
+        deleted.map_err(|error| sessions::store_failure(&error))
     }
 
     fn remember(&self) -> Result<(), Failure> {
         let choice = self.choice.clone().absolute();
-        let remembered = sessions::remember(&*self.store, &self.id, &choice);
-        remembered.map_err(|error| sessions::failed(&error))
+        let remembered = sessions::save_choice(&*self.store, &self.id, &choice);
+        remembered.map_err(|error| sessions::store_failure(&error))
     }
 }
 
@@ -212,7 +212,7 @@ fn open_model(
     }
     // A script continues after the answers that the session already has.
     if let Some(script) = model::script(name)? {
-        let answered = answered().map_err(|error| sessions::failed(&error))?;
+        let answered = answered().map_err(|error| sessions::store_failure(&error))?;
         let client = ModelClient::new(script.from_position(answered));
         return Ok(Model::new(client, name));
     }
@@ -225,9 +225,9 @@ fn open_model(
 }
 
 /// The failure for an error of the agent.
-pub(super) fn failed(error: &AgentError) -> Failure {
+pub(super) fn agent_failure(error: &AgentError) -> Failure {
     let (message, hint) = with_hint(&error.to_string());
-    Failure::Stuck { message, hint }
+    Failure::WithHint { message, hint }
 }
 
 /// The session to open, and its saved options.
@@ -235,11 +235,11 @@ fn whose(args: &ChatArgs, store: &dyn Store) -> Result<(SessionId, ChatChoice), 
     let found = match &args.resume {
         Some(given) => {
             let id = sessions::find(store, given.trim())?;
-            sessions::remembered(store, &id).map(|choice| (id, choice))
+            sessions::saved_choice(store, &id).map(|choice| (id, choice))
         }
         None => sessions::new_id().map(|id| (id, ChatChoice::default())),
     };
-    found.map_err(|error| sessions::failed(&error))
+    found.map_err(|error| sessions::store_failure(&error))
 }
 
 /// The options from the settings.

@@ -8,7 +8,7 @@ use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputMetadata};
 
 use super::opened::OpenChat;
 use super::screen::Screen;
-use super::sessions::{failed, is_choice};
+use super::sessions::{is_choice, store_failure};
 use super::text::on_one_line;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
@@ -26,7 +26,7 @@ pub(super) fn run(chat: &OpenChat, given: &str, screen: &mut Screen<'_>) -> Resu
     let mut outputs = chat
         .store()
         .list(chat.id())
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| store_failure(&error))?;
     outputs.retain(|output| !is_choice(output));
     if given.is_empty() {
         let lines = |output: &OutputMetadata| {
@@ -50,9 +50,9 @@ pub(super) fn run(chat: &OpenChat, given: &str, screen: &mut Screen<'_>) -> Resu
                     format!("no output '{}' in this session", visible(given)),
                     "/output lists them",
                 ),
-                error => failed(&error),
+                error => store_failure(&error),
             })?;
-    if stored.is_binary().map_err(|error| failed(&error))? {
+    if stored.is_binary().map_err(|error| store_failure(&error))? {
         return Err(Failure::input(
             format!("output '{id}' is binary and has no lines to show"),
             format!(
@@ -103,7 +103,9 @@ fn list(
 /// Shows all lines, in a pager if they do not fit the terminal.
 fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
-    let count = stored.shown_lines().map_err(|error| failed(&error))?;
+    let count = stored
+        .shown_lines()
+        .map_err(|error| store_failure(&error))?;
     let long = count.saturating_add(2) > rows;
     let pager = if long && ui::is_terminal() {
         pager()
@@ -151,12 +153,14 @@ fn lines(
     stored: &OpenOutput,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let count = stored.shown_lines().map_err(|error| failed(&error))?;
+    let count = stored
+        .shown_lines()
+        .map_err(|error| store_failure(&error))?;
     let mut next = (count > 0).then_some(0);
     while let Some(from) = next {
         let read = stored
             .lines(LineRange::new(from, BATCH.min(count - from)))
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| store_failure(&error))?;
         for line in &read.lines {
             let more = if line.is_clipped() { "\u{2026}" } else { "" };
             let text = line.text();

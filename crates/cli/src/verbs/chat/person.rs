@@ -30,7 +30,7 @@ pub(super) struct TerminalUser<'t> {
     /// The prices of the model, if known.
     pub(super) prices: Option<Prices>,
     /// False if there is nobody to ask.
-    pub(super) is_there: bool,
+    pub(super) is_interactive: bool,
     /// Kinds of actions that the user allowed for the rest of the conversation.
     pub(super) allowed: Vec<QuestionKind>,
 }
@@ -54,8 +54,8 @@ impl AgentWatcher for TerminalUser<'_> {
             question.answer(true);
             return true;
         }
-        if !self.is_there {
-            self.screen.line(style::WARN, &refused(&question));
+        if !self.is_interactive {
+            self.screen.line(style::WARN, &refused_question(&question));
             question.answer(false);
             return true;
         }
@@ -166,7 +166,7 @@ fn wants(question: &Question) -> String {
 }
 
 /// The message for a question that nobody can answer.
-pub(super) fn refused(question: &Question) -> String {
+pub(super) fn refused_question(question: &Question) -> String {
     let flag = match question.kind {
         QuestionKind::Command => "--allow-shell",
         QuestionKind::ProtectedFile => "--allow-protected-files",

@@ -10,8 +10,8 @@ use trimtab_model::Message;
 
 use super::attach::attach;
 use super::drive::{self, AgentWatcher, IncomingEvents};
-use super::opened::{OpenChat, failed};
-use super::person::refused;
+use super::opened::{OpenChat, agent_failure};
+use super::person::refused_question;
 use super::{ChatArgs, json, shown, talk};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
@@ -70,7 +70,7 @@ pub(super) fn run(
     chat.keep_learned_window()?;
     let told = match ended? {
         Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),
-        Some(Err(error)) => Err(failed(&error)),
+        Some(Err(error)) => Err(agent_failure(&error)),
         None => Err(stuck("interrupted", None)),
     };
     // A closed pipe is more important than the result of the turn.
@@ -78,7 +78,7 @@ pub(super) fn run(
         return Err(error.into());
     }
     // Scripts expect the last line to explain a failure.
-    if let (true, Err(Failure::Stuck { message, hint })) = (common.json, &told) {
+    if let (true, Err(Failure::WithHint { message, hint })) = (common.json, &told) {
         printer.line(&json::error(message, hint.as_deref()));
     }
     told
@@ -106,7 +106,7 @@ fn said_by(given: &str) -> Result<String, Failure> {
 }
 
 fn stuck(message: &str, hint: Option<&str>) -> Failure {
-    Failure::Stuck {
+    Failure::WithHint {
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
     }
@@ -188,7 +188,7 @@ impl AgentWatcher for ChatPrinter<'_> {
                 }
             }
             AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. } => {
-                if let Some(told) = shown::trouble(event) {
+                if let Some(told) = shown::model_trouble(event) {
                     self.terminal.warn(&told);
                 }
             }
@@ -197,7 +197,7 @@ impl AgentWatcher for ChatPrinter<'_> {
     }
 
     fn question(&mut self, question: Question) -> bool {
-        self.terminal.warn(&refused(&question));
+        self.terminal.warn(&refused_question(&question));
         question.answer(false);
         true
     }

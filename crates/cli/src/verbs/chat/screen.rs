@@ -42,7 +42,7 @@ enum ScreenCursor {
 /// The conversation on the terminal.
 pub(super) struct Screen<'t> {
     terminal: &'t mut Terminal,
-    at: ScreenCursor,
+    cursor: ScreenCursor,
     /// The kind of text that is streaming; its empty lines belong to it.
     streams: Option<ScreenCursor>,
     waiting: Option<Progress>,
@@ -61,7 +61,7 @@ impl<'t> Screen<'t> {
     pub(super) fn new(terminal: &'t mut Terminal) -> Self {
         Self {
             terminal,
-            at: ScreenCursor::Start,
+            cursor: ScreenCursor::Start,
             streams: None,
             waiting: None,
             calls: Vec::new(),
@@ -138,7 +138,7 @@ impl<'t> Screen<'t> {
     /// Prints a failure; the session continues.
     pub(super) fn failure(&mut self, failure: &Failure) {
         let hint = match failure {
-            Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.as_deref(),
+            Failure::Input { hint, .. } | Failure::WithHint { hint, .. } => hint.as_deref(),
             _ => None,
         };
         self.error(&failure.to_string(), hint);
@@ -185,7 +185,7 @@ impl<'t> Screen<'t> {
         }
         self.streams = None;
         // End an open line before anything else is printed.
-        if std::mem::replace(&mut self.at, ScreenCursor::Start) != ScreenCursor::Start {
+        if std::mem::replace(&mut self.cursor, ScreenCursor::Start) != ScreenCursor::Start {
             self.put("\n");
         }
     }
@@ -220,7 +220,7 @@ impl<'t> Screen<'t> {
             }
             AgentEvent::Session(event) => self.session(event),
             event => {
-                if let Some(told) = shown::trouble(event) {
+                if let Some(told) = shown::model_trouble(event) {
                     self.line(style::WARN, &told);
                     self.wait(MODEL);
                 }
@@ -284,10 +284,10 @@ impl<'t> Screen<'t> {
             self.put_answer(&shown);
             return;
         }
-        self.at = at;
+        self.cursor = at;
         self.put(&format!("{style}{text}{style:#}"));
         if text.ends_with('\n') {
-            self.at = ScreenCursor::Start;
+            self.cursor = ScreenCursor::Start;
         }
     }
 
@@ -296,7 +296,7 @@ impl<'t> Screen<'t> {
         if shown.is_empty() {
             return;
         }
-        self.at = if shown.ends_with('\n') {
+        self.cursor = if shown.ends_with('\n') {
             ScreenCursor::Start
         } else {
             ScreenCursor::Answer

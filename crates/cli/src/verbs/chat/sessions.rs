@@ -83,7 +83,7 @@ fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
 /// chat.
 pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure> {
     let hint = "`trimtab chat --list` lists the sessions";
-    let chats = chats(store).map_err(|error| failed(&error))?;
+    let chats = chats(store).map_err(|error| store_failure(&error))?;
     let begins = |info: &&SessionInfo| {
         let name = info.session.as_str();
         name.starts_with(given)
@@ -109,7 +109,7 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
             let names = chats.iter().map(|info| info.session.as_str());
             let found = unique_name(given, "session", names)?;
             let id = SessionId::new(found.unwrap_or(given));
-            id.map_err(|error| failed(&error))
+            id.map_err(|error| store_failure(&error))
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error>
 }
 
 /// The saved options of a chat.
-pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<ChatChoice, Error> {
+pub(super) fn saved_choice(store: &dyn Store, id: &SessionId) -> Result<ChatChoice, Error> {
     let outputs = store.list(id)?;
     let Some(newest) = outputs.iter().rfind(|output| is_choice(output)) else {
         return Ok(ChatChoice::default());
@@ -144,13 +144,13 @@ pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<ChatChoice
 }
 
 /// Saves the options of a chat.
-pub(super) fn remember(
+pub(super) fn save_choice(
     store: &dyn Store,
     id: &SessionId,
     choice: &ChatChoice,
 ) -> Result<(), Error> {
     // Options are outputs of the session, so do not store equal ones again.
-    if remembered(store, id)? == *choice {
+    if saved_choice(store, id)? == *choice {
         return Ok(());
     }
     let bytes = serde_json::to_vec(choice).unwrap_or_default();
@@ -166,9 +166,9 @@ pub(super) fn is_choice(output: &OutputMetadata) -> bool {
 }
 
 /// The failure for an error of the store.
-pub(super) fn failed(error: &Error) -> Failure {
+pub(super) fn store_failure(error: &Error) -> Failure {
     let (message, hint) = crate::exit::with_hint(&error.to_string());
-    Failure::Stuck { message, hint }
+    Failure::WithHint { message, hint }
 }
 
 /// One chat in the list.
@@ -215,7 +215,9 @@ fn listed(store: &dyn Store, info: SessionInfo) -> Result<ListedChat, Error> {
         .map(|message| on_one_line(&message.text()));
     Ok(ListedChat {
         messages: store.position(&info.session, Stream::Log)?,
-        model: remembered(store, &info.session)?.model.unwrap_or_default(),
+        model: saved_choice(store, &info.session)?
+            .model
+            .unwrap_or_default(),
         first: first.unwrap_or_default(),
         info,
     })
@@ -306,11 +308,11 @@ mod tests {
     fn newest_options_are_returned() {
         let store = MemoryStore::new();
         let id = SessionId::new("chat-1").unwrap();
-        assert_eq!(remembered(&store, &id).unwrap(), ChatChoice::default());
+        assert_eq!(saved_choice(&store, &id).unwrap(), ChatChoice::default());
         for model in ["a", "b", "b", "a"] {
             let choice = ChatChoice::default().with_model(model);
-            remember(&store, &id, &choice).unwrap();
-            assert_eq!(remembered(&store, &id).unwrap(), choice);
+            save_choice(&store, &id, &choice).unwrap();
+            assert_eq!(saved_choice(&store, &id).unwrap(), choice);
         }
         assert_eq!(store.list(&id).unwrap().len(), 3);
     }

@@ -142,7 +142,7 @@ fn audit(event: &session::SessionEvent) -> String {
 }
 
 /// A problem with the model that the agent handles itself.
-pub(super) fn trouble(event: &AgentEvent) -> Option<String> {
+pub(super) fn model_trouble(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::Retry { attempt, wait, why } => format!(
             "attempt {attempt} failed ({}); retrying in {:.1} s",
@@ -160,7 +160,7 @@ pub(super) fn trouble(event: &AgentEvent) -> Option<String> {
 }
 
 /// The usage of a turn.
-pub(super) fn used(turn: &TurnResult, prices: Option<&Prices>) -> String {
+pub(super) fn usage_line(turn: &TurnResult, prices: Option<&Prices>) -> String {
     let usage = &turn.usage;
     let mut told = counted(turn.rounds as usize, "round");
     if usage.total() > 0 {

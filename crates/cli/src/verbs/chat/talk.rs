@@ -15,7 +15,7 @@ use super::context::{self, WindowFill};
 use super::cost::ChatSpending;
 use super::drive::{self, IncomingEvents};
 use super::editor::{InputPrompt, TypedInput};
-use super::opened::{OpenChat, failed};
+use super::opened::{OpenChat, agent_failure};
 use super::person::TerminalUser;
 use super::screen::Screen;
 use super::text::on_one_line;
@@ -52,16 +52,16 @@ pub(super) fn run(
     drop(inside);
     let mut talk = ChatLoop {
         chat,
-        ears,
+        incoming: ears,
         runtime,
-        person: TerminalUser {
+        user: TerminalUser {
             prompt,
             screen: Screen::new(terminal),
             usage: None,
             spent: ChatSpending::default(),
             prices: None,
             // Piped input goes to the model, so there is nobody to ask.
-            is_there: io::stdin().is_terminal(),
+            is_interactive: io::stdin().is_terminal(),
             allowed: Vec::new(),
         },
         can_retry: false,
@@ -105,9 +105,9 @@ fn unreadable(error: ReadlineError) -> Failure {
 /// The state of the conversation.
 struct ChatLoop<'t> {
     chat: OpenChat,
-    ears: IncomingEvents,
+    incoming: IncomingEvents,
     runtime: Runtime,
-    person: TerminalUser<'t>,
+    user: TerminalUser<'t>,
     /// True if the last turn did not complete.
     can_retry: bool,
 }
@@ -118,11 +118,11 @@ impl ChatLoop<'_> {
         let folder = settings.workspace.root().display().to_string();
         let model = on_one_line(&settings.model.name);
         let told = format!("{model}, {}, in {folder}", settings.policy.preset);
-        self.person.screen.line(style::STRONG, &told);
+        self.user.screen.line(style::STRONG, &told);
         if self.chat.resumed {
             self.recall();
         }
-        self.person
+        self.user
             .screen
             .line(style::DIM, "/help lists the commands, Ctrl-D quits");
     }
@@ -136,15 +136,15 @@ impl ChatLoop<'_> {
         let user = user.map(|message| on_one_line(&message.text()));
         let last = log.last().filter(|message| message.role == Role::Assistant);
         let last = last.map(|message| message.text().trim().to_owned());
-        self.person.screen.line(style::DIM, &told);
+        self.user.screen.line(style::DIM, &told);
         if let Some(user) = user {
-            self.person
+            self.user
                 .screen
                 .line(style::DIM, &clipped(&format!("{PROMPT}{user}"), width));
         }
         // Without a final answer, the last turn did not complete and can be retried.
         match last {
-            Some(last) => self.person.screen.answer(&last),
+            Some(last) => self.user.screen.answer(&last),
             None => self.can_retry = true,
         }
     }
@@ -152,20 +152,20 @@ impl ChatLoop<'_> {
     fn go_on(&mut self) -> Result<(), Failure> {
         let mut pressed = false;
         loop {
-            self.person.screen.settle();
-            self.person.screen.check()?;
-            match self.person.prompt.read(PROMPT).map_err(unreadable)? {
+            self.user.screen.settle();
+            self.user.screen.check()?;
+            match self.user.prompt.read(PROMPT).map_err(unreadable)? {
                 TypedInput::End => return Ok(()),
                 TypedInput::Interrupted if pressed => return Ok(()),
                 TypedInput::Interrupted => {
                     pressed = true;
-                    self.person
+                    self.user
                         .screen
                         .line(style::DIM, "press Ctrl-C again to quit");
                 }
                 TypedInput::Line(line) => {
                     pressed = false;
-                    self.person.screen.shorten_typed(PROMPT, &line);
+                    self.user.screen.shorten_typed(PROMPT, &line);
                     if !self.line(&line) {
                         return Ok(());
                     }
@@ -182,14 +182,14 @@ impl ChatLoop<'_> {
             TypedLine::Unknown(typed, near) => {
                 let near = near.map(|near| format!("did you mean /{near}? "));
                 let hint = format!("{}/help lists all commands", near.unwrap_or_default());
-                self.person
+                self.user
                     .screen
                     .error(&format!("there is no /{typed}"), Some(&hint));
             }
             TypedLine::Command(ChatCommand::Quit, _) => return false,
             TypedLine::Command(command, behind) => {
                 if let Err(failure) = self.command(command, behind) {
-                    self.person.screen.failure(&failure);
+                    self.user.screen.failure(&failure);
                 }
             }
         }
@@ -201,23 +201,23 @@ impl ChatLoop<'_> {
             ChatCommand::Context => self.context()?,
             ChatCommand::Compact => self.compact(behind),
             ChatCommand::Undo => self.undo()?,
-            ChatCommand::Output => output::run(&self.chat, behind, &mut self.person.screen)?,
+            ChatCommand::Output => output::run(&self.chat, behind, &mut self.user.screen)?,
             ChatCommand::Model => {
-                change::model(&mut self.chat, behind, &mut self.person.screen)?;
+                change::model(&mut self.chat, behind, &mut self.user.screen)?;
                 // The reported usage belongs to the old model.
-                self.person.usage = None;
+                self.user.usage = None;
             }
-            ChatCommand::Preset => change::preset(&mut self.chat, behind, &mut self.person.screen)?,
+            ChatCommand::Preset => change::preset(&mut self.chat, behind, &mut self.user.screen)?,
             ChatCommand::Retry if self.can_retry => self.turn(None),
-            ChatCommand::Retry => self.person.screen.text("nothing to retry\n"),
+            ChatCommand::Retry => self.user.screen.text("nothing to retry\n"),
             ChatCommand::Clear => self.clear()?,
-            ChatCommand::Cost => self.person.screen.lines(&self.person.spent.text()),
+            ChatCommand::Cost => self.user.screen.lines(&self.user.spent.text()),
             ChatCommand::Help | ChatCommand::Quit => {
                 let help = lined_up(&command::help(), [Align::Left; 2]);
-                self.person.screen.lines(&help);
+                self.user.screen.lines(&help);
                 let more = "@FILE in a message attaches the file; a line that ends with \\ \
                 continues on the next; Tab completes commands and files";
-                self.person.screen.line(style::DIM, more);
+                self.user.screen.line(style::DIM, more);
             }
         }
         Ok(())
@@ -227,34 +227,38 @@ impl ChatLoop<'_> {
         let settings = self.chat.agent.settings().clone();
         let filled = WindowFill::of(self.chat.agent.session_mut())?;
         let model = on_one_line(&settings.model.name);
-        let look = (Screen::width(), self.person.screen.has_colour());
+        let look = (Screen::width(), self.user.screen.has_colour());
         let about = (model.as_str(), settings.policy.preset.as_str());
-        let picture = context::render(&filled, about, self.person.usage.as_ref(), look);
-        self.person.screen.text(&picture);
+        let picture = context::render(&filled, about, self.user.usage.as_ref(), look);
+        self.user.screen.text(&picture);
         Ok(())
     }
 
     /// Starts a new session.
     fn clear(&mut self) -> Result<(), Failure> {
         let before = self.chat.has_begun().then(|| self.chat.id().to_string());
-        self.ears.events = self.chat.clear()?;
-        self.person.usage = None;
+        self.incoming.events = self.chat.clear()?;
+        self.user.usage = None;
         self.can_retry = false;
-        self.person.screen.line(style::STRONG, "new session");
+        self.user.screen.line(style::STRONG, "new session");
         if let Some(before) = before {
             let told = format!("the previous one: trimtab chat --resume {before}");
-            self.person.screen.line(style::DIM, &told);
+            self.user.screen.line(style::DIM, &told);
         }
         Ok(())
     }
 
     fn undo(&mut self) -> Result<(), Failure> {
-        let undone = self.chat.agent.undo().map_err(|error| failed(&error))?;
+        let undone = self
+            .chat
+            .agent
+            .undo()
+            .map_err(|error| agent_failure(&error))?;
         if !undone {
-            self.person.screen.text("nothing to undo\n");
+            self.user.screen.text("nothing to undo\n");
         }
         // The event of the undo is still in the channel.
-        self.ears.tell_rest(&mut self.person);
+        self.incoming.tell_rest(&mut self.user);
         Ok(())
     }
 
@@ -266,10 +270,10 @@ impl ChatLoop<'_> {
         let done = self.watched(async |agent| agent.compact(&by_hand).await);
         match done {
             Some(Ok(_)) if !self.chat.agent.interrupt().is_set() => {}
-            Some(Err(error)) => self.person.screen.failure(&failed(&error)),
+            Some(Err(error)) => self.user.screen.failure(&agent_failure(&error)),
             _ => {
                 let told = "interrupted; the window is unchanged";
-                self.person.screen.line(style::WARN, told);
+                self.user.screen.line(style::WARN, told);
             }
         }
     }
@@ -278,15 +282,15 @@ impl ChatLoop<'_> {
     fn turn(&mut self, said: Option<&str>) {
         let said = said.map(|said| attach(said, &self.chat.agent.settings().workspace));
         for note in said.iter().flat_map(|said| &said.notes) {
-            self.person.screen.line(style::DIM, &visible(note));
+            self.user.screen.line(style::DIM, &visible(note));
         }
-        self.person.screen.begin();
-        self.person.prices = self.chat.agent.settings().prices;
+        self.user.screen.begin();
+        self.user.prices = self.chat.agent.settings().prices;
         let ended = self.watched(async |agent| match said {
             Some(said) => agent.turn_with(said.message).await,
             None => agent.go_on().await,
         });
-        self.person.screen.settle();
+        self.user.screen.settle();
         self.tell_end(ended);
     }
 
@@ -294,7 +298,7 @@ impl ChatLoop<'_> {
     fn watched<T>(&mut self, work: impl AsyncFnOnce(&mut Agent) -> T) -> Option<T> {
         let agent = &mut self.chat.agent;
         let interrupt = agent.interrupt();
-        let work = self.ears.drive(work(agent), &interrupt, &mut self.person);
+        let work = self.incoming.drive(work(agent), &interrupt, &mut self.user);
         self.runtime.block_on(work)
     }
 
@@ -303,28 +307,28 @@ impl ChatLoop<'_> {
         self.can_retry = true;
         let turn = match ended {
             Some(Ok(turn)) => turn,
-            Some(Err(error)) => return self.person.screen.failure(&failed(&error)),
-            None => return self.person.screen.line(style::WARN, "stopped"),
+            Some(Err(error)) => return self.user.screen.failure(&agent_failure(&error)),
+            None => return self.user.screen.line(style::WARN, "stopped"),
         };
-        let used = shown::used(&turn, self.chat.agent.settings().prices.as_ref());
+        let used = shown::usage_line(&turn, self.chat.agent.settings().prices.as_ref());
         match turn.end {
             TurnEnd::Answered => {
                 self.can_retry = false;
-                self.person.screen.line(style::DIM, &format!("[{used}]"));
+                self.user.screen.line(style::DIM, &format!("[{used}]"));
             }
             TurnEnd::Interrupted => {
-                self.person
+                self.user
                     .screen
                     .line(style::WARN, "interrupted; the partial answer stays");
             }
             TurnEnd::CutOff => {
                 let told = "the answer was cut off; --max-output allows longer ones";
-                self.person.screen.line(style::WARN, told);
+                self.user.screen.line(style::WARN, told);
             }
             TurnEnd::OutOfRounds => {
                 let rounds = turn.rounds;
                 let told = format!("no answer after {rounds} rounds; /retry continues");
-                self.person.screen.line(style::WARN, &told);
+                self.user.screen.line(style::WARN, &told);
             }
         }
     }
@@ -333,12 +337,12 @@ impl ChatLoop<'_> {
     fn leave(mut self) -> Result<(), Failure> {
         if self.chat.agent.is_summarising() {
             let told = "waiting for the summary; Ctrl-C quits without it";
-            self.person.screen.line(style::DIM, told);
+            self.user.screen.line(style::DIM, told);
             let _ = self.watched(async |agent| agent.settle().await);
         }
         let Self {
             chat,
-            person: TerminalUser { mut screen, .. },
+            user: TerminalUser { mut screen, .. },
             runtime,
             ..
         } = self;

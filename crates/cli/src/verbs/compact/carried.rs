@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trimtab::engine::compaction::audit::Coverage;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::view::tools::READ;
-use trimtab::request::sent;
+use trimtab::request::sent_messages;
 use trimtab::session::{
     Limits, ManualCompaction, Session, SessionError, SessionEvent, SessionEventKind, Setup,
 };
@@ -76,9 +76,9 @@ impl CompactError {
                     Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
                     None => (text, None),
                 };
-                Failure::Stuck { message, hint }
+                Failure::WithHint { message, hint }
             }
-            Self::Runtime(error) => Failure::Stuck {
+            Self::Runtime(error) => Failure::WithHint {
                 message: format!("cannot call the model: {error}"),
                 hint: None,
             },
@@ -144,7 +144,7 @@ pub(super) fn compact(
     let news = events.iter().filter(is_news);
     notes.extend(news.filter_map(|event| event.note.clone()));
     // Map the window back to positions of the transcript, so that kept messages keep their bytes.
-    let mut sent = placed(sent(session.window()?), conversation, &positions);
+    let mut sent = placed(sent_messages(session.window()?), conversation, &positions);
     tell_how_to_read(&mut sent, conversation, &wishes.read_command);
     let mut after = tools;
     for entry in &sent {
@@ -157,7 +157,11 @@ pub(super) fn compact(
         tokens_before: before.tokens(),
         tokens_after: after.tokens(),
         messages_before: positions.len(),
-        replaced: positions.len() - sent.iter().filter(|entry| entry.from.is_some()).count(),
+        replaced: positions.len()
+            - sent
+                .iter()
+                .filter(|entry| entry.log_position.is_some())
+                .count(),
         shortened: shortened(&sent),
         refs: refs(&events),
         coverage: events.iter().rev().find_map(|event| event.coverage),
@@ -197,9 +201,9 @@ fn placed(
     positions: &[usize],
 ) -> Vec<SentMessage> {
     for entry in &mut sent {
-        entry.from = entry.from.and_then(|at| positions.get(at).copied());
+        entry.log_position = entry.log_position.and_then(|at| positions.get(at).copied());
     }
-    let used: HashSet<usize> = sent.iter().filter_map(|entry| entry.from).collect();
+    let used: HashSet<usize> = sent.iter().filter_map(|entry| entry.log_position).collect();
     let mut free: HashMap<String, VecDeque<usize>> = HashMap::new();
     for at in positions.iter().filter(|at| !used.contains(at)) {
         if let Some(message) = conversation.messages.get(*at) {
@@ -207,9 +211,9 @@ fn placed(
             free.entry(said(message)).or_default().push_back(*at);
         }
     }
-    for entry in sent.iter_mut().filter(|entry| entry.from.is_none()) {
+    for entry in sent.iter_mut().filter(|entry| entry.log_position.is_none()) {
         let same = free.get_mut(&said(&entry.message));
-        entry.from = same.and_then(VecDeque::pop_front);
+        entry.log_position = same.and_then(VecDeque::pop_front);
     }
     sent
 }
@@ -247,7 +251,7 @@ fn tell_how_to_read(sent: &mut [SentMessage], conversation: &Conversation, comma
         return;
     }
     let is_summary = |entry: &&mut SentMessage| {
-        entry.from.is_none() && entry.message.meta.kind == Some(MessageKind::Summary)
+        entry.log_position.is_none() && entry.message.meta.kind == Some(MessageKind::Summary)
     };
     let Some(summary) = sent.iter_mut().find(is_summary) else {
         return;

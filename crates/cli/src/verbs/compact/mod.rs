@@ -122,7 +122,7 @@ pub fn run(
     }
     let windows: Vec<Vec<SentMessage>> =
         carried.iter().map(|carried| carried.sent.clone()).collect();
-    let written = write(&original, &windows).map_err(|error| Failure::Stuck {
+    let written = write(&original, &windows).map_err(|error| Failure::WithHint {
         message: format!("{name}: {error}"),
         hint: Some("the originals are in the store; nothing was written".to_owned()),
     })?;

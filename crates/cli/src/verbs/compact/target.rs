@@ -50,7 +50,7 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
         file.as_file().sync_all()?;
         file.persist(output).map_err(|error| error.error)
     });
-    written.map(drop).map_err(|error| Failure::Stuck {
+    written.map(drop).map_err(|error| Failure::WithHint {
         message: format!("{}: cannot write: {error}", output.display()),
         hint: None,
     })

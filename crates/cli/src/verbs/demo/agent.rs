@@ -154,7 +154,7 @@ fn remembered(round: &DemoRound) -> Vec<Value> {
 }
 
 fn failed(message: String) -> Failure {
-    Failure::Stuck {
+    Failure::WithHint {
         message,
         hint: None,
     }

@@ -33,7 +33,7 @@ use crate::proxy::listen::parse_listen;
 use crate::proxy::log::{self, RecordReceiver, is_traffic};
 use crate::proxy::settings::rule;
 use crate::proxy::signals::SignalOrders;
-use crate::proxy::{block_on, refused, stuck};
+use crate::proxy::{block_on, config_failure, stuck_failure};
 use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
@@ -209,7 +209,7 @@ impl DemoStage {
         let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
-            .map_err(|unknown| stuck(&unknown.to_string()))?;
+            .map_err(|unknown| stuck_failure(&unknown.to_string()))?;
         let figures = self.proxy.report();
         let mut claimed = SavedTokens::default();
         while let Ok(record) = self.log.try_recv() {
@@ -293,7 +293,7 @@ async fn start(
 ) -> Result<(RunningProxy, RecordReceiver), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
-    let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
+    let store = Arc::new(store.map_err(|error| stuck_failure(&error.to_string()))?);
     let mut last = None;
     // By default use the usual port, or any port if it is taken.
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
@@ -305,9 +305,9 @@ async fn start(
         let proxy = Proxy::new(config, Arc::clone(&store) as _).log(sink);
         match proxy.run().await {
             Ok(running) => return Ok((running, records)),
-            Err(StartError::Config(error)) => return Err(refused(&error)),
+            Err(StartError::Config(error)) => return Err(config_failure(&error)),
             Err(error) => last = Some(error.to_string()),
         }
     }
-    Err(stuck(&last.unwrap_or_default()))
+    Err(stuck_failure(&last.unwrap_or_default()))
 }

@@ -76,7 +76,7 @@ impl DoctorCheck {
     /// The check for a failure of the verb.
     pub(super) fn of_failure(name: impl Into<String>, failure: &Failure) -> Self {
         let hint = match failure {
-            Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.clone(),
+            Failure::Input { hint, .. } | Failure::WithHint { hint, .. } => hint.clone(),
             _ => None,
         };
         Self {

@@ -94,7 +94,7 @@ pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         .iter()
         .any(|check| check.state == CheckState::Problem)
     {
-        return Err(Failure::Found);
+        return Err(Failure::ProblemsFound);
     }
     Ok(())
 }

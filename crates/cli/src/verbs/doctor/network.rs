@@ -13,7 +13,7 @@ pub(super) fn check(resolved: &ResolvedProxy) -> DoctorCheck {
     let upstreams = resolved.proxy.upstreams().into_iter();
     let addresses = upstreams.filter_map(|upstream| upstream.address("/"));
     let mut proxies: Vec<String> = addresses
-        .filter_map(|address| resolved.outgoing.proxy_of(&address))
+        .filter_map(|address| resolved.outgoing.proxy_for(&address))
         .collect();
     proxies.dedup();
     found.extend(proxies.iter().map(|proxy| format!("egress proxy {proxy}")));

@@ -104,7 +104,11 @@ pub fn run(
         }
     }
     printer.finish(terminal)?;
-    if wrong { Err(Failure::Told) } else { Ok(()) }
+    if wrong {
+        Err(Failure::AlreadyReported)
+    } else {
+        Ok(())
+    }
 }
 
 fn inspect(

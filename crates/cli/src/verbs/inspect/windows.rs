@@ -11,7 +11,7 @@ use crate::exit::Failure;
 
 /// Window sizes: from the flags, else from the transcript, else from the catalogue.
 pub(super) struct WindowSizes {
-    asked: Option<u64>,
+    requested: Option<u64>,
     catalogue: Catalogue,
     known: HashMap<String, Option<u64>>,
 }
@@ -24,7 +24,7 @@ impl WindowSizes {
             (window, _) => window,
         };
         Ok(Self {
-            asked,
+            requested: asked,
             catalogue,
             known: HashMap::new(),
         })
@@ -32,7 +32,7 @@ impl WindowSizes {
 
     /// The window of a conversation, if known.
     pub(super) fn of(&mut self, conversation: &Conversation) -> Option<u64> {
-        if let Some(size) = self.asked.or(conversation.window) {
+        if let Some(size) = self.requested.or(conversation.window) {
             return Some(size);
         }
         let model = conversation.model.as_deref()?;

@@ -94,7 +94,7 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
 /// Downloads a registry, with the egress proxy and certificate authorities of the settings.
 fn download(url: &str, common: &CommonArgs) -> Result<String, Failure> {
     let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
-    let failed = |why: String| Failure::Stuck {
+    let failed = |why: String| Failure::WithHint {
         message: format!("{url}: {why}"),
         hint: Some("download it by other means and give the file".to_owned()),
     };

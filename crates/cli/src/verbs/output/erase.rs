@@ -85,7 +85,7 @@ pub fn run(
     };
     terminal.out().write_all(report.as_bytes())?;
     if done.traces_left {
-        return Err(Failure::Stuck {
+        return Err(Failure::WithHint {
             message: "the sessions are removed, but copies of their text may remain: the \
             database could not be rewritten"
                 .to_owned(),

@@ -172,12 +172,12 @@ fn tell(
     }
     if found.damaged.is_empty() {
         return if found.matches.is_empty() {
-            Err(Failure::Found)
+            Err(Failure::ProblemsFound)
         } else {
             Ok(())
         };
     }
-    Err(Failure::Stuck {
+    Err(Failure::WithHint {
         message: format!(
             "damaged, not searched to the end: {}",
             found.damaged.join(", ")
@@ -189,7 +189,7 @@ fn tell(
 fn print_json(found: &SearchResults) -> io::Result<()> {
     let mut sheet = Sheet::new(false);
     for found in &found.matches {
-        sheet.ours(visible_json(&as_json(found)))?;
+        sheet.text(visible_json(&as_json(found)))?;
         sheet.end()?;
     }
     sheet.flush()
@@ -272,15 +272,15 @@ impl MatchPrinter {
         for found in matches {
             let (before, shown) = (rest..found.start, found.clone());
             self.sheet
-                .theirs(line.bytes.get(before).unwrap_or_default())?;
+                .raw_line(line.bytes.get(before).unwrap_or_default())?;
             self.sheet.start(style::BAD)?;
             self.sheet
-                .theirs(line.bytes.get(shown).unwrap_or_default())?;
+                .raw_line(line.bytes.get(shown).unwrap_or_default())?;
             self.sheet.stop(style::BAD)?;
             rest = found.end;
         }
         self.sheet
-            .theirs(line.bytes.get(rest..).unwrap_or_default())?;
+            .raw_line(line.bytes.get(rest..).unwrap_or_default())?;
         if line.clipped {
             self.sheet.styled(style::DIM, " [clipped]")?;
         }

@@ -144,7 +144,7 @@ impl StoreLocation {
                     ),
                 ),
             },
-            Error::Damaged { .. } => Failure::Stuck {
+            Error::Damaged { .. } => Failure::WithHint {
                 message: format!(
                     "output '{id}' is damaged: {}",
                     first_line(&error.to_string())
@@ -191,7 +191,7 @@ pub fn explain(path: &Path, error: &Error) -> Failure {
         None => (text, None),
     };
     let at = |message: &str| format!("store at {}: {message}", path.display());
-    let stuck = |message, hint| Failure::Stuck { message, hint };
+    let stuck = |message, hint| Failure::WithHint { message, hint };
     match error {
         Error::PastEnd { line_count, .. } => Failure::input(
             message,

@@ -208,8 +208,8 @@ impl OutputPrinter<'_> {
     fn line(&mut self, line: &OutputLine) -> Result<(), PrintStop> {
         let number = format!("{:>5}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;
-        self.sheet.ours("  ")?;
-        self.sheet.theirs(&line.bytes)?;
+        self.sheet.text("  ")?;
+        self.sheet.raw_line(&line.bytes)?;
         let mut printed = line.bytes.len() as u64;
         // Print a long line in pieces, so that it is never held in memory.
         while printed < line.byte_size {
@@ -218,7 +218,7 @@ impl OutputPrinter<'_> {
             if piece.is_empty() {
                 break;
             }
-            self.sheet.theirs(&piece)?;
+            self.sheet.raw_line(&piece)?;
             printed += piece.len() as u64;
         }
         Ok(self.sheet.end()?)
@@ -231,7 +231,7 @@ impl OutputPrinter<'_> {
             "byte_size": line.byte_size,
             "clipped": line.is_clipped(),
         });
-        self.sheet.ours(visible_json(&json))?;
+        self.sheet.text(visible_json(&json))?;
         Ok(self.sheet.end()?)
     }
 }

@@ -172,7 +172,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         file.flush()?;
     }
     if read.wrong {
-        Err(Failure::Told)
+        Err(Failure::AlreadyReported)
     } else {
         Ok(())
     }

@@ -57,7 +57,7 @@ pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts
             needs: needs(&recorded.log),
         });
     if wrong && conversations.is_empty() {
-        return Err(Failure::Told);
+        return Err(Failure::AlreadyReported);
     }
     Ok(ReadTranscripts {
         conversations,

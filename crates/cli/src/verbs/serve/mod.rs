@@ -139,7 +139,7 @@ impl ServeRun<'_> {
         let resolved = resolve(&self.args.proxy, self.args.listen, self.common);
         let done = resolved.and_then(|resolved| {
             let reloaded = self.running.reload(resolved.proxy.clone());
-            reloaded.map_err(|error| crate::proxy::refused(&error))?;
+            reloaded.map_err(|error| crate::proxy::config_failure(&error))?;
             Ok(resolved)
         });
         match done {

@@ -32,5 +32,5 @@ pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> 
     if !common.json {
         terminal.note("hint: `trimtab store repair` saves what can be read");
     }
-    Err(Failure::Found)
+    Err(Failure::ProblemsFound)
 }

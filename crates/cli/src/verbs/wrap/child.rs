@@ -50,7 +50,7 @@ fn failed(name: &OsStr, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound {
         return Failure::NotFound(format!("{name}: command not found"));
     }
-    Failure::Stuck {
+    Failure::WithHint {
         message: format!("{name}: {error}"),
         hint: Some("the client must be an executable program".to_owned()),
     }

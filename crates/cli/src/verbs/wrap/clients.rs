@@ -48,7 +48,7 @@ pub(super) struct KnownClient {
     pub(super) command: &'static str,
     /// How it is pointed at the proxy, as text.
     pub(super) how: &'static str,
-    way: WrapMethod,
+    method: WrapMethod,
 }
 
 /// All known clients.
@@ -112,7 +112,11 @@ pub(super) const CLIENTS: [KnownClient; 12] = [
 ];
 
 const fn client(command: &'static str, how: &'static str, way: WrapMethod) -> KnownClient {
-    KnownClient { command, how, way }
+    KnownClient {
+        command,
+        how,
+        method: way,
+    }
 }
 
 /// How to run the client `command`. `asked` are variables to set instead.
@@ -126,13 +130,13 @@ pub(super) fn setup(
     let name = Path::new(command).file_stem();
     let name = name.and_then(|name| name.to_str()).unwrap_or(command);
     let mut setup = ClientSetup {
-        rest: rest.to_vec(),
+        user_args: rest.to_vec(),
         ..ClientSetup::default()
     };
     // With --env, the user decides everything.
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
-        match known.map_or(WrapMethod::Sure(any), |client| client.way) {
+        match known.map_or(WrapMethod::Sure(any), |client| client.method) {
             WrapMethod::Sure(way) => way(around, &mut setup),
             WrapMethod::Unsure(way) => way(around, &mut setup)?,
         }

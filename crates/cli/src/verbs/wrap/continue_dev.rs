@@ -15,9 +15,9 @@ pub(super) fn continue_dev(
     setup: &mut ClientSetup,
 ) -> Result<(), Failure> {
     let folder = around.folder("CONTINUE_GLOBAL_DIR", ".continue");
-    let given = setup.rest.iter().position(|arg| arg == "--config");
+    let given = setup.user_args.iter().position(|arg| arg == "--config");
     let named = given
-        .and_then(|at| setup.rest.get(at + 1))
+        .and_then(|at| setup.user_args.get(at + 1))
         .map(PathBuf::from);
     let file = named.unwrap_or_else(|| folder.join("config.yaml"));
     let from = file.display().to_string();
@@ -29,7 +29,9 @@ pub(super) fn continue_dev(
     };
     // Our --config replaces the user's.
     if let Some(at) = given {
-        setup.rest.drain(at..(at + 2).min(setup.rest.len()));
+        setup
+            .user_args
+            .drain(at..(at + 2).min(setup.user_args.len()));
     }
     let text = with_addresses(&text, |provider, base| match (provider, base) {
         (_, Some(base)) => Some(setup.redirect(around, base, &from)),

@@ -113,7 +113,7 @@ pub(super) fn droid(
         ));
     }
     // droid reads only one --settings file.
-    if setup.rest.iter().any(|arg| arg == "--settings") {
+    if setup.user_args.iter().any(|arg| arg == "--settings") {
         return Err(Failure::input(
             "droid --settings conflicts with wrap, which uses it to change addresses",
             "put these settings into ~/.factory/settings.json",

@@ -111,7 +111,7 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
         // `_folder` keeps the temporary files until the client has ended.
         let (plan, _folder) = plan.at(&format!("http://{}", running.address()))?;
         let own = plan.args.into_iter().map(OsString::from);
-        let code = child::run(name, own.chain(plan.rest), plan.env);
+        let code = child::run(name, own.chain(plan.user_args), plan.env);
         tokio::pin!(code);
         let code = loop {
             tokio::select! {

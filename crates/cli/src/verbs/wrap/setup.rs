@@ -57,7 +57,7 @@ pub(super) struct ClientSetup {
     /// Arguments to insert before the user's.
     pub(super) args: Vec<String>,
     /// The user's own arguments.
-    pub(super) rest: Vec<OsString>,
+    pub(super) user_args: Vec<OsString>,
     /// Temporary files, by name.
     pub(super) files: Vec<(String, String)>,
     /// Upstreams of the proxy, unless flags or settings name others.

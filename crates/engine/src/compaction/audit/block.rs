@@ -7,7 +7,7 @@ use trimtab_model::Ref;
 use super::outputs::StoredOutput;
 use super::{Coverage, MissingFact};
 use crate::compaction::room::TextBudget;
-use crate::compaction::text::{clipped, untagged};
+use crate::compaction::text::{clip_line, untagged};
 use crate::facts::{self, FactKind};
 
 /// What the block begins with.
@@ -126,7 +126,7 @@ fn shown(fact: &MissingFact<'_>) -> String {
         FactKind::Command => facts::unescaped(fact.text),
         _ => fact.text.into(),
     };
-    untagged(&clipped(&text, LONGEST))
+    untagged(&clip_line(&text, LONGEST))
 }
 
 /// Outputs that are named, newest first.

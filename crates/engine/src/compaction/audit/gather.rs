@@ -26,7 +26,7 @@ enum FactSource {
     User,
     Summary,
     Arguments,
-    Said,
+    AssistantText,
     Output,
 }
 
@@ -66,7 +66,7 @@ impl<'m> GatheredFacts<'m> {
         let place = match message.meta.kind {
             Some(MessageKind::Summary | MessageKind::Retain) => FactSource::Summary,
             _ if message.is_real_user() => FactSource::User,
-            _ => FactSource::Said,
+            _ => FactSource::AssistantText,
         };
         for part in &message.parts {
             match part {
@@ -75,14 +75,14 @@ impl<'m> GatheredFacts<'m> {
                     if place == FactSource::User {
                         facts::constraints(&text.text, &mut |fact| self.part.push((fact, false)));
                     }
-                    self.settle(at, place, None);
+                    self.count_part(at, place, None);
                 }
                 Part::Call(call) => {
                     self.extract(&call.arguments);
                     facts::commands(&call.name, &call.arguments, &mut |fact| {
                         self.part.push((fact, false));
                     });
-                    self.settle(at, FactSource::Arguments, None);
+                    self.count_part(at, FactSource::Arguments, None);
                 }
                 Part::Output(output) => self.output(at, output),
                 Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
@@ -92,11 +92,14 @@ impl<'m> GatheredFacts<'m> {
 
     fn output(&mut self, at: usize, output: &'m Output) {
         for text in output.content.iter().filter_map(Part::as_text) {
-            for piece in ends(text, self.read).into_iter().flat_map(without_markers) {
+            for piece in head_and_tail(text, self.read)
+                .into_iter()
+                .flat_map(without_markers)
+            {
                 self.extract(piece);
             }
         }
-        self.settle(at, FactSource::Output, output.stored.as_ref());
+        self.count_part(at, FactSource::Output, output.stored.as_ref());
     }
 
     /// Reads the facts of `text`, each with whether it stands in an error line.
@@ -111,10 +114,10 @@ impl<'m> GatheredFacts<'m> {
     }
 
     /// Takes the facts of one part into account.
-    fn settle(&mut self, at: usize, place: FactSource, stored: Option<&'m Ref>) {
+    fn count_part(&mut self, at: usize, place: FactSource, stored: Option<&'m Ref>) {
         let listing = self.part.len() > LISTING;
         for (fact, in_error) in self.part.drain(..) {
-            let weight = weight(fact.kind, place, in_error);
+            let weight = fact_weight(fact.kind, place, in_error);
             let rare = !listing && place == FactSource::Output;
             match self.seen.entry(fact.text) {
                 Entry::Vacant(entry) => {
@@ -166,13 +169,13 @@ const REPEATED: u32 = 1 << 5;
 const RARE: u32 = 1 << 3;
 
 /// What the place of a fact makes it matter, one bit for each reason.
-fn weight(kind: FactKind, place: FactSource, in_error: bool) -> u32 {
+fn fact_weight(kind: FactKind, place: FactSource, in_error: bool) -> u32 {
     let place = match place {
         _ if kind == FactKind::Constraint => CONSTRAINT,
         FactSource::User => USER,
         FactSource::Summary => CARRIED,
         FactSource::Arguments => ARGUMENTS,
-        FactSource::Said | FactSource::Output => 0,
+        FactSource::AssistantText | FactSource::Output => 0,
     };
     place | if in_error { ERROR } else { 0 }
 }
@@ -193,7 +196,7 @@ fn total(text: &str, seen: &SeenFact<'_>) -> u32 {
 }
 
 /// The head and the tail of `text` that are read; all of it and nothing if it is short.
-fn ends(text: &str, read: usize) -> [&str; 2] {
+fn head_and_tail(text: &str, read: usize) -> [&str; 2] {
     if text.len() <= 2 * read {
         return [text, ""];
     }

@@ -119,7 +119,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
         if written.has(fact.kind, fact.text) {
-            covered.insert(written::essence(fact.kind, fact.text));
+            covered.insert(written::fact_key(fact.kind, fact.text));
         } else {
             missing.push(fact);
         }

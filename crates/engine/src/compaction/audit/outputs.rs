@@ -21,7 +21,7 @@ pub(super) struct StoredOutput<'m> {
     tool: &'m str,
     call: Option<&'m Call>,
     /// What an earlier fact block said of it.
-    said: &'m str,
+    earlier_label: &'m str,
 }
 
 impl StoredOutput<'_> {
@@ -30,7 +30,7 @@ impl StoredOutput<'_> {
         match self.call {
             Some(call) => short_arguments(call, ARGUMENTS),
             None if self.stored.is_some() => self.tool.to_owned(),
-            None => self.said.to_owned(),
+            None => self.earlier_label.to_owned(),
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
                     stored: Some(stored),
                     tool: output.tool.as_deref().unwrap_or("output"),
                     call: calls.get(&PartPosition { message: at, part }).copied(),
-                    said: "",
+                    earlier_label: "",
                 })
             });
         for output in texts.flat_map(named_in).chain(outputs) {
@@ -95,7 +95,7 @@ fn named_in_line(line: &str) -> Vec<StoredOutput<'_>> {
         stored: None,
         tool: "",
         call: None,
-        said,
+        earlier_label: said,
     };
     match line.strip_prefix("- ") {
         Some(entry) => {

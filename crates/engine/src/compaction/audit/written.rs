@@ -83,7 +83,7 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 
 /// What of a fact has to be written for it to be covered: all facts of the same essence are
 /// covered by the same words.
-pub(super) fn essence(kind: FactKind, text: &str) -> String {
+pub(super) fn fact_key(kind: FactKind, text: &str) -> String {
     match kind {
         FactKind::Constraint | FactKind::Error | FactKind::Command => {
             let words: Vec<&str> = words_of(text).filter(|word| !has_digit(word)).collect();

@@ -69,7 +69,9 @@ impl<'w> RequestBudget<'w> {
         let mut limit = longest(messages);
         while self.weight_of(&shown) > self.budget && limit > SHORTEST {
             limit /= 2;
-            let short = messages.iter().map(|message| cut(message, limit));
+            let short = messages
+                .iter()
+                .map(|message| cut_long_texts(message, limit));
             shown = request::conversation(short, output_limit);
         }
         self.text(&shown)
@@ -84,7 +86,11 @@ impl<'w> RequestBudget<'w> {
         let mut limit = longest(&messages.iter().collect::<Vec<_>>());
         while limit > SHORTEST {
             limit /= 2;
-            let short = || messages.iter().map(|message| cut(message, limit));
+            let short = || {
+                messages
+                    .iter()
+                    .map(|message| cut_long_texts(message, limit))
+            };
             // Weighed before it is kept: one copy at a time.
             if short().map(|message| (self.weigh)(&message)).sum::<u64>() <= self.budget {
                 return Ok(short().collect());
@@ -110,7 +116,7 @@ fn length(part: &Part) -> usize {
 }
 
 /// `message` with every long text in it cut in its middle.
-fn cut(message: &Message, limit: usize) -> Message {
+fn cut_long_texts(message: &Message, limit: usize) -> Message {
     let mut message = message.clone();
     for part in &mut message.parts {
         match part {

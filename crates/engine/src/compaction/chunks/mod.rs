@@ -176,7 +176,7 @@ impl SummaryRequests {
             RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
             _ if self.merges() => (self.ask(step, None, weigh), false),
             step => {
-                let previous = before.last().map(|answer| self.said(answer));
+                let previous = before.last().map(|answer| self.answer_text(answer));
                 let takes_previous = previous.is_some();
                 (self.ask(step, previous, weigh), takes_previous)
             }
@@ -200,7 +200,7 @@ impl SummaryRequests {
             Some(answer) => answer.to_owned(),
             None if self.merges() => {
                 let parts: Option<Vec<&str>> = answers.get(..last)?.iter().copied().collect();
-                let said = parts?.into_iter().map(|part| self.said(part));
+                let said = parts?.into_iter().map(|part| self.answer_text(part));
                 said.collect::<Vec<_>>().join(" ")
             }
             None => return None,
@@ -230,7 +230,7 @@ impl SummaryRequests {
     }
 
     /// What an answer says, for the one that builds on it.
-    fn said(&self, answer: &str) -> String {
+    fn answer_text(&self, answer: &str) -> String {
         let answer = SummaryAnswer::parse(answer, self.retain);
         let texts = [answer.retain, answer.effective_summary];
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
@@ -283,7 +283,7 @@ impl SummaryRequests {
         let mut text = MERGE.to_owned();
         for answer in answers {
             text.push_str("\n\n");
-            text.push_str(&tagged(PART, &each.text(&self.said(answer))));
+            text.push_str(&tagged(PART, &each.text(&self.answer_text(answer))));
         }
         text.push_str(&self.instructions);
         Some(Message::user(text))

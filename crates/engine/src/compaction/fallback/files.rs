@@ -22,7 +22,10 @@ struct FileHistory<'m> {
 }
 
 /// The files, the one touched last at the end.
-pub(super) fn touched(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn files_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     // Newest first.
     let mut order: Vec<String> = Vec::new();
     let mut files: HashMap<String, FileHistory<'_>> = HashMap::new();
@@ -40,7 +43,7 @@ pub(super) fn touched(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) ->
             file.stored = file.stored.or(stored);
         }
     }
-    let before = replaced.carried(SectionTitle::Files).filter(|item| {
+    let before = replaced.earlier_items(SectionTitle::Files).filter(|item| {
         let path = item.split(": ").next().unwrap_or_default();
         !files.contains_key(path)
     });

@@ -119,13 +119,13 @@ fn write(
     room: &TextBudget<'_>,
 ) -> SummarySection {
     match title {
-        SectionTitle::FirstRequest => users::first_request(replaced, room),
-        SectionTitle::UserMessages => users::messages(replaced, room),
-        SectionTitle::Words => words::words(replaced, room),
-        SectionTitle::OpenWork => open::work(replaced, room),
-        SectionTitle::Errors => open::errors(replaced, room),
-        SectionTitle::Files => files::touched(replaced, room),
-        SectionTitle::Runs => runs::runs(replaced, room),
+        SectionTitle::FirstRequest => users::first_request_section(replaced, room),
+        SectionTitle::UserMessages => users::user_messages_section(replaced, room),
+        SectionTitle::Words => words::assistant_text_section(replaced, room),
+        SectionTitle::OpenWork => open::open_work_section(replaced, room),
+        SectionTitle::Errors => open::errors_section(replaced, room),
+        SectionTitle::Files => files::files_section(replaced, room),
+        SectionTitle::Runs => runs::calls_section(replaced, room),
         SectionTitle::Earlier => replaced.earlier(room),
     }
 }

@@ -8,7 +8,7 @@ use trimtab_model::Output;
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
 use crate::compaction::room::TextBudget;
-use crate::compaction::text::{clipped, short_arguments};
+use crate::compaction::text::{clip_line, short_arguments};
 use crate::facts;
 use crate::view::figures::last_bytes;
 use crate::view::placeholder::without_markers;
@@ -23,7 +23,10 @@ const READ: usize = 32 << 10;
 const OUTPUTS: usize = 100;
 
 /// The newest list of things to do, and the calls that nobody answered.
-pub(super) fn work(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn open_work_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
     let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
     let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
@@ -61,11 +64,14 @@ fn todo(entry: &Value) -> String {
     let what = field(["content", "text", "title", "task"]).or(entry.as_str());
     let what = what.map_or_else(|| entry.to_string(), str::to_owned);
     let state = field(["status", "state", "done", "completed"]).unwrap_or("to do");
-    clipped(&format!("[{state}] {what}"), LONGEST)
+    clip_line(&format!("[{state}] {what}"), LONGEST)
 }
 
 /// The newest errors, each once.
-pub(super) fn errors(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn errors_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     let mut known = HashSet::new();
     let mut is_new = |error: &String| known.insert(without_digits(error));
     let newest_first = replaced.messages.iter().rev();
@@ -75,7 +81,7 @@ pub(super) fn errors(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> 
         .flat_map(|output| errors_of(output).into_iter().rev());
     let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
     errors.reverse();
-    let before = replaced.carried(SectionTitle::Errors).filter(is_new);
+    let before = replaced.earlier_items(SectionTitle::Errors).filter(is_new);
     let all: Vec<String> = before.chain(errors).collect();
     SummarySection::newest(SectionTitle::Errors, all, room)
 }
@@ -84,13 +90,15 @@ fn errors_of(output: &Output) -> Vec<String> {
     let text = output.text();
     let mut errors = Vec::new();
     for piece in without_markers(last_bytes(&text, READ)) {
-        facts::errors(piece, &mut |fact| errors.push(clipped(fact.text, LONGEST)));
+        facts::errors(piece, &mut |fact| {
+            errors.push(clip_line(fact.text, LONGEST))
+        });
     }
     if output.is_error && errors.is_empty() {
         let pieces = without_markers(&text);
         let mut lines = pieces.iter().flat_map(|piece| piece.lines());
         let first = lines.find(|line| !line.trim().is_empty());
-        errors.extend(first.map(|first| clipped(first, LONGEST)));
+        errors.extend(first.map(|first| clip_line(first, LONGEST)));
     }
     errors
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use trimtab_model::Call;
 
 use super::outcome::runs_command;
-use crate::compaction::text::clipped;
+use crate::compaction::text::clip_line;
 use crate::facts::{self, FactKind};
 
 /// What a call does with a file that it names, as far as its arguments say so.
@@ -81,7 +81,7 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
 fn with_use(paths: Vec<&str>, how: FileAccess) -> Vec<(String, FileAccess)> {
     let paths = paths.into_iter().map(str::trim);
     let named = paths.filter(|path| !path.is_empty());
-    named.map(|path| (clipped(path, LONGEST), how)).collect()
+    named.map(|path| (clip_line(path, LONGEST), how)).collect()
 }
 
 /// The files that a patch changes. In arguments that are JSON its line ends are escaped.

@@ -15,7 +15,7 @@ pub(super) struct ReplacedMessages<'m> {
     /// Their calls, each with its output.
     pub(super) calls: Vec<(&'m Call, Option<&'m Output>)>,
     /// The earlier summaries and retained texts among them.
-    carried: Vec<Cow<'m, str>>,
+    earlier_summaries: Vec<Cow<'m, str>>,
 }
 
 impl<'m> ReplacedMessages<'m> {
@@ -37,28 +37,31 @@ impl<'m> ReplacedMessages<'m> {
         let carried = messages.iter().filter(is_carried);
         Self {
             calls,
-            carried: carried.map(|message| message.text()).collect(),
+            earlier_summaries: carried.map(|message| message.text()).collect(),
             messages,
         }
     }
 
     /// True if there is an earlier summary of any form.
     pub(super) fn has_summary(&self) -> bool {
-        !self.carried.is_empty()
+        !self.earlier_summaries.is_empty()
     }
 
     /// The items under `title` of earlier summaries of our own form.
-    pub(super) fn carried(&self, title: SectionTitle) -> impl DoubleEndedIterator<Item = String> {
-        let ours = self.carried.iter().filter(|text| is_ours(text));
+    pub(super) fn earlier_items(
+        &self,
+        title: SectionTitle,
+    ) -> impl DoubleEndedIterator<Item = String> {
+        let ours = self.earlier_summaries.iter().filter(|text| is_ours(text));
         let items: Vec<String> = ours.flat_map(|text| items(text, title)).collect();
         items.into_iter()
     }
 
     /// What summaries of another form say, and what those of ours carried of such.
     pub(super) fn earlier(&self, room: &TextBudget<'_>) -> SummarySection {
-        let others = self.carried.iter().filter(|text| !is_ours(text));
+        let others = self.earlier_summaries.iter().filter(|text| !is_ours(text));
         let others = others.map(|text| without_block(text));
-        let said = self.carried(SectionTitle::Earlier).chain(others);
+        let said = self.earlier_items(SectionTitle::Earlier).chain(others);
         let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
         let head = head_of(&said.join("\n"), SectionTitle::Earlier, room);
         SummarySection::newest(SectionTitle::Earlier, [head], room)

@@ -6,7 +6,7 @@ use super::outcome::CallOutcome;
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
 use crate::compaction::room::TextBudget;
-use crate::compaction::text::{clipped, short_arguments};
+use crate::compaction::text::{clip_line, short_arguments};
 
 /// Characters of the arguments of a call.
 const ARGUMENTS: usize = 80;
@@ -16,7 +16,10 @@ const CARRIED: usize = 140;
 const MOST: usize = 400;
 
 /// The calls with how they ended, equal ones in a row as one.
-pub(super) fn runs(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn calls_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     let ended = replaced.calls.iter().rev();
     let ended = ended.map(|(call, output)| (*call, CallOutcome::of(call, *output)));
     let mut runs: Vec<(&Call, CallOutcome, usize)> = Vec::new();
@@ -41,7 +44,7 @@ pub(super) fn runs(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> Su
             times => format!("{call} x{times}: {outcome}"),
         }
     });
-    let before = replaced.carried(SectionTitle::Runs);
-    let before = before.map(|item| clipped(&item, CARRIED));
+    let before = replaced.earlier_items(SectionTitle::Runs);
+    let before = before.map(|item| clip_line(&item, CARRIED));
     SummarySection::newest(SectionTitle::Runs, before.chain(shown), room)
 }

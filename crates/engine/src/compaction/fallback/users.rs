@@ -5,7 +5,7 @@ use trimtab_model::Message;
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection, head_of};
 use crate::compaction::room::TextBudget;
-use crate::compaction::text::clipped;
+use crate::compaction::text::clip_line;
 
 /// Characters of the first sentence of an older message.
 const SENTENCE: usize = 200;
@@ -14,19 +14,21 @@ const WORD_FOR_WORD: u64 = 70;
 /// More messages than this are not looked at.
 const MOST: usize = 200;
 
-fn said<'r>(replaced: &'r ReplacedMessages<'_>) -> impl DoubleEndedIterator<Item = &'r Message> {
+fn user_messages<'r>(
+    replaced: &'r ReplacedMessages<'_>,
+) -> impl DoubleEndedIterator<Item = &'r Message> {
     let messages = replaced.messages.iter().copied();
     messages.filter(|message| message.is_real_user() && !message.is_empty())
 }
 
 /// What the user asked for at the very beginning.
-pub(super) fn first_request(
+pub(super) fn first_request_section(
     replaced: &ReplacedMessages<'_>,
     room: &TextBudget<'_>,
 ) -> SummarySection {
     let title = SectionTitle::FirstRequest;
-    let first = replaced.carried(title).next().or_else(|| {
-        let mut said = said(replaced).filter(|_| !replaced.has_summary());
+    let first = replaced.earlier_items(title).next().or_else(|| {
+        let mut said = user_messages(replaced).filter(|_| !replaced.has_summary());
         said.next().map(|message| message.text().into_owned())
     });
     let head = first.map(|first| head_of(&first, title, room));
@@ -34,12 +36,15 @@ pub(super) fn first_request(
 }
 
 /// The newest messages word for word, and the first sentence of those before them.
-pub(super) fn messages(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn user_messages_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     let title = SectionTitle::UserMessages;
     let mut items = Vec::new();
     let mut left = room.share(WORD_FOR_WORD).tokens;
     let mut whole = true;
-    for message in said(replaced).rev().take(MOST) {
+    for message in user_messages(replaced).rev().take(MOST) {
         let text = message.text();
         let weight = room.weight(&text);
         whole = whole && (weight <= left || items.is_empty());
@@ -50,7 +55,7 @@ pub(super) fn messages(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -
             first_sentence(&text)
         });
     }
-    let before = replaced.carried(title).rev();
+    let before = replaced.earlier_items(title).rev();
     items.extend(before.map(|item| first_sentence(&item)));
     SummarySection::newest(title, items.into_iter().rev(), room)
 }
@@ -64,5 +69,5 @@ fn first_sentence(text: &str) -> String {
             || (".!?。！？".contains(*found) && !behind.starts_with(char::is_alphanumeric))
     });
     let end = ends.map_or(text.len(), |(at, found)| at + found.len_utf8());
-    clipped(text.get(..end).unwrap_or(text), SENTENCE)
+    clip_line(text.get(..end).unwrap_or(text), SENTENCE)
 }

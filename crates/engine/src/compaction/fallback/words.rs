@@ -7,7 +7,7 @@ use trimtab_model::Role;
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
 use crate::compaction::room::TextBudget;
-use crate::compaction::text::clipped;
+use crate::compaction::text::clip_line;
 
 /// How many characters of one message are kept, while that leaves room for all messages.
 const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
@@ -15,18 +15,21 @@ const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
 const SHORTEST: usize = 60;
 
 /// All that was said, each message once. Long words are cut before old ones go.
-pub(super) fn words(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> SummarySection {
+pub(super) fn assistant_text_section(
+    replaced: &ReplacedMessages<'_>,
+    room: &TextBudget<'_>,
+) -> SummarySection {
     let said = replaced.messages.iter();
     let said = said.filter(|message| message.role == Role::Assistant);
     let said = said.map(|message| message.text().trim().to_owned());
     let said = said.filter(|text| !text.is_empty());
     let mut known = HashSet::new();
-    let all = replaced.carried(SectionTitle::Words).chain(said);
+    let all = replaced.earlier_items(SectionTitle::Words).chain(said);
     let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
     let within = |length: usize| {
         let items = all.iter().map(|text| match text.chars().count() {
             count if count <= length => text.clone(),
-            _ => clipped(text, length),
+            _ => clip_line(text, length),
         });
         SummarySection::newest(SectionTitle::Words, items, room)
     };

@@ -41,7 +41,7 @@ impl BlockContents {
             let _ = write!(text, "\n{EARLIER}{}", self.earlier.join(" "));
         }
         let left = self.bytes.saturating_sub(text.len() + WORDS.len() + 1);
-        let words = words::written(&self.words, self.words_bytes.min(left));
+        let words = words::render_words(&self.words, self.words_bytes.min(left));
         if !words.is_empty() {
             let _ = write!(text, "\n{WORDS}{words}");
         }

@@ -14,7 +14,7 @@ use trimtab_model::{Call, Output};
 use super::excerpt::NameInterest;
 use super::purpose::{OutputPurpose, purpose};
 use crate::log::Log;
-use crate::policy::following;
+use crate::policy::scale_to_room;
 use crate::view::names;
 
 /// What the names of an output may take, in percent of it, and in bytes for a room of 40,000
@@ -54,7 +54,7 @@ struct HiddenOutput<'l> {
 /// The names in the outputs of `log` that are not at the positions in `shown`, a line for each
 /// output, oldest first. Where there is not room for all, files and searches come before what was
 /// run, and files that a call named last come first.
-pub(super) fn outputs(
+pub(super) fn hidden_output_lines(
     log: &Log,
     shown: &HashSet<usize>,
     room: BlockRoom,
@@ -131,7 +131,7 @@ impl HiddenOutput<'_> {
             |call| format!("{} {}", call.name, brief(&call.arguments)),
         );
         let head = format!("{stored} {of_call}: ");
-        let most = usize::try_from(following(NAMES_BYTES, room)).unwrap_or(usize::MAX);
+        let most = usize::try_from(scale_to_room(NAMES_BYTES, room)).unwrap_or(usize::MAX);
         let share = (text.len() * NAMES_PERCENT / 100).min(most);
         let share = match purpose(self.call) {
             OutputPurpose::Reading => share,
@@ -140,15 +140,15 @@ impl HiddenOutput<'_> {
         let share = share
             .max(LEAST_NAMES)
             .min(left.saturating_sub(head.len() + 1));
-        let found = names::ranked(&text, &interest.known);
+        let found = names::ranked_names(&text, &interest.shown);
         let found = found.into_iter().filter(|name| names::stands_alone(name));
         let (used, others): (Vec<&str>, Vec<&str>) =
             found.partition(|name| interest.used.has(name));
-        let listed = names::listed(used.into_iter().chain(others), share);
+        let listed = names::list_names(used.into_iter().chain(others), share);
         if listed.is_empty() {
             return None;
         }
-        interest.known.add(&listed);
+        interest.shown.add(&listed);
         Some(head + &listed)
     }
 }

@@ -34,10 +34,10 @@ use crate::policy::RewriteAgeing;
 use crate::view::names::NameSet;
 use crate::view::policy::CompiledViews;
 use excerpt::{NameInterest, excerpt};
-use hidden::{BlockRoom, outputs};
+use hidden::{BlockRoom, hidden_output_lines};
 use reductions::Reductions;
 use segments::{Segment, SurveyedOutput, WindowSurvey};
-use switch::{SwitchPoint, due, may_be_due, was_read_too_often};
+use switch::{SwitchPoint, possible_switch_point, switch_point, was_read_too_often};
 use words::MessageWords;
 
 pub use account::RewriteAccount;
@@ -82,13 +82,13 @@ pub(super) fn rewrite(
         tokens: &uncorrected,
         ..*conditions
     };
-    let forced = due(settings, conditions, conditions.weigh(&total));
+    let forced = switch_point(settings, conditions, conditions.weigh(&total));
     let (due, conditions) = if let Some(due) = forced {
         (due, conditions)
     } else {
         let newest = conversation.projection.journal().newest_compaction();
         let left = newest.map_or(0, |plan| plan.tokens_after);
-        let due = may_be_due(settings, &plain, plain.weigh(&total), (since, left))?;
+        let due = possible_switch_point(settings, &plain, plain.weigh(&total), (since, left))?;
         (due, &plain)
     };
     let survey = WindowSurvey::new(conversation, conditions);
@@ -191,7 +191,7 @@ impl Reductions<'_, '_> {
                 }
             }
         }
-        NameInterest { known, used }
+        NameInterest { shown: known, used }
     }
 
     /// The slots of the segments that are hidden.
@@ -213,7 +213,7 @@ impl Reductions<'_, '_> {
             if hidden.contains(&seen.slot) {
                 continue;
             }
-            if let Some(output) = excerpt(&seen.output, &seen.whole, *allowed, interest) {
+            if let Some(output) = excerpt(&seen.output, &seen.full_text, *allowed, interest) {
                 edits.extend(self.show(seen, output));
             }
         }
@@ -244,8 +244,8 @@ impl Reductions<'_, '_> {
         Survivors {
             slots: slots.to_vec(),
             kept: KeptMessages {
-                before,
-                behind,
+                before_summary: before,
+                after_summary: behind,
                 system_stays: true,
                 ..KeptMessages::default()
             },
@@ -282,12 +282,12 @@ impl Reductions<'_, '_> {
         );
         let words_bytes = in_bytes(words_bytes);
         // Words that take less than their share leave it to the outputs.
-        let said = words::written(&words, words_bytes).len();
+        let said = words::render_words(&words, words_bytes).len();
         let room = BlockRoom {
             bytes: bytes.saturating_sub(said),
             messages: self.room,
         };
-        let outputs = outputs(conversation.log, &shown, room, interest);
+        let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
         BlockContents {
             earlier,
             words,

@@ -9,7 +9,7 @@ use trimtab_model::estimate::Measure;
 
 use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
-use super::excerpt::{ExcerptBudget, around, is_excerpt};
+use super::excerpt::{ExcerptBudget, is_excerpt, overhead_bytes};
 use super::purpose::{OutputPurpose, purpose};
 use super::segments::{Segment, SegmentKind, SurveyedOutput, WindowSurvey};
 use crate::observation::shown_as;
@@ -61,7 +61,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         views: &CompiledViews,
         room: u64,
     ) -> Self {
-        let fixed = survey.fixed(settings.user(room)).min(room);
+        let fixed = survey.fixed(settings.user_budget(room)).min(room);
         let flexible = room - fixed;
         let mut reductions = Self {
             settings,
@@ -70,17 +70,17 @@ impl<'s, 'a> Reductions<'s, 'a> {
             room,
             now: survey.total,
             flexible,
-            block: settings.block(flexible),
-            tail: tail(survey, settings.tail(flexible)),
+            block: settings.block_budget(flexible),
+            tail: tail(survey, settings.tail_budget(flexible)),
             excerpts: HashMap::new(),
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
         let protected = reductions.protected(views);
-        let whole = reductions.whole(&protected);
+        let whole = reductions.outputs_kept_whole(&protected);
         reductions.shorten_old(&whole);
         reductions.hide(&whole);
-        if reductions.now > settings.high(room) && whole.len() > protected.len() {
+        if reductions.now > settings.high_mark(room) && whole.len() > protected.len() {
             reductions.shorten_old(&protected);
             reductions.hide(&protected);
         }
@@ -113,9 +113,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// Old outputs that stay whole: the protected ones, and the newest files and searches.
-    fn whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
+    fn outputs_kept_whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
         let old: Vec<(usize, &SurveyedOutput<'_>)> = self.old_outputs().collect();
-        let mut left = self.settings.whole(self.flexible);
+        let mut left = self.settings.whole_output_limit(self.flexible);
         let mut whole = protected.clone();
         for (index, seen) in old.into_iter().rev() {
             let is_read = purpose(seen.call) == OutputPurpose::Reading && !seen.output.trimmed;
@@ -146,13 +146,13 @@ impl<'s, 'a> Reductions<'s, 'a> {
         if is_excerpt(&seen.output) {
             return None;
         }
-        let length = seen.whole.len();
+        let length = seen.full_text.len();
         let bytes = match purpose(seen.call) {
             OutputPurpose::Reading if length <= self.settings.small_bytes => return None,
-            OutputPurpose::Reading => self.settings.excerpt(length, self.room),
-            OutputPurpose::Running => RewriteAgeing::run_excerpt(length),
+            OutputPurpose::Reading => self.settings.excerpt_bytes(length, self.room),
+            OutputPurpose::Running => RewriteAgeing::command_excerpt_bytes(length),
         };
-        let takes = (bytes + around(stored)) as u64;
+        let takes = (bytes + overhead_bytes(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
         // Some texts have more tokens than others of the same length.
         let dense = takes.saturating_mul(seen.tokens) / shown;
@@ -171,7 +171,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// What is left of a segment, in tokens.
-    fn left(&self, segment: &Segment) -> u64 {
+    fn remaining_tokens(&self, segment: &Segment) -> u64 {
         let outputs = self.survey.outputs_of(segment);
         let saved: u64 = outputs
             .filter(|(index, _)| self.excerpts.contains_key(index))
@@ -188,23 +188,23 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let had_block = old.iter().find(|(_, segment)| self.is_block(segment));
         let had_block = had_block.map(|(_, segment)| segment.tokens);
         let hid_before = !self.hidden.is_empty();
-        let mut keep = self.settings.keep(self.flexible);
-        let mut users = self.settings.user(self.room);
-        let is_user = |segment: &Segment| segment.piece == SegmentKind::User;
+        let mut keep = self.settings.keep_budget(self.flexible);
+        let mut users = self.settings.user_budget(self.room);
+        let is_user = |segment: &Segment| segment.kind == SegmentKind::User;
         let question = self.survey.segments.iter().rposition(is_user);
         for (index, segment) in old.iter().rev() {
-            let stays = match segment.piece {
-                SegmentKind::System | SegmentKind::Task | SegmentKind::Ours => true,
+            let stays = match segment.kind {
+                SegmentKind::System | SegmentKind::Task | SegmentKind::Inserted => true,
                 SegmentKind::User if Some(*index) == question => true,
                 SegmentKind::User => within(&mut users, segment.tokens),
                 SegmentKind::Round => {
                     let mut outputs = self.survey.outputs_of(segment);
                     outputs.any(|(output, _)| whole.contains(&output))
-                        || within(&mut keep, self.left(segment))
+                        || within(&mut keep, self.remaining_tokens(segment))
                 }
             };
             if !stays && self.hidden.insert(*index) {
-                self.now = self.now.saturating_sub(self.left(segment));
+                self.now = self.now.saturating_sub(self.remaining_tokens(segment));
             }
         }
         if !hid_before && !self.hidden.is_empty() {
@@ -222,7 +222,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         if self.hidden.is_empty() {
             return;
         }
-        let over = self.now.saturating_sub(self.settings.high(self.room));
+        let over = self.now.saturating_sub(self.settings.high_mark(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
         self.now -= self.block_takes();
         self.block -= less;
@@ -232,7 +232,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
     /// The newest outputs are shortened if nothing else brings the window below its high-water
     /// mark.
     fn shorten_newest(&mut self) {
-        let high = self.settings.high(self.room);
+        let high = self.settings.high_mark(self.room);
         if self.now <= high {
             return;
         }
@@ -283,7 +283,7 @@ fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
         if !within(&mut left, segment.tokens) && !must_stay {
             break;
         }
-        is_newest &= segment.piece != SegmentKind::Round;
+        is_newest &= segment.kind != SegmentKind::Round;
         tail = index;
     }
     tail

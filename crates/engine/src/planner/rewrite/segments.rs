@@ -21,7 +21,7 @@ pub(super) enum SegmentKind {
     /// What a person said.
     User,
     /// What an earlier plan put in.
-    Ours,
+    Inserted,
     /// A round, or something else that the model said.
     Round,
 }
@@ -29,7 +29,7 @@ pub(super) enum SegmentKind {
 /// Slots that go or stay together.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    pub(super) piece: SegmentKind,
+    pub(super) kind: SegmentKind,
     /// The first slot.
     pub(super) start: usize,
     /// The first slot behind it.
@@ -47,7 +47,7 @@ pub(super) struct SurveyedOutput<'a> {
     /// The output as the window shows it.
     pub(super) output: Cow<'a, Output>,
     /// All that came of it, whatever the window shows.
-    pub(super) whole: Cow<'a, str>,
+    pub(super) full_text: Cow<'a, str>,
     pub(super) call: Option<&'a Call>,
     pub(super) tokens: u64,
 }
@@ -87,7 +87,7 @@ impl<'a> WindowSurvey<'a> {
                 part: place.part,
                 position,
                 output: Cow::Borrowed(part.as_output()?),
-                whole: whole(log, position, place.part),
+                full_text: full_output_text(log, position, place.part),
                 call: pairing.call_of(slots, *answer),
                 tokens,
             })
@@ -108,10 +108,7 @@ impl<'a> WindowSurvey<'a> {
     /// tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
         let sum = |piece: SegmentKind| -> u64 {
-            let segments = self
-                .segments
-                .iter()
-                .filter(|segment| segment.piece == piece);
+            let segments = self.segments.iter().filter(|segment| segment.kind == piece);
             segments.map(|segment| segment.tokens).sum()
         };
         sum(SegmentKind::System) + sum(SegmentKind::Task) + sum(SegmentKind::User).min(users)
@@ -148,14 +145,14 @@ fn observations<'a>(
             position,
             tokens: conditions.weigh(&Measure::of_text(&output.text())),
             output: Cow::Owned(output),
-            whole: whole(log, position, part),
+            full_text: full_output_text(log, position, part),
             call: None,
         })
     })
 }
 
 /// The text of a part of the log that is an output, or that the user told one in.
-fn whole(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
+fn full_output_text(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
     let part = log
         .get(position)
         .and_then(|message| message.parts.get(part));
@@ -193,7 +190,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
                 last.tokens += tokens;
             }
             _ => segments.push(Segment {
-                piece: piece(slot, opening),
+                kind: piece(slot, opening),
                 start: at,
                 end: at + 1,
                 tokens: *tokens,
@@ -206,7 +203,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
 
 fn piece(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
-        MessageSource::Inserted(_) => SegmentKind::Ours,
+        MessageSource::Inserted(_) => SegmentKind::Inserted,
         MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,
         MessageSource::Log(at) if slot.message.is_real_user() && at < opening => SegmentKind::Task,
         MessageSource::Log(_) if slot.message.is_real_user() => SegmentKind::User,

@@ -86,7 +86,7 @@ pub(super) struct SwitchPoint {
 }
 
 /// The switch point that this is for a window of `total` tokens; none if it is none.
-pub(super) fn due(
+pub(super) fn switch_point(
     settings: &RewriteAgeing,
     conditions: &CallConditions<'_>,
     total: u64,
@@ -98,17 +98,17 @@ pub(super) fn due(
         room,
         rates: conditions.rates,
     };
-    if total > settings.high(room) {
+    if total > settings.high_mark(room) {
         return Some(due(SwitchReason::HighWater));
     }
-    let cold = conditions.cold && total > settings.cold(room);
+    let cold = conditions.cold && total > settings.cold_mark(room);
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }
 
 /// The switch point that old text makes which may have been read too often in `calls` calls since
 /// a rewrite left `left` tokens. Whether it was is only known once it is known what a rewrite
 /// would take out: see [`was_read_too_often`].
-pub(super) fn may_be_due(
+pub(super) fn possible_switch_point(
     settings: &RewriteAgeing,
     conditions: &CallConditions<'_>,
     total: u64,
@@ -123,7 +123,7 @@ pub(super) fn may_be_due(
     };
     // A rewrite seldom leaves less than this. What it would really leave is looked up only now
     // and then, because that costs a walk over the window.
-    let least = settings.low(due.room);
+    let least = settings.low_mark(due.room);
     // In a long window the walk is long too. There, a look must promise more.
     let is_long = calls > CALLS_OF_EARLY_LOOKS;
     let expected = least.max(if is_long {

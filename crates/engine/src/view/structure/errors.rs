@@ -19,13 +19,13 @@ static FRAME: LazyRegex =
     LazyRegex::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
 /// The lines that look like errors, in order.
-pub(super) fn find(lines: &TextLines<'_>) -> Vec<usize> {
+pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
     let text = lines.text();
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(hit) = ERROR_WORD.find_at(text, from) {
-        let line = lines.holding(hit.start());
-        let start = lines.end(line) - lines.whole(line).len();
+        let line = lines.line_at_byte(hit.start());
+        let start = lines.end(line) - lines.line_with_newline(line).len();
         if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
             from = hit.end();
             continue;
@@ -59,7 +59,7 @@ fn counts(line: &str, from: usize, to: usize) -> bool {
 const LONGEST_TRACE: usize = 60;
 
 /// How many lines behind line `at` belong to the error in it: stack frames, source excerpts.
-pub(super) fn trace(lines: &TextLines<'_>, at: usize) -> usize {
+pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
         let next = at + belonging + 1;
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<usize> {
-        find(&TextLines::new(text))
+        find_errors(&TextLines::new(text))
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn stack_frames_belong_to_their_error() {
         let python = "Traceback (most recent call last):\n  File \"a.py\", line 1\n    f()\nKeyError: 'x'\nnext";
-        assert_eq!(trace(&TextLines::new(python), 0), 3);
+        assert_eq!(trace_length(&TextLines::new(python), 0), 3);
         let java = "Exception in thread\n\tat a.b(C.java:1)\n\tat d.e(F.java:2)\ndone";
-        assert_eq!(trace(&TextLines::new(java), 0), 2);
+        assert_eq!(trace_length(&TextLines::new(java), 0), 2);
         let rust = "error[E0308]: mismatched\n --> a.rs:1:2\n  |\n12 | let x\n  | ^^^\n\nwarning";
-        assert_eq!(trace(&TextLines::new(rust), 0), 4);
+        assert_eq!(trace_length(&TextLines::new(rust), 0), 4);
     }
 }

@@ -150,7 +150,10 @@ impl RenderAttempt<'_> {
             total_bytes: self.text.len(),
             offset: 0,
         };
-        rendered.close(&self.tree.root, &marker::full(&tally, self.how.stored));
+        rendered.close(
+            &self.tree.root,
+            &marker::full_marker(&tally, self.how.stored),
+        );
         let shorter = ShortenedView {
             text: rendered.text,
             shown_bytes: rendered.bytes,

@@ -77,15 +77,15 @@ pub fn detect(text: &str) -> OutputFormat {
     let logged = logged.filter(|line| LOG_LINE.is_match(line));
     if is_diff(&head) {
         OutputFormat::Diff
-    } else if most(&head, 4, 8, |line| hit_path(line).is_some()) {
+    } else if most_lines_are(&head, 4, 8, |line| hit_path(line).is_some()) {
         OutputFormat::Hits
-    } else if most(&head, 5, 8, |line| NUMBERED.is_match(line)) {
+    } else if most_lines_are(&head, 5, 8, |line| NUMBERED.is_match(line)) {
         OutputFormat::Code
-    } else if let Some(header) = table::header(&head) {
+    } else if let Some(header) = table::header_lines(&head) {
         OutputFormat::Table { header }
     } else if logged.take(LOG_LINES).count() == LOG_LINES {
         OutputFormat::Log
-    } else if most(&head, 5, 7, |line| is_source(line.trim())) {
+    } else if most_lines_are(&head, 5, 7, |line| is_source(line.trim())) {
         OutputFormat::Code
     } else {
         OutputFormat::Plain
@@ -110,7 +110,12 @@ fn is_diff(head: &[&str]) -> bool {
 }
 
 /// True if there are enough lines that are not blank, and so many tenths of them are of a kind.
-fn most(lines: &[&str], enough: usize, tenths: usize, is_one: impl Fn(&str) -> bool) -> bool {
+fn most_lines_are(
+    lines: &[&str],
+    enough: usize,
+    tenths: usize,
+    is_one: impl Fn(&str) -> bool,
+) -> bool {
     let lines = lines.iter().filter(|line| !line.trim().is_empty());
     let count = lines.clone().count();
     count >= enough && lines.filter(|line| is_one(line)).count() * 10 >= count * tenths

@@ -102,7 +102,7 @@ fn shorter(text: &str, how: &CutRequest<'_>) -> ShortenedView {
     };
     shorter.unwrap_or_else(|| {
         // Nothing of the output is shown, only the longest marker that fits.
-        let forms = marker::forms(&lines, how.stored);
+        let forms = marker::marker_forms(&lines, how.stored);
         let text = forms.into_iter().find(|form| how.fits(form));
         ShortenedView {
             text: text.unwrap_or_default(),
@@ -118,8 +118,8 @@ fn by_lines(
     how: &CutRequest<'_>,
 ) -> Option<ShortenedView> {
     let folds = fold::Folds::of(lines, kind);
-    let marks = errors::find(lines);
-    let reserve = (how.measure)(&marker::longest(lines, how.stored)) + 1;
+    let marks = errors::find_errors(lines);
+    let reserve = (how.measure)(&marker::longest_marker(lines, how.stored)) + 1;
     let mut room = how.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
         let mut selection = LineSelection::new(room, lines, &folds, how.measure);

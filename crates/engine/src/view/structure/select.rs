@@ -101,7 +101,7 @@ impl<'a> LineSelection<'a> {
         if at >= self.lines.len() || self.has(at) {
             return at < self.lines.len();
         }
-        let line = self.lines.whole(at);
+        let line = self.lines.line_with_newline(at);
         // An empty line alone between gaps says nothing; it comes along with a neighbour.
         if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
             return true;
@@ -164,7 +164,9 @@ impl<'a> LineSelection<'a> {
     /// Shows the lines of gaps that cost no more than the gap line would.
     fn close_small_gaps(&mut self) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
-            let costs = gap.clone().map(|at| (self.measure)(self.lines.whole(at)));
+            let costs = gap
+                .clone()
+                .map(|at| (self.measure)(self.lines.line_with_newline(at)));
             if costs.sum::<u64>() <= self.gap_cost {
                 for at in gap {
                     self.take(at, self.room);
@@ -179,7 +181,7 @@ impl<'a> LineSelection<'a> {
             let taken = self.used + self.gaps.saturating_sub(1) * self.gap_cost;
             let before = (self.measure)(&clipped(self.lines.get(at), bytes));
             let limit = before + self.room.saturating_sub(taken);
-            let line = self.lines.whole(at);
+            let line = self.lines.line_with_newline(at);
             let (cost, longer) = self.cost(line, limit).unwrap_or((before, bytes));
             self.used = self.used + cost - before.min(self.used);
             if longer < line.len() {
@@ -196,7 +198,7 @@ impl<'a> LineSelection<'a> {
         let mut left_out = gaps.iter().peekable();
         for at in 0..self.lines.len() {
             if let Some(gap) = left_out.next_if(|gap| gap.start == at) {
-                text.push_str(&marker::gap(gap, self.folds));
+                text.push_str(&marker::gap_line(gap, self.folds));
             }
             if !self.has(at) {
                 continue;
@@ -206,8 +208,8 @@ impl<'a> LineSelection<'a> {
                 text.push_str(&clipped(self.lines.get(at), *bytes));
                 shown_bytes += bytes;
             } else {
-                text.push_str(self.lines.whole(at));
-                shown_bytes += self.lines.whole(at).len();
+                text.push_str(self.lines.line_with_newline(at));
+                shown_bytes += self.lines.line_with_newline(at).len();
             }
         }
         if !text.ends_with('\n') {
@@ -217,7 +219,7 @@ impl<'a> LineSelection<'a> {
         let first_clipped = self.clipped.keys().next().copied();
         let missing = first_gap.into_iter().chain(first_clipped).min();
         let tally = ShownCounts::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
-        text.push_str(&marker::full(&tally, stored));
+        text.push_str(&marker::full_marker(&tally, stored));
         ShortenedView { text, shown_bytes }
     }
 }

@@ -8,7 +8,7 @@ const ROWS: usize = 12;
 const FEWEST: usize = 3;
 
 /// How many lines the header of a table has; none if the text is no table.
-pub(super) fn header(head: &[&str]) -> Option<usize> {
+pub(super) fn header_lines(head: &[&str]) -> Option<usize> {
     let rows: Vec<&str> = head.iter().copied().take(ROWS).collect();
     let rows = rows.strip_suffix(&[""]).unwrap_or(&rows);
     if rows.len() < FEWEST {
@@ -73,7 +73,7 @@ mod tests {
 
     fn of(text: &str) -> Option<usize> {
         let rows: Vec<&str> = text.split('\n').collect();
-        header(&rows)
+        header_lines(&rows)
     }
 
     #[test]

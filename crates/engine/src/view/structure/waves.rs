@@ -1,6 +1,6 @@
 //! In which order the lines of a text are wanted, by what the text is.
 
-use super::errors::trace;
+use super::errors::trace_length;
 use super::kind::{OutputFormat, hit_path, is_definition};
 use super::lines::TextLines;
 use crate::pattern::LazyRegex;
@@ -154,7 +154,7 @@ fn both_ends(marks: &[usize]) -> impl Iterator<Item = usize> + '_ {
 /// What belongs to the marked lines, and the line before each.
 fn details<'a>(lines: &'a TextLines<'_>, marks: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
     both_ends(marks).flat_map(|at| {
-        let behind = at + 1..=at + trace(lines, at);
+        let behind = at + 1..=at + trace_length(lines, at);
         behind.chain(at.checked_sub(1))
     })
 }

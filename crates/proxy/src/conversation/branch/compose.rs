@@ -19,7 +19,7 @@ use trimtab_wire::scan::{BodyScan, ScanMemo};
 use trimtab_wire::splice::{BodyChange, splice};
 use trimtab_wire::validate::{RequestFault, validate};
 
-use super::renamed::under_names;
+use super::renamed::with_tool_names;
 use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
 use crate::prefix_cache::last_sent::LastSent;
@@ -65,7 +65,9 @@ pub(crate) const LEAST_ANSWER: u64 = 1_024;
 impl ComposeOptions {
     /// What the tools of ours are called beside those of a body, where they may be offered.
     fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
-        self.offer.then(|| retrieval_tools::names(scan)).flatten()
+        self.offer
+            .then(|| retrieval_tools::choose_names(scan))
+            .flatten()
     }
 
     /// The limit of the answer, if it has to be another one than the client asked for.
@@ -89,7 +91,7 @@ pub(super) struct RefSearch {
     plans: usize,
     found: bool,
     /// The refs that the plans name.
-    known: HashSet<String>,
+    named_by_plans: HashSet<String>,
 }
 
 impl RefSearch {
@@ -97,13 +99,17 @@ impl RefSearch {
         let refs = journal.plans().flat_map(|plan| &plan.refs);
         Self {
             plans,
-            known: refs.map(|stored| stored.id().to_owned()).collect(),
+            named_by_plans: refs.map(|stored| stored.id().to_owned()).collect(),
             ..Self::default()
         }
     }
 
     /// The refs that an entry of the window shows.
-    fn shown<'e>(&'e self, log: &Log, entry: &'e WindowEntry) -> impl Iterator<Item = &'e str> {
+    fn refs_in_entry<'e>(
+        &'e self,
+        log: &Log,
+        entry: &'e WindowEntry,
+    ) -> impl Iterator<Item = &'e str> {
         let outputs = entry.message.outputs().filter(|output| shows_ref(output));
         let stored = outputs.filter_map(|output| output.stored.as_ref());
         let observation = observed(&entry.message).filter(|(_, output)| shows_ref(output));
@@ -118,7 +124,7 @@ impl RefSearch {
         let words = texts
             .filter(move |_| !is_as_it_came)
             .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
-        let named = words.filter(move |word| self.known.contains(*word));
+        let named = words.filter(move |word| self.named_by_plans.contains(*word));
         stored.chain(observation).map(Ref::id).chain(named)
     }
 }
@@ -132,13 +138,13 @@ impl Branch {
         ways: &ComposeOptions,
         prints: Option<PrefixHashes<'_>>,
     ) -> Result<OutgoingBody, BranchError> {
-        let offers = self.count_ours(scan, ways)?;
+        let offers = self.budget_retrieval_tools(scan, ways)?;
         let ready = self.session.ready();
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
-        let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
+        let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
         // A window that cannot be made to fit is sent as small as it is. The provider decides.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
@@ -189,7 +195,7 @@ impl Branch {
         ours: Option<Measure>,
     ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
-        let came = self.came + tools;
+        let came = self.received_measure + tools;
         let sent = if is_changed {
             self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
         } else {
@@ -204,14 +210,14 @@ impl Branch {
 
     /// The kinds of repairs in the window, each once.
     fn repairs(&self) -> Vec<&'static str> {
-        let repairs = self.session.projection().built().repairs().iter();
+        let repairs = self.session.projection().last_window().repairs().iter();
         let kinds: BTreeSet<&str> = repairs.map(|repair| repair.kind.name()).collect();
         kinds.into_iter().collect()
     }
 
     /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will have
     /// to because it does not fit. Gives their names if they may be offered.
-    pub(crate) fn count_ours(
+    pub(crate) fn budget_retrieval_tools(
         &mut self,
         scan: &BodyScan<'_>,
         ways: &ComposeOptions,
@@ -227,24 +233,25 @@ impl Branch {
 
     /// Tells the session, before anything is admitted, how large the tools are that its first ref
     /// brings along, and what they are called.
-    pub(crate) fn count_first_ref(&mut self, scan: &BodyScan<'_>, ways: &ComposeOptions) {
+    pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, ways: &ComposeOptions) {
         let offers = ways.names(scan);
-        let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
+        let tools =
+            offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
-        let elsewhere = ways.offer && retrieval_tools::has_our_server(scan);
+        let elsewhere = ways.offer && retrieval_tools::has_mcp_server(scan);
         self.session
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
     }
 
     fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
-        self.ours = if let Some(names) = ours {
+        self.tools_measure = if let Some(names) = ours {
             // They are counted as tools now.
             self.session.set_first_ref(Measure::default());
-            retrieval_tools::of(scan.dialect(), names).measure
+            retrieval_tools::offered_tools(scan.dialect(), names).measure
         } else {
             Measure::default()
         };
-        self.session.set_tools(self.tools.1 + self.ours);
+        self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
     fn estimate(&mut self) -> Result<u64, SessionError> {
@@ -263,22 +270,22 @@ impl Branch {
     ) -> Result<Option<Bytes>, BranchError> {
         self.session.window()?;
         let projection = self.session.projection();
-        let (log, entries) = (projection.log(), projection.built().entries());
+        let (log, entries) = (projection.log(), projection.last_window().entries());
         if loop_lost_reasoning(projection) {
             whole.push(BodyChange::StopThinking);
         }
         let came = |at: usize| scan.message(at);
-        let as_client = self.ledger.as_client(log, entries, came);
+        let as_client = self.message_map.in_client_positions(log, entries, came);
         let is_plain = as_client.is_none();
         let mut prints = prints.filter(|_| is_plain);
-        if let (Some(last), Some(prints)) = (&mut self.carried, &mut prints)
-            && let Some(body) = last.go_on(scan, (log, entries), &whole, prints)
+        if let (Some(last), Some(prints)) = (&mut self.last_sent, &mut prints)
+            && let Some(body) = last.extend(scan, (log, entries), &whole, prints)
         {
             return Ok(Some(body));
         }
-        self.carried = None;
+        self.last_sent = None;
         let changes_in = |log: &Log, entries: &[WindowEntry]| {
-            let renamed = offered.and_then(|names| under_names(names, log, entries));
+            let renamed = offered.and_then(|names| with_tool_names(names, log, entries));
             changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
         };
         let mut changes = match as_client {
@@ -299,20 +306,20 @@ impl Branch {
         let prints = prints.filter(|_| whole.iter().all(lasts));
         if let (Some(mut prints), Some(memo)) = (prints, memo) {
             let carried = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut prints);
-            self.carried = carried.map(Box::new);
+            self.last_sent = carried.map(Box::new);
         }
         Ok(Some(body))
     }
 
     /// The refs that the window shows.
-    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+    pub(crate) fn shown_refs(&mut self) -> Result<Vec<String>, SessionError> {
         self.session.window()?;
         let projection = self.session.projection();
         let refs = RefSearch::of(projection.journal(), 0);
-        let entries = projection.built().entries().iter();
+        let entries = projection.last_window().entries().iter();
         let mut shown: Vec<String> = Vec::new();
         let mut listed = HashSet::new();
-        for id in entries.flat_map(|entry| refs.shown(projection.log(), entry)) {
+        for id in entries.flat_map(|entry| refs.refs_in_entry(projection.log(), entry)) {
             if listed.insert(id) {
                 shown.push(id.to_owned());
             }
@@ -325,14 +332,14 @@ impl Branch {
         self.session.window()?;
         let decided = self.decided();
         let projection = self.session.projection();
-        let entries = projection.built().entries();
+        let entries = projection.last_window().entries();
         if decided != self.refs.plans {
             self.refs = RefSearch::of(projection.journal(), decided);
         }
         let mut new = entries.iter().skip(self.refs.entries);
         let refs = &self.refs;
-        let found =
-            refs.found || new.any(|entry| refs.shown(projection.log(), entry).next().is_some());
+        let found = refs.found
+            || new.any(|entry| refs.refs_in_entry(projection.log(), entry).next().is_some());
         self.refs.found = found;
         // The newest entries may still change.
         self.refs.entries = entries.len().saturating_sub(1);

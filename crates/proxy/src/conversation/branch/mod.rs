@@ -18,7 +18,7 @@ use crate::conversation::durability::{FlushScheduled, is_conflict};
 use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::{self, MessageMap};
 use crate::models::silent_truncation::{self, PromptReading};
-use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, print_of};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
 use crate::prefix_cache::last_sent::LastSent;
 use compose::RefSearch;
 
@@ -68,20 +68,20 @@ pub(crate) struct Branch {
     session: Session,
     /// The store of the session: what is written waits there.
     staged: Arc<StagedStore>,
-    due: FlushScheduled,
-    ledger: MessageMap,
+    flush_scheduled: FlushScheduled,
+    message_map: MessageMap,
     /// The size of the client's messages before any edit.
-    came: Measure,
+    received_measure: Measure,
     /// How far the window was searched for refs, and whether there is one.
     refs: RefSearch,
     /// The tool definitions that were measured last.
     tools: (Fingerprint, Measure),
     /// What the tools of ours take, where they are counted with them.
-    ours: Measure,
+    tools_measure: Measure,
     /// Calls of ours in the answer that the client has, and will send back without them.
-    mixed: Option<PendingOwnCalls>,
+    pending_calls: Option<PendingOwnCalls>,
     /// When it was asked about last.
-    asked: Option<Instant>,
+    last_request: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
     /// True once a request said which policy decides.
@@ -100,7 +100,7 @@ pub(crate) struct Branch {
     /// The branch that it is a copy of, and the entries that its log and its journal had then.
     copy_of: Option<(usize, (u64, u64))>,
     /// What was sent last, if that was not what came.
-    pub(crate) carried: Option<Box<LastSent>>,
+    pub(crate) last_sent: Option<Box<LastSent>>,
 }
 
 impl Branch {
@@ -118,20 +118,20 @@ impl Branch {
         };
         let mixed = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
-        let came = ledger.places().iter().filter_map(measure).sum();
+        let came = ledger.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
-            came,
+            received_measure: came,
             session,
             staged,
-            due: FlushScheduled::default(),
-            ledger,
+            flush_scheduled: FlushScheduled::default(),
+            message_map: ledger,
             refs: RefSearch::default(),
             tools: (0, Measure::default()),
-            ours: Measure::default(),
-            mixed,
-            asked: None,
+            tools_measure: Measure::default(),
+            pending_calls: mixed,
+            last_request: None,
             summarising: false,
             chosen: false,
             reading: None,
@@ -140,13 +140,13 @@ impl Branch {
             thinks,
             composed,
             copy_of: None,
-            carried: None,
+            last_sent: None,
         }))
     }
 
     /// The prints of the client's messages.
-    pub(crate) fn trail(&self) -> &FingerprintChain {
-        &self.ledger.trail
+    pub(crate) fn fingerprints(&self) -> &FingerprintChain {
+        &self.message_map.fingerprints
     }
 
     /// True if another process has written to its session since it was read.
@@ -157,30 +157,30 @@ impl Branch {
     }
 
     /// Notes down that it holds nothing but the beginning of another branch.
-    pub(crate) fn is_copy_of(&mut self, branch: usize) {
+    pub(crate) fn mark_as_copy(&mut self, branch: usize) {
         self.copy_of = Some((branch, self.session.positions()));
     }
 
     /// How many entries its log and its journal have, if they are still nothing but the
     /// beginning of that branch.
-    pub(crate) fn copied(&self, branch: usize) -> Option<(u64, u64)> {
+    pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
         let positions = self.session.positions();
         (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
     /// The client's messages as they came, with their positions; without those that are not
     /// sent as they came.
-    pub(crate) fn known(&self) -> Vec<(usize, Arc<Message>)> {
+    pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
         let log = self.session.projection().log();
-        let places = self.ledger.unaltered();
+        let places = self.message_map.unaltered();
         places
             .filter_map(|(at, place)| Some((at, Arc::clone(log.get(place)?))))
             .collect()
     }
 
     /// How much of the log the client's first messages are.
-    pub(crate) fn logged(&self, messages: usize) -> usize {
-        self.ledger.logged(messages)
+    pub(crate) fn log_length(&self, messages: usize) -> usize {
+        self.message_map.log_length(messages)
     }
 
     /// Its session.
@@ -194,8 +194,8 @@ impl Branch {
     }
 
     /// Whether a later write is scheduled.
-    pub(crate) fn due(&self) -> &FlushScheduled {
-        &self.due
+    pub(crate) fn flush_scheduled(&self) -> &FlushScheduled {
+        &self.flush_scheduled
     }
 
     /// Makes durable what it has written.
@@ -211,7 +211,7 @@ impl Branch {
 
     /// True if its window shows a ref of an output that is gone.
     pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
-        let shown = self.refs_shown().unwrap_or_default();
+        let shown = self.shown_refs().unwrap_or_default();
         shown.iter().any(|id| {
             let found = store.metadata(self.id(), id);
             found.is_err_and(|error| error.is_not_found())
@@ -224,15 +224,15 @@ impl Branch {
     }
 
     /// Tells the session how long it was idle. After a restart that is not known.
-    pub(crate) fn wakes(&mut self) {
-        if let Some(asked) = self.asked.replace(Instant::now()) {
+    pub(crate) fn note_idle_time(&mut self) {
+        if let Some(asked) = self.last_request.replace(Instant::now()) {
             self.session.idle(asked.elapsed());
         }
     }
 
     /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
     /// change it. A policy that a request asked for is replaced only if another request asks.
-    pub(crate) fn follow(
+    pub(crate) fn set_policy(
         &mut self,
         policy: &Arc<Policy>,
         asked_for: bool,
@@ -248,7 +248,7 @@ impl Branch {
 
     /// Takes the tool definitions of the next call; the same ones are measured once.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
-        let print = print_of(json.as_bytes(), key);
+        let print = fingerprint_of(json.as_bytes(), key);
         if self.tools.0 != print {
             if self.tools.0 != 0 {
                 // Tools stand before everything in the cache.
@@ -256,16 +256,19 @@ impl Branch {
             }
             self.tools = (print, Measure::of_text(json));
         }
-        self.session.set_tools(self.tools.1 + self.ours);
+        self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
     /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
     /// window.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let came = usize::try_from(self.came.tokens()).unwrap_or(usize::MAX);
+        let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
-        let sent = self.carried.as_ref().map_or(0, |carried| carried.size());
+        let sent = self
+            .last_sent
+            .as_ref()
+            .map_or(0, |carried| carried.memory_bytes());
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES + sent
     }
 
@@ -276,7 +279,7 @@ impl Branch {
         trail: &FingerprintChain,
     ) -> Result<(), BranchError> {
         self.body_bytes = scan.body().len();
-        let known = self.ledger.trail.len();
+        let known = self.message_map.fingerprints.len();
         for (at, message) in (known..).zip(scan.messages(known)) {
             let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
             let print = trail.get(at).ok_or_else(unread)?;
@@ -288,18 +291,19 @@ impl Branch {
             let (mut mixed, mut came) = (None, None);
             if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
-                mixed = hidden_rounds::of_message(self.mixed.take(), &message, logged);
+                mixed =
+                    hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
                 let said = self.said_in_hidden();
                 // What the log holds then is not what came.
                 came = (mixed.is_some() || !said.is_empty()).then(|| Measure::of(&message));
-                message = hidden_rounds::as_sent(message, &said, mixed.as_ref());
+                message = hidden_rounds::restore_provider_message(message, &said, mixed.as_ref());
             }
             let place = self.session.admit(message)?;
             let projection = self.session.projection();
             let admitted = || projection.measure(place).copied().unwrap_or_default();
-            self.came += came.unwrap_or_else(admitted);
+            self.received_measure += came.unwrap_or_else(admitted);
             if let Some(message) = projection.log().get(place) {
-                self.ledger.admitted(print, message, place);
+                self.message_map.add_client_message(print, message, place);
             }
             if let Some(mixed) = mixed {
                 // With its calls, which are in the log by now.
@@ -311,12 +315,15 @@ impl Branch {
 
     /// What the model said to the client in hidden rounds behind the client's last message.
     fn said_in_hidden(&self) -> Vec<Part> {
-        let last = self.ledger.last_place().map_or(0, |place| place + 1);
+        let last = self
+            .message_map
+            .last_log_position()
+            .map_or(0, |place| place + 1);
         let log = self.session.projection().log().messages();
         let behind = log.get(last..).unwrap_or_default().iter();
         behind
             .filter(|message| message.role == Role::Assistant)
-            .flat_map(|message| hidden_rounds::visible(message, tools::is_retrieval))
+            .flat_map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
             .collect()
     }
 
@@ -339,15 +346,18 @@ impl Branch {
     }
 
     /// Keeps calls of ours that are put back when the client comes with its outputs.
-    pub(crate) fn keep_mixed(&mut self, mut mixed: PendingOwnCalls) -> Result<(), BranchError> {
+    pub(crate) fn keep_pending_calls(
+        &mut self,
+        mut mixed: PendingOwnCalls,
+    ) -> Result<(), BranchError> {
         mixed.at = self.session.projection().log().len();
         let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &mixed);
-        self.mixed = Some(mixed);
+        self.pending_calls = Some(mixed);
         Ok(kept.map_err(SessionError::from)?)
     }
 
     /// True if no plan was made since the last send, so that no flush is needed before sending.
-    pub(crate) fn rests_on_nothing(&mut self) -> bool {
+    pub(crate) fn no_new_plan_since_send(&mut self) -> bool {
         let decisions = self.decisions();
         std::mem::replace(&mut self.composed, decisions) == decisions
     }
@@ -360,10 +370,12 @@ impl Branch {
 
     /// True if the client's messages fit the window as they came, with what is kept free for
     /// the answer, or if the window is not known.
-    pub(crate) fn fits_as_it_came(&self) -> bool {
+    pub(crate) fn fits_unchanged(&self) -> bool {
         let setup = self.session.setup();
         let answer = setup.limits.max_output.unwrap_or(0);
-        let tokens = setup.calibration.tokens(&(self.came + self.tools.1));
+        let tokens = setup
+            .calibration
+            .tokens(&(self.received_measure + self.tools.1));
         let window = setup.limits.window;
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
@@ -375,19 +387,19 @@ impl Branch {
 
     /// Takes in how much of the window a model says it read; gives the window that it must
     /// have, if it cut what it was sent.
-    pub(crate) fn was_read(&mut self, whom: (&str, &str), read: u64) -> Option<u64> {
+    pub(crate) fn check_truncation(&mut self, whom: (&str, &str), read: u64) -> Option<u64> {
         if self.thinks {
             return None;
         }
         // Not of the window as it is now: a summary may have come since it was sent.
         let (decided, sent) = self.sent;
         let now = PromptReading {
-            whom: (whom.0.to_owned(), whom.1.to_owned()),
-            decided,
+            model_key: (whom.0.to_owned(), whom.1.to_owned()),
+            decisions: decided,
             sent,
             read,
         };
-        silent_truncation::take(&mut self.reading, now)
+        silent_truncation::next_reading(&mut self.reading, now)
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.

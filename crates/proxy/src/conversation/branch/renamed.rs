@@ -14,7 +14,7 @@ use trimtab_model::{Message, Part};
 
 /// The window with the retrieval tools under `names`; none if it has them under no others. What
 /// the client wrote stays as it came.
-pub(super) fn under_names(
+pub(super) fn with_tool_names(
     names: ToolNames,
     log: &Log,
     entries: &[WindowEntry],

@@ -79,7 +79,7 @@ impl ClientSession {
     }
 
     /// Counts how much memory it takes now, about, unless another thread works on it.
-    pub(crate) fn weigh(&self) {
+    pub(crate) fn update_memory_use(&self) {
         if let Some(branches) = self.free_branches() {
             let bytes = branches.memory_bytes();
             drop(branches);
@@ -97,7 +97,7 @@ impl ClientSession {
     }
 
     /// The number of the branch that a conversation belongs to, which may be a new one.
-    pub(crate) fn branch(
+    pub(crate) fn find_or_open_branch(
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
@@ -125,11 +125,11 @@ impl ClientSession {
         if let Some(number) = self.follow(branches, store, trail, setup)? {
             return Ok(number);
         }
-        self.part(branches, store, trail, setup, came)
+        self.fork_branch(branches, store, trail, setup, came)
     }
 
     /// Begins a new branch with what the conversation shares with another one, if it does.
-    fn part(
+    fn fork_branch(
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
@@ -145,18 +145,18 @@ impl ClientSession {
                 goes_on: true,
             };
             fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
-            return self.begin(branches, store, setup);
+            return self.begin_branch(branches, store, setup);
         }
         let Some((from, beginning)) = branches.fork(trail) else {
             if let Some(before) = next.checked_sub(1) {
                 store.link(&to, &self.id(before)?)?;
             }
-            return self.begin(branches, store, setup);
+            return self.begin_branch(branches, store, setup);
         };
         fork::copy(store.as_ref(), &self.id(from)?, beginning, &to, (0, 0))?;
-        let number = self.begin(branches, store, setup)?;
+        let number = self.begin_branch(branches, store, setup)?;
         if let Some(branch) = branches.get(number) {
-            branch.is_copy_of(from);
+            branch.mark_as_copy(from);
         }
         Ok(number)
     }
@@ -182,7 +182,7 @@ impl ClientSession {
         let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
             return Ok(None);
         };
-        branch.is_copy_of(from);
+        branch.mark_as_copy(from);
         branches.loaded.push((number, branch));
         Ok(Some(number))
     }
@@ -198,7 +198,7 @@ impl ClientSession {
         let Some(came) = came else { return Ok(None) };
         let found = came.find(store, &self.name, setup)?;
         if next == 0 {
-            came.list(store.as_ref(), &self.name)?;
+            came.register(store.as_ref(), &self.name)?;
         }
         Ok(found)
     }
@@ -223,7 +223,9 @@ impl ClientSession {
                 continue;
             }
             let opened = Branch::open(store, self.id(number)?, setup.clone())?;
-            if let Some(branch) = opened.filter(|branch| trail.common(branch.trail()) > 0) {
+            if let Some(branch) =
+                opened.filter(|branch| trail.common_length(branch.fingerprints()) > 0)
+            {
                 branches.loaded.push((number, branch));
             }
         }
@@ -244,7 +246,7 @@ impl ClientSession {
     }
 
     /// Begins a new branch.
-    fn begin(
+    fn begin_branch(
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
@@ -352,7 +354,7 @@ impl LoadedBranches {
     ) -> Result<(), SessionError> {
         let mut outdated = Vec::new();
         for (number, branch) in &self.loaded {
-            let is_shared = trail.common(branch.trail()) > 0;
+            let is_shared = trail.common_length(branch.fingerprints()) > 0;
             if is_shared && branch.is_outdated(store.as_ref())? {
                 outdated.push(*number);
             }
@@ -367,8 +369,8 @@ impl LoadedBranches {
     /// unless it has more in common with another one.
     pub(crate) fn find(&self, trail: &FingerprintChain) -> Option<usize> {
         let whole = self.loaded.iter().filter_map(|(number, branch)| {
-            let length = branch.trail().len();
-            let is_whole = length > 0 && trail.common(branch.trail()) == length;
+            let length = branch.fingerprints().len();
+            let is_whole = length > 0 && trail.common_length(branch.fingerprints()) == length;
             is_whole.then_some((length, Reverse(*number)))
         });
         let (length, Reverse(number)) = whole.max()?;
@@ -382,7 +384,7 @@ impl LoadedBranches {
         let shared = self
             .loaded
             .iter()
-            .map(|(number, branch)| (trail.common(branch.trail()), Reverse(*number)));
+            .map(|(number, branch)| (trail.common_length(branch.fingerprints()), Reverse(*number)));
         let (common, Reverse(number)) = shared.max()?;
         trail.has_answer_before(common).then_some((common, number))
     }
@@ -393,7 +395,7 @@ impl LoadedBranches {
         let mut branches = self.loaded.iter();
         let (_, branch) = branches.find(|(known, _)| *known == number)?;
         let beginning = SharedBeginning {
-            messages: branch.logged(common),
+            messages: branch.log_length(common),
             goes_on: trail.len() > common,
         };
         Some((number, beginning))
@@ -403,8 +405,9 @@ impl LoadedBranches {
     /// of the conversation; with how many entries its log and its journal have.
     fn copy_of(&self, from: usize, trail: &FingerprintChain) -> Option<(usize, (u64, u64))> {
         let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
-            let is_on_the_way = trail.common(branch.trail()) == branch.trail().len();
-            let has = branch.copied(from).filter(|_| is_on_the_way)?;
+            let is_on_the_way =
+                trail.common_length(branch.fingerprints()) == branch.fingerprints().len();
+            let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
             Some((*number, has))
         });
         copies.next()

@@ -59,7 +59,7 @@ impl ClientSessions {
         let seconds = self.started.elapsed().as_secs();
         family.used_at.store(seconds, Ordering::Relaxed);
         let family = Arc::clone(family);
-        let old = self.too_many(&mut families, most);
+        let old = self.take_excess(&mut families, most);
         drop(families);
         // The families are dropped without the lock, because that takes time.
         drop(old);
@@ -80,9 +80,9 @@ impl ClientSessions {
     }
 
     /// Lets go of families until so many bytes are free, if there are enough.
-    pub(crate) fn make_room(&self, bytes: usize) {
+    pub(crate) fn evict(&self, bytes: usize) {
         let mut families = self.by_name();
-        let old = let_go(&mut families, |_, freed| freed >= bytes);
+        let old = evict_oldest(&mut families, |_, freed| freed >= bytes);
         drop(families);
         drop(old);
     }
@@ -107,7 +107,7 @@ impl ClientSessions {
     }
 
     /// Lets go of families that were not used for so long.
-    pub(crate) fn let_go_idle(&self, idle: Duration) {
+    pub(crate) fn evict_idle(&self, idle: Duration) {
         let now = self.started.elapsed().as_secs();
         self.by_name().retain(|_, family| {
             let idle_for = now.saturating_sub(family.used_at.load(Ordering::Relaxed));
@@ -121,7 +121,7 @@ impl ClientSessions {
     }
 
     /// Takes out the oldest families, if there are too many or they take too much memory.
-    fn too_many(
+    fn take_excess(
         &self,
         families: &mut ClientSessionsByName,
         most: usize,
@@ -136,7 +136,7 @@ impl ClientSessions {
             return Vec::new();
         }
         let count = families.len();
-        let_go(families, |gone, freed| {
+        evict_oldest(families, |gone, freed| {
             gone >= LET_GO && count <= most + gone && total <= share + freed
         })
     }
@@ -144,7 +144,7 @@ impl ClientSessions {
 
 /// Takes out the oldest families until it is `enough`: that is told how many were taken out,
 /// and their bytes.
-fn let_go(
+fn evict_oldest(
     families: &mut ClientSessionsByName,
     enough: impl Fn(usize, usize) -> bool,
 ) -> Vec<Arc<ClientSession>> {
@@ -201,7 +201,7 @@ mod tests {
             families.get(&format!("f{at}"), 50);
         }
         assert_eq!(families.budget.used(), 10 * FAMILY_BYTES);
-        families.make_room(3 * FAMILY_BYTES);
+        families.evict(3 * FAMILY_BYTES);
         assert_eq!(families.len(), 7);
         assert_eq!(families.budget.used(), 7 * FAMILY_BYTES);
         assert!(families.by_name().contains_key("f9"));

@@ -18,7 +18,10 @@ use crate::transport::decompress::decode_error;
 const LONGEST: usize = 256 << 10;
 
 /// The same request without the tools of ours; as it is if that is not possible.
-pub(super) async fn without_ours(dialect: Dialect, mut outgoing: OutgoingBody) -> OutgoingBody {
+pub(super) async fn without_retrieval_tools(
+    dialect: Dialect,
+    mut outgoing: OutgoingBody,
+) -> OutgoingBody {
     if let Some(body) = outgoing.body.clone() {
         let names = outgoing.offered.unwrap_or_default();
         let withdrawing = tokio::task::spawn_blocking(move || withdraw(dialect, names, &body));
@@ -48,7 +51,7 @@ fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
 /// What a client reads at the end of a stream that no answer follows.
 pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> String {
     let error = match failure {
-        RoundFailure::Said(answer) => {
+        RoundFailure::Refused(answer) => {
             let (parts, body) = answer.into_parts();
             let bytes = match collect(body, LONGEST).await {
                 CollectedBody::Whole(bytes) | CollectedBody::Longer(bytes, _) => bytes,
@@ -57,7 +60,7 @@ pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> Stri
             error_in(unpacked.as_ref().unwrap_or(&bytes))
         }
         RoundFailure::Unreachable(failed) => {
-            let why = format!("the model server cannot be reached: {}", failed.why);
+            let why = format!("the model server cannot be reached: {}", failed.reason);
             json!({"type": "upstream_unreachable", "message": why})
         }
         RoundFailure::Stuck => json!({"type": "no_answer", "message": STUCK}),

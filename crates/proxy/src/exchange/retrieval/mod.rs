@@ -23,7 +23,7 @@ use crate::answer::usage_watch::usage_in;
 use crate::exchange::Exchange;
 use crate::request::context::RequestContext;
 use crate::transport::body::{
-    self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined,
+    self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined_body,
 };
 
 /// How many pieces of a stream wait for a slow client.
@@ -36,7 +36,7 @@ const STUCK: &str = "the model asks for stored outputs again and again, and does
     hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
 
 /// Gives an answer in which the model may ask for stored outputs.
-pub(crate) async fn give(
+pub(crate) async fn deliver(
     exchange: Exchange,
     asked: RequestContext,
     answer: Response<ProxyBody>,
@@ -49,8 +49,8 @@ pub(crate) async fn give(
     if kind.starts_with("application/json") {
         return in_one_piece(exchange, asked, answer).await;
     }
-    let watch = exchange.watch().of(answer.headers());
-    asked.hand_on(answer, Some(Box::new(watch)))
+    let watch = exchange.watch().with_headers(answer.headers());
+    asked.deliver(answer, Some(Box::new(watch)))
 }
 
 /// True if an answer asks for nothing but stored outputs.
@@ -74,15 +74,15 @@ fn stream(
     let server = RetrievalServer::new(exchange, outcome.clone());
     tokio::spawn(pump(server, body, pieces));
     let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
-    asked.hand_on(Response::from_parts(parts, body), Some(Box::new(outcome)))
+    asked.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
 }
 
 /// Passes streams to the client, one after the other.
 async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSender) {
-    let dialect = server.exchange.managed.work.dialect;
+    let dialect = server.exchange.managed.job.dialect;
     let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
-    while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
+    while let Some((said, spoke)) = pass_stream(&mut server, body, &mut filter, &pieces).await {
         if !filter.is_waiting() {
             return;
         }
@@ -90,7 +90,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
             // Too long to be served: the client gets the end of what was said.
             let mut end = Vec::new();
             filter.release(&mut end);
-            let _: Option<()> = put(&pieces, end).await;
+            let _: Option<()> = send_bytes(&pieces, end).await;
             return;
         };
         spoken |= spoke;
@@ -101,16 +101,16 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
         };
         match next {
             Ok(answer) => {
-                filter.go_on();
+                filter.continue_answer();
                 if let Some(cost) = server.hidden_cost() {
                     filter.note_in_usage(HIDDEN_COST, cost.to_string());
                 }
                 body = answer.into_body();
             }
             Err(failure) => {
-                let end = end(&mut filter, &server, failure, spoken).await;
+                let end = failed_stream_end(&mut filter, &server, failure, spoken).await;
                 // The client may be gone: then nobody wants the end.
-                let _: Option<()> = put(&pieces, end).await;
+                let _: Option<()> = send_bytes(&pieces, end).await;
                 return;
             }
         }
@@ -118,7 +118,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
 }
 
 /// How a stream ends that no answer follows: with what was said, or with the error.
-async fn end(
+async fn failed_stream_end(
     filter: &mut CallFilter,
     server: &RetrievalServer,
     failure: RoundFailure,
@@ -129,9 +129,9 @@ async fn end(
         filter.release(&mut end);
         return end;
     }
-    let dialect = server.exchange.managed.work.dialect;
+    let dialect = server.exchange.managed.job.dialect;
     let event = alone::error_event(dialect, failure).await;
-    filter.go_on();
+    filter.continue_answer();
     filter.push(event.as_bytes(), &mut end);
     filter.finish(&mut end);
     end
@@ -180,13 +180,13 @@ impl StreamReader {
 
 /// Passes one stream, and gives what the model said in it, unless that was too long, and whether
 /// the client was shown a text. None if it broke, or the client went away.
-async fn pass(
+async fn pass_stream(
     server: &mut RetrievalServer,
     mut body: ProxyBody,
     filter: &mut CallFilter,
     pieces: &FrameSender,
 ) -> Option<(Option<Message>, bool)> {
-    let mut reader = StreamReader::new(server.exchange.managed.work.dialect);
+    let mut reader = StreamReader::new(server.exchange.managed.job.dialect);
     let mut out = Vec::new();
     loop {
         let frame = tokio::select! {
@@ -203,16 +203,16 @@ async fn pass(
                 let ended = std::mem::take(&mut reader.ended);
                 if ended && filter.has_hidden() && !filter.is_waiting() {
                     // The client may come back as soon as it has the end.
-                    server.keep_mixed(&reader.assembler).await;
+                    server.serve_mixed_stream(&reader.assembler).await;
                 }
                 if reader.watcher.is_ended() && !filter.is_waiting() {
-                    server.ends();
+                    server.mark_ended();
                 }
-                put(pieces, std::mem::take(&mut out)).await?;
+                send_bytes(pieces, std::mem::take(&mut out)).await?;
             }
             Some(Err(error)) => {
                 filter.finish(&mut out);
-                put(pieces, out).await?;
+                send_bytes(pieces, out).await?;
                 pieces.send(Err(error)).await.ok()?;
                 return None;
             }
@@ -220,9 +220,9 @@ async fn pass(
     }
     filter.finish_reading(&mut out, |event| reader.take(event));
     if filter.has_hidden() && !filter.is_waiting() {
-        server.keep_mixed(&reader.assembler).await;
+        server.serve_mixed_stream(&reader.assembler).await;
     }
-    put(pieces, out).await?;
+    send_bytes(pieces, out).await?;
     let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
         // The figures are those of this call, not of the next one.
@@ -236,7 +236,7 @@ async fn pass(
 }
 
 /// Sends bytes to the client. None if it is gone.
-async fn put(pieces: &FrameSender, bytes: Vec<u8>) -> Option<()> {
+async fn send_bytes(pieces: &FrameSender, bytes: Vec<u8>) -> Option<()> {
     if bytes.is_empty() {
         return Some(());
     }
@@ -265,18 +265,18 @@ async fn in_one_piece(
     let outcome = AnswerOutcome::default();
     let watch = Box::new(outcome.clone());
     let mut server = RetrievalServer::new(exchange, outcome);
-    let dialect = server.exchange.managed.work.dialect;
+    let dialect = server.exchange.managed.job.dialect;
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
         let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
             CollectedBody::Whole(bytes) => bytes,
             CollectedBody::Longer(read, rest) => {
-                let answer = Response::from_parts(parts, rejoined(read, rest));
-                return asked.hand_on(answer, Some(watch));
+                let answer = Response::from_parts(parts, rejoined_body(read, rest));
+                return asked.deliver(answer, Some(watch));
             }
         };
-        let (shown, said, learning) = server.look(&bytes, earlier.is_empty());
+        let (shown, said, learning) = server.read_whole_answer(&bytes, earlier.is_empty());
         let asks = said
             .as_ref()
             .is_some_and(|said| asks_only_us(said, server.names));
@@ -292,27 +292,40 @@ async fn in_one_piece(
                     (parts, body) = next.into_parts();
                     continue;
                 }
-                Err(RoundFailure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
+                Err(RoundFailure::Refused(refused)) => return asked.deliver(*refused, Some(watch)),
                 Err(RoundFailure::Unreachable(failed)) => return asked.unreachable(&failed),
                 Err(RoundFailure::Stuck) => {
-                    if !earlier.iter().any(|shown| hide_calls::says(dialect, shown)) {
+                    if !earlier
+                        .iter()
+                        .any(|shown| hide_calls::shows_content(dialect, shown))
+                    {
                         return asked.no_answer(STUCK);
                     }
                     earlier.pop();
                 }
             }
         }
-        let bytes = server.last(shown, said, &earlier).await.unwrap_or(bytes);
+        let bytes = server
+            .final_answer(shown, said, &earlier)
+            .await
+            .unwrap_or(bytes);
         parts.headers.remove(CONTENT_LENGTH);
-        return asked.hand_on(Response::from_parts(parts, body::full(bytes)), Some(watch));
+        return asked.deliver(
+            Response::from_parts(parts, body::full_body(bytes)),
+            Some(watch),
+        );
     }
 }
 
 impl RetrievalServer {
     /// What an answer in one piece says. The `first` of several is only read where it may call
     /// a tool of ours.
-    fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
-        let dialect = self.exchange.managed.work.dialect;
+    fn read_whole_answer(
+        &self,
+        bytes: &[u8],
+        first: bool,
+    ) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
+        let dialect = self.exchange.managed.job.dialect;
         let usage = usage_in(dialect, bytes).unwrap_or_default();
         if first && !answer::may_name(bytes, &[self.names.read, self.names.grep]) {
             let called = answer::calls_a_tool(dialect, bytes);
@@ -326,19 +339,19 @@ impl RetrievalServer {
     }
 
     /// The last answer as the client gets it; none if that is as it came.
-    async fn last(
+    async fn final_answer(
         &mut self,
         shown: Option<Value>,
         said: Option<Message>,
         earlier: &[Value],
     ) -> Option<Bytes> {
-        let dialect = self.exchange.managed.work.dialect;
+        let dialect = self.exchange.managed.job.dialect;
         let mut shown = shown?;
         let hid = hide_calls::hide(dialect, self.names, &mut shown);
         if !hid && earlier.is_empty() {
             return None;
         }
-        hide_calls::put_before(dialect, earlier, &mut shown);
+        hide_calls::prepend_shown(dialect, earlier, &mut shown);
         let usage = shown.get_mut("usage").and_then(Value::as_object_mut);
         let cost = self.hidden_cost_before_last();
         if let (Some(usage), Some(cost), false) = (usage, cost, earlier.is_empty()) {

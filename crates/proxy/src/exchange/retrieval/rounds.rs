@@ -101,7 +101,7 @@ impl AnswerWatch for AnswerOutcome {
 /// Why there is no answer that follows.
 pub(super) enum RoundFailure {
     /// The provider says no.
-    Said(Box<Response<ProxyBody>>),
+    Refused(Box<Response<ProxyBody>>),
     /// It cannot be reached.
     Unreachable(UpstreamFailure),
     /// The model asks for nothing but stored outputs, whatever it is told.
@@ -116,9 +116,9 @@ pub(super) struct RetrievalServer {
     outcome: AnswerOutcome,
     rounds: usize,
     /// True once the model was asked without the tools of ours.
-    alone: bool,
+    tools_withdrawn: bool,
     /// True once the calls of ours in an answer that also has others were looked for.
-    kept: bool,
+    mixed_calls_served: bool,
 }
 
 impl RetrievalServer {
@@ -128,8 +128,8 @@ impl RetrievalServer {
             exchange,
             outcome,
             rounds: 0,
-            alone: false,
-            kept: false,
+            tools_withdrawn: false,
+            mixed_calls_served: false,
         }
     }
 
@@ -147,7 +147,7 @@ impl RetrievalServer {
     }
 
     /// The client is given the end of the answer now.
-    pub(super) fn ends(&self) {
+    pub(super) fn mark_ended(&self) {
         self.outcome.with(|served| served.ended = true);
     }
 
@@ -171,15 +171,15 @@ impl RetrievalServer {
         &mut self,
         said: Message,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
-        if self.alone {
+        if self.tools_withdrawn {
             return Err(RoundFailure::Stuck);
         }
-        let limits = self.exchange.managed.work.settings.config.limits;
+        let limits = self.exchange.managed.job.settings.config.limits;
         self.rounds += 1;
         let enough = self.rounds > limits.retrieval_rounds;
         let answered = self.exchange.outgoing.clone();
         let names = self.names;
-        let served = self.exchange.again(move |branch| {
+        let served = self.exchange.replan(move |branch| {
             let outputs = outputs(branch, &said, names, enough);
             let count = outputs.len();
             branch.admit_hidden(said, outputs)?;
@@ -198,7 +198,7 @@ impl RetrievalServer {
             Ok(refused) if self.exchange.is_refused(&refused) => {
                 self.ask_alone(answered, Some(refused)).await
             }
-            answer => given(answer),
+            answer => accepted_answer(answer),
         }
     }
 
@@ -210,22 +210,22 @@ impl RetrievalServer {
         outgoing: OutgoingBody,
         refused: Option<Response<ProxyBody>>,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
-        self.alone = true;
-        let dialect = self.exchange.managed.work.dialect;
-        let outgoing = alone::without_ours(dialect, outgoing).await;
-        self.exchange.withdraw(outgoing);
+        self.tools_withdrawn = true;
+        let dialect = self.exchange.managed.job.dialect;
+        let outgoing = alone::without_retrieval_tools(dialect, outgoing).await;
+        self.exchange.send_without_tools(outgoing);
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));
         match refused.filter(|_| !good) {
-            Some(refused) => Err(RoundFailure::Said(Box::new(refused))),
-            None => given(answer),
+            Some(refused) => Err(RoundFailure::Refused(Box::new(refused))),
+            None => accepted_answer(answer),
         }
     }
 
     /// Serves the calls of ours in a stream that also has calls of the client's, once.
-    pub(super) async fn keep_mixed(&mut self, so_far: &AnswerAssembler) {
+    pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerAssembler) {
         // Once: a stream may end as often as it likes.
-        if std::mem::replace(&mut self.kept, true) {
+        if std::mem::replace(&mut self.mixed_calls_served, true) {
             return;
         }
         let said = so_far.clone().finish();
@@ -237,14 +237,14 @@ impl RetrievalServer {
     /// Serves the calls of ours in an answer that also has calls of the client's.
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
-        let limit = managed.work.settings.config.limits.plan_time();
+        let limit = managed.job.settings.config.limits.plan_time();
         let names = self.names;
-        let served = deadline::within(limit, move || {
-            managed.on_branch(|branch| {
+        let served = deadline::run_within(limit, move || {
+            managed.with_branch(|branch| {
                 let outputs = outputs(branch, &said, names, false);
                 let count = outputs.len();
                 if count > 0 {
-                    branch.keep_mixed(mixed(&said, names, outputs))?;
+                    branch.keep_pending_calls(pending_own_calls(&said, names, outputs))?;
                 }
                 Ok::<_, BranchError>(count)
             })
@@ -256,14 +256,14 @@ impl RetrievalServer {
     }
 }
 
-fn given(
+fn accepted_answer(
     answer: Result<Response<ProxyBody>, UpstreamFailure>,
 ) -> Result<Response<ProxyBody>, RoundFailure> {
     let answer = answer.map_err(RoundFailure::Unreachable)?;
     if answer.status().is_success() {
         Ok(answer)
     } else {
-        Err(RoundFailure::Said(Box::new(answer)))
+        Err(RoundFailure::Refused(Box::new(answer)))
     }
 }
 
@@ -277,7 +277,7 @@ fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
 }
 
 /// The calls of ours in an answer that also has calls of the client's.
-fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
+fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
     let theirs = said.calls().filter(|call| !names.serves(&call.name));
     PendingOwnCalls {
         at: 0,

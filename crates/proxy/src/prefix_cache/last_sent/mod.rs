@@ -26,14 +26,14 @@ pub(crate) struct LastSent {
     /// The entries of the window before the cut.
     entries: Vec<WindowEntry>,
     /// The bytes of the client's body before the cut, and their print.
-    came: usize,
-    print: Fingerprint,
+    received_bytes: usize,
+    fingerprint: Fingerprint,
     /// The body that was sent, the bytes of it before the cut, and what is known of it.
     body: Bytes,
     sent: usize,
     memo: ScanMemo,
     /// The changes that are not about messages.
-    whole: Vec<BodyChange>,
+    request_changes: Vec<BodyChange>,
 }
 
 /// A cut through a window and the client's body.
@@ -41,7 +41,7 @@ struct WindowCut {
     entries: usize,
     /// Messages of the client before it.
     messages: usize,
-    came: usize,
+    received_bytes: usize,
 }
 
 impl WindowCut {
@@ -52,23 +52,24 @@ impl WindowCut {
         (1..=last).rev().find_map(|count| {
             let (before, behind) = entries.split_at_checked(count)?;
             let (last, next) = (before.last()?, behind.first()?);
-            let at = place(last)?;
+            let at = client_position(last)?;
             let is_output = |entry: &WindowEntry| entry.message.role == Role::Tool;
-            let parts = place(next) == Some(at + 1) && !(is_output(last) && is_output(next));
+            let parts =
+                client_position(next) == Some(at + 1) && !(is_output(last) && is_output(next));
             let came = scan.end_of(at).filter(|_| parts)?;
             Some(Self {
                 entries: count,
                 messages: at + 1,
-                came,
+                received_bytes: came,
             })
         })
     }
 }
 
 /// The position of a message of the client.
-fn place(entry: &WindowEntry) -> Option<usize> {
+fn client_position(entry: &WindowEntry) -> Option<usize> {
     match entry.source {
-        MessageSource::Log(at) if entry.touch != EntryChange::Made => Some(at),
+        MessageSource::Log(at) if entry.change != EntryChange::Made => Some(at),
         MessageSource::Log(_) | MessageSource::Inserted(_) => None,
     }
 }
@@ -86,15 +87,16 @@ impl LastSent {
         let cut = WindowCut::of(scan, entries)?;
         // Messages has a field of its own for the system's text, which may stand elsewhere next
         // time.
-        let says =
-            |entry: &WindowEntry| entry.message.role == Role::System && place(entry).is_none();
+        let says = |entry: &WindowEntry| {
+            entry.message.role == Role::System && client_position(entry).is_none()
+        };
         if scan.dialect() == Dialect::Messages && entries.iter().any(says) {
             return None;
         }
         // Edits before the cut must not change bytes behind it, as a summary does that is written
         // to a field behind the messages.
         let behind = entries.get(cut.entries..)?;
-        let tail = tail(scan, &cut, (log, behind), (&whole, cut.came))?;
+        let tail = tail(scan, &cut, (log, behind), (&whole, cut.received_bytes))?;
         let sent = body.len().checked_sub(tail.bytes.len())?;
         if body.get(sent..) != Some(tail.bytes.as_slice()) {
             return None;
@@ -102,23 +104,23 @@ impl LastSent {
         memo.entries_before(sent)?;
         Some(Self {
             entries: entries.get(..cut.entries)?.to_vec(),
-            came: cut.came,
-            print: prints.of(cut.came),
+            received_bytes: cut.received_bytes,
+            fingerprint: prints.hash_of(cut.received_bytes),
             body: body.clone(),
             sent,
             memo,
-            whole,
+            request_changes: whole,
         })
     }
 
     /// Bytes of memory that it takes, about.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.body.len() + self.memo.size() + size_of_val(self.entries.as_slice())
     }
 
     /// The body for a window that goes on from the last one; none if it does not, or if more
     /// than outputs is shown differently behind the cut.
-    pub(crate) fn go_on(
+    pub(crate) fn extend(
         &mut self,
         scan: &BodyScan<'_>,
         (log, entries): (&Log, &[WindowEntry]),
@@ -126,11 +128,11 @@ impl LastSent {
         prints: &mut PrefixHashes<'_>,
     ) -> Option<Bytes> {
         let (before, behind) = entries.split_at_checked(self.entries.len())?;
-        let is_same = whole == self.whole
-            && before.iter().zip(&self.entries).all(same)
-            && self.came <= scan.body().len()
-            && prints.of(self.came) == self.print;
-        let messages = place(before.last()?)? + 1;
+        let is_same = whole == self.request_changes
+            && before.iter().zip(&self.entries).all(is_same_entry)
+            && self.received_bytes <= scan.body().len()
+            && prints.hash_of(self.received_bytes) == self.fingerprint;
+        let messages = client_position(before.last()?)? + 1;
         if !is_same
             || behind
                 .iter()
@@ -141,10 +143,10 @@ impl LastSent {
         let last = WindowCut {
             entries: before.len(),
             messages,
-            came: self.came,
+            received_bytes: self.received_bytes,
         };
         let cut = WindowCut::of(scan, entries).filter(|cut| cut.messages >= messages)?;
-        let tail = tail(scan, &last, (log, behind), (whole, cut.came))?;
+        let tail = tail(scan, &last, (log, behind), (whole, cut.received_bytes))?;
         let mut body = Vec::with_capacity(self.sent + tail.bytes.len());
         body.extend_from_slice(self.body.get(..self.sent)?);
         body.extend_from_slice(&tail.bytes);
@@ -153,8 +155,8 @@ impl LastSent {
         memo.entries_before(sent)?;
         let new = entries.get(self.entries.len()..cut.entries);
         self.entries.extend_from_slice(new.unwrap_or_default());
-        self.came = cut.came;
-        self.print = prints.of(cut.came);
+        self.received_bytes = cut.received_bytes;
+        self.fingerprint = prints.hash_of(cut.received_bytes);
         self.body = Bytes::from(body);
         self.sent = sent;
         self.memo = memo;
@@ -174,7 +176,7 @@ impl LastSent {
     }
 }
 
-/// What stands behind a cut, changed, and where `place` goes in it; none if more than outputs
+/// What stands behind a cut, changed, and where `client_position` goes in it; none if more than outputs
 /// is shown differently there.
 fn tail(
     scan: &BodyScan<'_>,
@@ -188,13 +190,13 @@ fn tail(
         return None;
     }
     changes.extend(whole.iter().cloned());
-    splice_tail(scan, &changes, cut.came, place).ok()?
+    splice_tail(scan, &changes, cut.received_bytes, place).ok()?
 }
 
-fn same((one, other): (&WindowEntry, &WindowEntry)) -> bool {
+fn is_same_entry((one, other): (&WindowEntry, &WindowEntry)) -> bool {
     Arc::ptr_eq(&one.message, &other.message)
         && one.source == other.source
-        && one.touch == other.touch
+        && one.change == other.change
 }
 
 #[cfg(test)]

@@ -74,11 +74,11 @@ fn sent(branch: &mut Branch, dialect: Dialect, body: &str) -> (Option<Bytes>, Op
         offer: true,
         ..ComposeOptions::default()
     };
-    let prints = hashed.prints(&KEY, body.as_bytes());
+    let prints = hashed.prefix_hashes(&KEY, body.as_bytes());
     let carried = branch.compose(&scan, &ways, Some(prints)).unwrap();
-    let last = branch.carried.take();
+    let last = branch.last_sent.take();
     let anew = branch.compose(&scan, &ways, None).unwrap();
-    branch.carried = last;
+    branch.last_sent = last;
     (carried.body, anew.body)
 }
 
@@ -109,7 +109,7 @@ fn what_stands_before_the_cut_is_not_made_again() {
     let mut taken_over = 0;
     for rounds in 1..ROUNDS {
         // A sign in what was sent last shows whether it is taken over.
-        if let Some(last) = &mut branch.carried {
+        if let Some(last) = &mut branch.last_sent {
             let text = String::from_utf8(last.body.to_vec()).unwrap();
             last.body = Bytes::from(text.replacen("read all of it", "READ ALL OF IT", 1));
         }
@@ -117,7 +117,7 @@ fn what_stands_before_the_cut_is_not_made_again() {
         let sent = carried.unwrap_or_default();
         let sign = sent.windows(14).any(|bytes| bytes == b"READ ALL OF IT");
         taken_over += usize::from(sign);
-        branch.carried = branch.carried.take().filter(|_| !sign);
+        branch.last_sent = branch.last_sent.take().filter(|_| !sign);
     }
     assert!(taken_over > ROUNDS / 6, "{taken_over}");
 }
@@ -127,7 +127,7 @@ fn another_beginning_is_made_anew() {
     let dialect = Dialect::Chat;
     let mut branch = branch(dialect, "steady");
     let mut rounds = 1;
-    while branch.carried.is_none() {
+    while branch.last_sent.is_none() {
         sent(&mut branch, dialect, &body(dialect, rounds));
         rounds += 1;
     }

@@ -30,7 +30,7 @@ const SHARE: usize = 8;
 
 /// What is remembered of all bodies, within a number of bytes.
 pub(crate) struct ParsedBodies {
-    kept: Mutex<ParsedBodyTable>,
+    table: Mutex<ParsedBodyTable>,
     budget: MemoryBudget,
 }
 
@@ -43,10 +43,10 @@ struct ParsedBodyTable {
 /// What is known of one body.
 struct ParsedBody {
     memo: ScanMemo,
-    trail: FingerprintChain,
+    fingerprints: FingerprintChain,
     /// The messages of its trail that stand before the list.
     head: usize,
-    marks: Vec<ResumePoint>,
+    resume_points: Vec<ResumePoint>,
     sample: u64,
 }
 
@@ -57,7 +57,7 @@ struct ResumePoint {
     messages: usize,
     offset: usize,
     /// Keyed hash of everything before.
-    print: Fingerprint,
+    fingerprint: Fingerprint,
     /// The last bytes before.
     tail: u64,
 }
@@ -65,18 +65,18 @@ struct ResumePoint {
 /// A body that was read, and how.
 pub(crate) struct BodyReading<'a> {
     pub(crate) scan: BodyScan<'a>,
-    pub(crate) trail: FingerprintChain,
+    pub(crate) fingerprints: FingerprintChain,
     tenant: &'a str,
     /// What it begins like, and the mark up to which.
-    from: Option<(Arc<ParsedBody>, usize)>,
+    resumed_from: Option<(Arc<ParsedBody>, usize)>,
     hashed: &'a PrefixHash,
     key: &'a [u8; 192],
 }
 
 impl BodyReading<'_> {
     /// Prints of the beginnings of the body.
-    pub(crate) fn prints(&self) -> PrefixHashes<'_> {
-        self.hashed.prints(self.key, self.scan.body())
+    pub(crate) fn prefix_hashes(&self) -> PrefixHashes<'_> {
+        self.hashed.prefix_hashes(self.key, self.scan.body())
     }
 }
 
@@ -84,7 +84,7 @@ impl ParsedBodies {
     /// Remembers nothing yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
-            kept: Mutex::new(ParsedBodyTable {
+            table: Mutex::new(ParsedBodyTable {
                 by_sample: HashMap::new(),
                 bytes: 0,
                 memory: budget.always_reserve(None, 0),
@@ -96,14 +96,14 @@ impl ParsedBodies {
     /// Forgets everything, and gives how many bytes that were: all of it can be had again by
     /// reading a body once.
     pub(crate) fn forget_all(&self) -> usize {
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let bytes = kept.bytes;
         kept.clear();
         bytes
     }
 
-    fn kept(&self) -> MutexGuard<'_, ParsedBodyTable> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, ParsedBodyTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a body, from where it is new if it begins like one that is known.
@@ -114,7 +114,7 @@ impl ParsedBodies {
         key: &'a [u8; 192],
     ) -> Result<BodyReading<'a>, Unscannable> {
         let guessed = self.guess((tenant, dialect), body);
-        let from = proven(guessed, hashed.prints(key, body));
+        let from = proven(guessed, hashed.prefix_hashes(key, body));
         let (scan, trail) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
@@ -124,9 +124,9 @@ impl ParsedBodies {
         };
         Ok(BodyReading {
             scan,
-            trail,
+            fingerprints: trail,
             tenant,
-            from,
+            resumed_from: from,
             hashed,
             key,
         })
@@ -135,14 +135,14 @@ impl ParsedBodies {
     /// The bodies that this one may begin like, each with the last mark up to which it may; the
     /// one that it has most in common with first.
     fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<ParsedBody>, usize)> {
-        let kept = self.kept();
+        let kept = self.lock_table();
         let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
         let alike = alike.flatten().take(ALIKE);
         let mut guessed: Vec<(usize, usize, Arc<ParsedBody>)> = alike
             .filter_map(|known| {
-                let mut marks = known.marks.iter();
+                let mut marks = known.resume_points.iter();
                 let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
-                let offset = known.marks.get(mark)?.offset;
+                let offset = known.resume_points.get(mark)?.offset;
                 Some((offset, mark, Arc::clone(known)))
             })
             .collect();
@@ -155,9 +155,9 @@ impl ParsedBodies {
     pub(crate) fn keep(&self, read: BodyReading<'_>) {
         let BodyReading {
             scan,
-            trail,
+            fingerprints: trail,
             tenant,
-            from,
+            resumed_from: from,
             hashed,
             key,
         } = read;
@@ -165,9 +165,9 @@ impl ParsedBodies {
         let head = scan.first_in_list();
         let Some(memo) = scan.into_memo() else { return };
         let before = from.as_ref().map_or(&[][..], |(known, mark)| {
-            known.marks.get(..=*mark).unwrap_or_default()
+            known.resume_points.get(..=*mark).unwrap_or_default()
         });
-        let marks = marks(&memo, before, body, hashed.prints(key, body));
+        let marks = resume_points(&memo, before, body, hashed.prefix_hashes(key, body));
         let Some(sample) = marks.last().and_then(|last| {
             let beginning = body.get(..last.offset)?;
             samples((tenant, dialect), beginning).next()
@@ -176,12 +176,12 @@ impl ParsedBodies {
         };
         let known = Arc::new(ParsedBody {
             memo,
-            trail,
+            fingerprints: trail,
             head,
-            marks,
+            resume_points: marks,
             sample,
         });
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         if let Some((old, _)) = from {
             kept.forget(&old);
         }
@@ -227,8 +227,11 @@ impl ParsedBodyTable {
 
 impl ParsedBody {
     fn size(&self) -> usize {
-        let marks = size_of_val(self.marks.as_slice());
-        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Fingerprint>()
+        let marks = size_of_val(self.resume_points.as_slice());
+        size_of::<Self>()
+            + self.memo.size()
+            + marks
+            + self.fingerprints.len() * size_of::<Fingerprint>()
     }
 
     /// Reads a body from a mark on.
@@ -238,11 +241,11 @@ impl ParsedBody {
         body: &'a [u8],
         key: &[u8; 192],
     ) -> Result<(BodyScan<'a>, FingerprintChain), Unscannable> {
-        let mark = self.marks.get(mark);
+        let mark = self.resume_points.get(mark);
         let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
         let scan = BodyScan::resume(body, &self.memo, entries)?;
         let known = self.head..self.head + messages;
-        let trail = FingerprintChain::after(&scan, key, &self.trail, known);
+        let trail = FingerprintChain::after(&scan, key, &self.fingerprints, known);
         Ok((scan, trail))
     }
 }
@@ -252,23 +255,23 @@ fn proven(
     guessed: Vec<(Arc<ParsedBody>, usize)>,
     mut prints: PrefixHashes<'_>,
 ) -> Option<(Arc<ParsedBody>, usize)> {
-    let mut is_same = |mark: &ResumePoint| prints.of(mark.offset) == mark.print;
+    let mut is_same = |mark: &ResumePoint| prints.hash_of(mark.offset) == mark.fingerprint;
     // Up to here, conversations that differ only in their beginning look alike.
     let mut all = guessed.iter();
-    let whole =
-        all.position(|(known, deepest)| known.marks.get(*deepest).is_some_and(&mut is_same));
+    let whole = all
+        .position(|(known, deepest)| known.resume_points.get(*deepest).is_some_and(&mut is_same));
     let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
     if whole.is_some() {
         return Some((known, deepest));
     }
     // If one beginning is the same, all shorter ones are.
-    let marks = known.marks.get(..deepest)?;
+    let marks = known.resume_points.get(..deepest)?;
     let last = marks.partition_point(is_same).checked_sub(1)?;
     Some((known, last))
 }
 
 /// The marks of a body: those that are proven, and new ones behind them.
-fn marks(
+fn resume_points(
     memo: &ScanMemo,
     before: &[ResumePoint],
     body: &[u8],
@@ -296,7 +299,7 @@ fn marks(
             entries: entries_before,
             messages: boundary.messages,
             offset: boundary.offset,
-            print: prints.of(boundary.offset),
+            fingerprint: prints.hash_of(boundary.offset),
             tail,
         };
         marks.push(mark);

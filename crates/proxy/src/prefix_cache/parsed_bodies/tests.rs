@@ -14,8 +14,8 @@ fn check(memos: &ParsedBodies, dialect: Dialect, body: &str) -> bool {
     let hashed = PrefixHash::of(&KEY, bytes);
     let expected = fresh.read(of, (bytes, &hashed), &KEY).unwrap();
     let read = memos.read(of, (bytes, &hashed), &KEY).unwrap();
-    let resumed = read.from.is_some();
-    assert_eq!(read.trail, expected.trail);
+    let resumed = read.resumed_from.is_some();
+    assert_eq!(read.fingerprints, expected.fingerprints);
     assert_eq!(read.scan.request(), expected.scan.request());
     assert_eq!(read.scan.len(), expected.scan.len());
     for at in 0..read.scan.len() {
@@ -136,9 +136,9 @@ fn what_is_remembered_stays_within_its_memory() {
     for at in 0..100 {
         let body = chat(20).replace("\"q\"", &format!("\"{}\"", format!("q{at}").repeat(4_000)));
         check(&memos, Dialect::Chat, &body);
-        assert!(memos.kept().bytes <= 40_000);
+        assert!(memos.lock_table().bytes <= 40_000);
     }
-    let kept = memos.kept();
+    let kept = memos.lock_table();
     let counted = kept.by_sample.values().flatten().map(|known| known.size());
     assert_eq!(counted.sum::<usize>(), kept.bytes);
 }
@@ -150,7 +150,7 @@ fn tenants_share_nothing() {
     let body = chat(11);
     let hashed = PrefixHash::of(&KEY, body.as_bytes());
     let other = memos.read(("other", Dialect::Chat), (body.as_bytes(), &hashed), &KEY);
-    assert!(other.unwrap().from.is_none());
+    assert!(other.unwrap().resumed_from.is_none());
 }
 
 /// Memos that may take so many bytes.

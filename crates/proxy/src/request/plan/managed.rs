@@ -34,21 +34,21 @@ pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
 pub(crate) struct ManagedRequest {
-    pub(crate) work: PlanningJob,
+    pub(crate) job: PlanningJob,
     pub(crate) route: Arc<UpstreamRoute>,
     /// The part of the path that is sent.
-    pub(crate) rest: String,
+    pub(crate) upstream_path: String,
     pub(crate) model: String,
     pub(crate) mode: ProxyMode,
-    pub(crate) known: KnownModel,
-    pub(crate) family: Arc<ClientSession>,
+    pub(crate) model_limits: KnownModel,
+    pub(crate) client_session: Arc<ClientSession>,
     /// Where families of the same name are listed, for credentials that are renewed.
-    pub(super) listed: Option<String>,
+    pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
     pub(crate) untouched: Option<&'static str>,
-    pub(crate) ways: ComposeOptions,
+    pub(crate) options: ComposeOptions,
     pub(crate) outgoing: OutgoingBody,
     pub(crate) pending: Option<PendingSummary>,
     /// What is to be made durable.
@@ -79,15 +79,15 @@ impl ManagedRequest {
         if mode == ProxyMode::Bypass {
             return Err(passes("bypass"));
         }
-        let name = work.family_name(scan, &read.trail);
+        let name = work.family_name(scan, &read.fingerprints);
         let (name, listed) = name.ok_or_else(|| passes("empty"))?;
-        if work.opened.keys.share(&name) < settings.config.holdout {
+        if work.opened.keys.share_of_name(&name) < settings.config.holdout {
             return Err(passes("holdout"));
         }
         if work.is_over_quota() {
             return Err(passes("quota"));
         }
-        let known = work.known(&route, &model);
+        let known = work.model_limits(&route, &model);
         let rules = known.model.as_ref().map(|model| &model.rules);
         // Callers of this endpoint call the model themselves, so our tools are not offered.
         let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
@@ -96,18 +96,18 @@ impl ManagedRequest {
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
-        let families = &work.opened.families;
+        let families = &work.opened.client_sessions;
         Ok(Self {
-            family: families.get(&name, settings.config.limits.sessions),
-            untouched: bypass_reason::reason(&work.path, &work.headers, scan),
-            ways,
-            work,
+            client_session: families.get(&name, settings.config.limits.sessions),
+            untouched: bypass_reason::bypass_reason(&work.path, &work.headers, scan),
+            options: ways,
+            job: work,
             route,
-            rest,
+            upstream_path: rest,
             model,
             mode,
-            known,
-            listed,
+            model_limits: known,
+            renewal_list: listed,
             branch: 0,
             session: String::new(),
             outgoing: OutgoingBody::default(),
@@ -123,7 +123,7 @@ impl ManagedRequest {
         read: &BodyReading<'_>,
         steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
-        let family = Arc::clone(&self.family);
+        let family = Arc::clone(&self.client_session);
         let mut branches = family.branches();
         if work::is_cancelled() {
             // It is too late, and nothing is half done yet.
@@ -152,7 +152,7 @@ impl ManagedRequest {
     /// Why the request passes as it came after `trouble`.
     fn passes(&self, trouble: &BranchError) -> Unmanaged {
         let reason = match trouble {
-            BranchError::Session(SessionError::Store(error)) => self.work.store_failed(error),
+            BranchError::Session(SessionError::Store(error)) => self.job.store_failed(error),
             _ => "failed",
         };
         Unmanaged::of_model(reason, &self.model).with_detail(trouble.to_string())
@@ -165,11 +165,15 @@ impl ManagedRequest {
         read: &BodyReading<'_>,
         setup: &Setup,
     ) -> Result<&'b mut Branch, BranchError> {
-        let (scan, trail) = (&read.scan, &read.trail);
-        let store = Arc::clone(&self.work.opened.store);
-        let listed = self.listed.as_deref();
-        let came = listed.map(|place| IncomingConversation { place, scan, trail });
-        self.branch = family.branch(branches, &store, trail, setup, came.as_ref())?;
+        let (scan, trail) = (&read.scan, &read.fingerprints);
+        let store = Arc::clone(&self.job.opened.store);
+        let listed = self.renewal_list.as_deref();
+        let came = listed.map(|place| IncomingConversation {
+            place,
+            scan,
+            fingerprints: trail,
+        });
+        self.branch = family.find_or_open_branch(branches, &store, trail, setup, came.as_ref())?;
         let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         branches.get(self.branch).ok_or_else(gone)
     }
@@ -182,14 +186,14 @@ impl ManagedRequest {
         setup: &Setup,
     ) -> Result<(), BranchError> {
         let scan = &read.scan;
-        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
+        branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
-        branch.wakes();
+        branch.note_idle_time();
         let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.work.opened.keys.prints());
+        branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
         branch.id().as_str().clone_into(&mut self.session);
-        branch.count_first_ref(scan, &self.ways);
-        branch.admit(scan, &read.trail)
+        branch.budget_first_ref(scan, &self.options);
+        branch.admit(scan, &read.fingerprints)
     }
 
     /// Lets the policy plan the window, if the request is not to be sent as it came.
@@ -198,11 +202,11 @@ impl ManagedRequest {
         branch: &mut Branch,
         scan: &BodyScan<'_>,
     ) -> Result<(), BranchError> {
-        if !branch.fits_as_it_came() {
+        if !branch.fits_unchanged() {
             self.untouched = None;
         }
         if self.untouched.is_none() {
-            branch.count_ours(scan, &self.ways)?;
+            branch.budget_retrieval_tools(scan, &self.options)?;
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             let moments = moments.get(usize::from(!after_outputs)..);
@@ -217,13 +221,13 @@ impl ManagedRequest {
         branch: &mut Branch,
         read: &BodyReading<'_>,
     ) -> Result<(), BranchError> {
-        let waits = self.work.settings.config.compaction == SummaryMode::Wait;
+        let waits = self.job.settings.config.compaction == SummaryMode::Wait;
         if waits && self.mode == ProxyMode::On && self.pending.is_some() {
             // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
-        self.outgoing = branch.compose(&read.scan, &self.ways, Some(read.prints()))?;
+        self.outgoing = branch.compose(&read.scan, &self.options, Some(read.prefix_hashes()))?;
         if branch.decisions() != decided {
             // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
@@ -232,51 +236,53 @@ impl ManagedRequest {
         // else depends on a plan, and often shows a ref.
         let staged = Arc::clone(branch.staged());
         let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
-            UnflushedWrites::Behind(branch.due().later(&staged))
+        self.unwritten = Some(if as_it_came || branch.no_new_plan_since_send() {
+            UnflushedWrites::AfterSend(branch.flush_scheduled().schedule(&staged))
         } else {
-            UnflushedWrites::Before(staged)
+            UnflushedWrites::BeforeSend(staged)
         });
         Ok(())
     }
 
     /// What must be durable before a model reads the request. The rest is written later.
     pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
-        self.unwritten.take().and_then(UnflushedWrites::before)
+        self.unwritten
+            .take()
+            .and_then(UnflushedWrites::required_before_send)
     }
 
     /// The same request, to be decided on anew: another process has written to its conversation.
-    pub(crate) fn work_again(&self) -> PlanningJob {
+    pub(crate) fn replan_job(&self) -> PlanningJob {
         PlanningJob {
-            shared: Arc::clone(&self.work.shared),
-            opened: Arc::clone(&self.work.opened),
-            tenant: self.work.tenant.clone(),
-            settings: Arc::clone(&self.work.settings),
-            dialect: self.work.dialect,
-            path: self.work.path.clone(),
-            headers: self.work.headers.clone(),
-            body: self.work.body.clone(),
-            is_pieced: self.work.is_pieced,
+            shared: Arc::clone(&self.job.shared),
+            opened: Arc::clone(&self.job.opened),
+            tenant: self.job.tenant.clone(),
+            settings: Arc::clone(&self.job.settings),
+            dialect: self.job.dialect,
+            path: self.job.path.clone(),
+            headers: self.job.headers.clone(),
+            body: self.job.body.clone(),
+            is_pieced: self.job.is_pieced,
             hashed: None,
         }
     }
 
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
-    pub(crate) fn with<T>(
+    pub(crate) fn with_body<T>(
         &self,
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
-        let scan = BodyScan::new(&self.work.body, self.work.dialect)
+        let scan = BodyScan::new(&self.job.body, self.job.dialect)
             .map_err(|why| BranchError::Mismatch(why.to_string()))?;
-        self.on_branch(|branch| work(branch, &scan))
+        self.with_branch(|branch| work(branch, &scan))
     }
 
     /// The same, for what does not need the body. What it writes is durable when it returns.
-    pub(crate) fn on_branch<T>(
+    pub(crate) fn with_branch<T>(
         &self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
-        let mut branches = self.family.branches();
+        let mut branches = self.client_session.branches();
         if work::is_cancelled() {
             return Err(BranchError::Mismatch(work::Cancelled.to_string()));
         }
@@ -298,17 +304,17 @@ impl ManagedRequest {
 
     /// Forgets the conversation after a failure: it is read from the store when it comes back.
     pub(crate) fn forget(&self) {
-        self.family.branches().forget(self.branch);
+        self.client_session.branches().forget(self.branch);
     }
 
     /// Whom it asks.
-    pub(crate) fn whom(&self) -> ModelKey<'_> {
+    pub(crate) fn model_key(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
     }
 
     /// What the request must fit into where the model has this window.
     pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
-        let rule = self.work.settings.routes.rule(&self.model);
+        let rule = self.job.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
         Limits {
             window,
@@ -324,21 +330,21 @@ impl ManagedRequest {
     }
 
     fn policy(&self) -> Option<&Arc<Policy>> {
-        let name = self.work.policy_name(&self.route, &self.model);
-        self.work.settings.policy(name)
+        let name = self.job.policy_name(&self.route, &self.model);
+        self.job.settings.policy(name)
     }
 
     /// What a session of this conversation is opened with.
     fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
-        let model = self.known.model.as_ref();
+        let model = self.model_limits.model.as_ref();
         Setup {
-            dialect: self.work.dialect,
-            limits: self.limits(scan, self.known.window),
+            dialect: self.job.dialect,
+            limits: self.limits(scan, self.model_limits.window),
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.work.shared.models.calibration(self.whom()),
+            calibration: self.job.shared.models.calibration(self.model_key()),
             ..Setup::new(policy)
         }
     }

@@ -58,12 +58,12 @@ pub(crate) struct PlanningJob {
 /// Plans what is sent for a request.
 pub(crate) fn plan(mut work: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     let (opened, body) = (Arc::clone(&work.opened), work.body.clone());
-    let (tenant, key) = (work.tenant.clone(), opened.keys.prints());
+    let (tenant, key) = (work.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
     let hashed = work.hashed.take();
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), work.dialect);
-    let read = opened.memos.read(of, (&body, &hashed), key);
+    let read = opened.parsed_bodies.read(of, (&body, &hashed), key);
     let read = read.map_err(|why| Unmanaged::not_understood(&why))?;
     // Choose the upstream and the mode, and find out which conversations it may belong to.
     let mut managed = ManagedRequest::new(work, &read)?;
@@ -72,13 +72,13 @@ pub(crate) fn plan(mut work: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
         managed.decide(branch, &read.scan)?;
         managed.splice(branch, &read)
     })?;
-    opened.memos.keep(read);
-    managed.family.weigh();
+    opened.parsed_bodies.keep(read);
+    managed.client_session.update_memory_use();
     Ok(managed)
 }
 
 /// Why a body passes of which nobody knows whose it is.
-pub(crate) fn without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unmanaged {
+pub(crate) fn decide_without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unmanaged {
     let scan = BodyScan::new(body, dialect).ok();
     let model = scan.as_ref().and_then(BodyScan::model).map(String::from);
     Unmanaged {
@@ -88,7 +88,7 @@ pub(crate) fn without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unm
 }
 
 /// Why a body passes that is too short to be trimmed.
-pub(crate) fn small(dialect: Dialect, body: &[u8]) -> Unmanaged {
+pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
     match BodyScan::new(body, dialect) {
         Ok(scan) => {
             let is_partial = scan.is_partial();
@@ -139,7 +139,7 @@ impl PlanningJob {
     ) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
-        let beginning = trail.beginning().map(u128::to_le_bytes);
+        let beginning = trail.first_message().map(u128::to_le_bytes);
         let said: &[&[u8]] = match (&hint, &beginning) {
             (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
             (None, Some(beginning)) => &[beginning],
@@ -150,7 +150,7 @@ impl PlanningJob {
             None => keys.name(&self.tenant, said),
         };
         let dialect = self.dialect;
-        let listed = token_renewal::will_be(&self.headers).then(|| {
+        let listed = token_renewal::is_renewable(&self.headers).then(|| {
             let name = keys.common_name(&self.tenant, said);
             format!("proxy-renewed/{}/{name}", family::dialect_name(dialect))
         });
@@ -170,15 +170,17 @@ impl PlanningJob {
                 .is_some_and(|bytes| bytes >= most)
     }
 
-    fn known(&self, route: &UpstreamRoute, model: &str) -> KnownModel {
+    fn model_limits(&self, route: &UpstreamRoute, model: &str) -> KnownModel {
         let rule = self.settings.routes.rule(model);
-        self.shared.models.known(&route.upstream.name, model, rule)
+        self.shared
+            .models
+            .model_limits(&route.upstream.name, model, rule)
     }
 
     /// Takes in that the store failed; gives why the request passes.
     fn store_failed(&self, error: &trimtab_store::Error) -> &'static str {
         let state = &self.shared.store_state;
-        state.failed(error);
+        state.note_failure(error);
         if state.usable().is_some() {
             "failed"
         } else {
@@ -188,7 +190,7 @@ impl PlanningJob {
 
     /// The policy that the request itself asks for.
     fn asked_policy(&self) -> Option<&str> {
-        headers::text(&self.headers, &headers::PRESET)
+        headers::header_text(&self.headers, &headers::PRESET)
             .filter(|name| self.settings.policy(name).is_some())
     }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{RawColumn, one, run, signed, unsigned};
+use super::{RawColumn, execute, query_one, signed, unsigned};
 use crate::digest::{self, Digest};
 use crate::folder::disk::is_random_name;
 use crate::folder::image::{ImageBody, OutputImage};
@@ -21,21 +21,21 @@ pub(in crate::folder) fn blob_id(
     digest: &Digest,
 ) -> Result<Option<i64>> {
     let select = "SELECT id FROM blobs WHERE owner = ?1 AND digest = ?2";
-    one(db, select, params![owner, digest], |row| {
+    query_one(db, select, params![owner, digest], |row| {
         row.get(0).map(Some)
     })
 }
 
 pub(in crate::folder) fn blob(db: &Connection, id: i64) -> Result<BlobRow> {
     let select = "SELECT digest, byte_size, newlines, outline, seal, file FROM blobs WHERE id = ?1";
-    let row = one(db, select, [id], blob_from)?;
+    let row = query_one(db, select, [id], blob_from)?;
     row.ok_or_else(|| Error::damaged("the row of an output"))
 }
 
 /// The image of a blob that has no file.
 pub(in crate::folder) fn image(db: &Connection, id: i64) -> Result<Vec<u8>> {
     let select = "SELECT image FROM blobs WHERE id = ?1";
-    let image = one(db, select, [id], |row| row.get::<_, Option<RawColumn>>(0))?;
+    let image = query_one(db, select, [id], |row| row.get::<_, Option<RawColumn>>(0))?;
     image.ok_or_else(|| Error::damaged("the row of an output"))
 }
 
@@ -59,7 +59,7 @@ pub(in crate::folder) fn insert_blob(
         file,
         bytes,
     ];
-    run(db, insert, values)?;
+    execute(db, insert, values)?;
     Ok(db.last_insert_rowid())
 }
 
@@ -78,7 +78,7 @@ pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &OutputIm
         file,
         bytes,
     ];
-    run(db, update, values)
+    execute(db, update, values)
 }
 
 fn columns(body: &ImageBody) -> (Option<&str>, Option<&[u8]>) {

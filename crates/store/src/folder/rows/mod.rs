@@ -18,7 +18,7 @@ pub(super) use sessions::{
 type RawColumn = Vec<u8>;
 
 /// Reads one row, if it exists. A row with a wrong seal is damaged, not missing.
-pub(super) fn one<T>(
+pub(super) fn query_one<T>(
     db: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -34,7 +34,7 @@ pub(super) fn one<T>(
         .transpose()
 }
 
-pub(super) fn all<T>(
+pub(super) fn query_all<T>(
     db: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -49,7 +49,7 @@ pub(super) fn all<T>(
     .collect()
 }
 
-pub(super) fn run(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+pub(super) fn execute(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
     let mut statement = db.prepare_cached(sql).map_err(from_sqlite)?;
     statement.execute(values).map(|_| ()).map_err(from_sqlite)
 }

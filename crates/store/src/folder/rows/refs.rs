@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, named_params, params};
 
-use super::{RawColumn, all, numbers, one, run, signed, text, unsigned};
+use super::{RawColumn, execute, numbers, query_all, query_one, signed, text, unsigned};
 use crate::{OutputLabels, Result, digest};
 
 pub(in crate::folder) struct RefRow {
@@ -23,7 +23,7 @@ pub(in crate::folder) fn reference(
     session: i64,
     id: &str,
 ) -> Result<Option<RefRow>> {
-    one(
+    query_one(
         db,
         &format!("{REF} WHERE session = ?1 AND id = ?2"),
         params![session, id],
@@ -32,7 +32,7 @@ pub(in crate::folder) fn reference(
 }
 
 pub(in crate::folder) fn references(db: &Connection, session: i64) -> Result<Vec<RefRow>> {
-    all(
+    query_all(
         db,
         &format!("{REF} WHERE session = ?1 ORDER BY number"),
         [session],
@@ -56,7 +56,7 @@ pub(in crate::folder) fn insert_reference(db: &Connection, row: &RefRow) -> Resu
         ":created": signed(row.created),
         ":seal": ref_seal(row),
     };
-    run(db, insert, values)
+    execute(db, insert, values)
 }
 
 fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {

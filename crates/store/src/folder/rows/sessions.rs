@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{RawColumn, all, numbers, one, run, signed, text, unsigned};
+use super::{RawColumn, execute, numbers, query_all, query_one, signed, text, unsigned};
 use crate::refs::SessionSecret;
 use crate::{Result, SessionId, digest};
 
@@ -29,7 +29,7 @@ const SESSION: &str =
      FROM sessions";
 
 pub(in crate::folder) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRow>> {
-    one(
+    query_one(
         db,
         &format!("{SESSION} WHERE name = ?1"),
         [id.as_str()],
@@ -38,11 +38,11 @@ pub(in crate::folder) fn session(db: &Connection, id: &SessionId) -> Result<Opti
 }
 
 pub(in crate::folder) fn session_by_row(db: &Connection, row: i64) -> Result<Option<SessionRow>> {
-    one(db, &format!("{SESSION} WHERE id = ?1"), [row], session_from)
+    query_one(db, &format!("{SESSION} WHERE id = ?1"), [row], session_from)
 }
 
 pub(in crate::folder) fn sessions(db: &Connection) -> Result<Vec<SessionRow>> {
-    all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
+    query_all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
 }
 
 /// A session and its parents, from the bottom up.
@@ -62,7 +62,7 @@ pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<Sessi
 
 /// The direct children of a session.
 pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<SessionRow>> {
-    all(
+    query_all(
         db,
         &format!("{SESSION} WHERE parent = ?1"),
         [row],
@@ -79,7 +79,7 @@ pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Resu
     let secret = SessionSecret::random()?;
     let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
          VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
-    run(db, insert, params![id.as_str(), secret.as_bytes()])?;
+    execute(db, insert, params![id.as_str(), secret.as_bytes()])?;
     let row = db.last_insert_rowid();
     Ok(SessionRow {
         row,
@@ -109,7 +109,7 @@ pub(in crate::folder) fn save_session(db: &Connection, row: &SessionRow) -> Resu
         journal,
         session_seal(row),
     ];
-    run(db, update, values)
+    execute(db, update, values)
 }
 
 fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {

@@ -96,8 +96,8 @@ impl DesignName {
             name: name.to_owned(),
             value,
             source: set.source.clone(),
-            behind: false,
-            of_design: false,
+            appends: false,
+            is_design_name: false,
         });
         Ok(made.collect())
     }
@@ -116,7 +116,7 @@ fn plain(name: &str) -> impl Iterator<Item = char> {
 }
 
 /// The names of all designs that `name` may mean.
-pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static DesignName> {
+pub(super) fn designs_with_name(name: &str) -> impl Iterator<Item = &'static DesignName> {
     DESIGN_NAMES.iter().filter(move |one| one.is(name))
 }
 
@@ -135,24 +135,24 @@ pub(super) fn has_section(section: &str) -> bool {
 }
 
 /// A value as somebody types it, for the first design that has the name.
-pub(super) fn typed(name: &str, text: &str) -> Option<Value> {
-    Some(meant(name).next()?.kind.typed(text))
+pub(super) fn parse_typed(name: &str, text: &str) -> Option<Value> {
+    Some(designs_with_name(name).next()?.kind.typed(text))
 }
 
 /// Lays settings over those that are there: of each source those under our names first, then
 /// those under the names of the design, in the order of its table.
-pub(super) fn lay_all(
+pub(super) fn apply_all(
     laid: &mut LayeredSettings,
     preset: &str,
     sets: &[SetValue],
 ) -> Result<(), ConfigError> {
     for of_source in sets.chunk_by(|one, next| one.source == next.source) {
         let (designs, ours): (Vec<&SetValue>, Vec<&SetValue>) =
-            of_source.iter().partition(|set| set.of_design);
+            of_source.iter().partition(|set| set.is_design_name);
         for set in ours {
-            laid.lay(set);
+            laid.apply(set);
         }
-        let own = |set: &SetValue| meant(&set.name).any(|one| one.preset == preset);
+        let own = |set: &SetValue| designs_with_name(&set.name).any(|one| one.preset == preset);
         if let Some(set) = designs.iter().find(|set| !own(set)) {
             return Err(other_preset(preset, set));
         }
@@ -167,13 +167,13 @@ pub(super) fn lay_all(
 
 fn lay(laid: &mut LayeredSettings, name: &DesignName, set: &SetValue) -> Result<(), ConfigError> {
     for made in name.sets(laid, set)? {
-        laid.lay(&made);
+        laid.apply(&made);
     }
     Ok(())
 }
 
 /// Lays what the environment says under the names of the preset's design.
-pub(super) fn lay_environment(
+pub(super) fn apply_environment(
     laid: &mut LayeredSettings,
     preset: &str,
     inputs: &ConfigInputs,
@@ -186,8 +186,8 @@ pub(super) fn lay_environment(
             name: name.name.to_owned(),
             value: name.kind.typed(&text),
             source: SettingSource::Environment(name.variable.to_owned()),
-            behind: false,
-            of_design: true,
+            appends: false,
+            is_design_name: true,
         };
         lay(laid, name, &set)?;
     }
@@ -195,7 +195,7 @@ pub(super) fn lay_environment(
 }
 
 fn other_preset(preset: &str, set: &SetValue) -> ConfigError {
-    let meant = meant(&set.name).map(|one| (one.preset, one.setting));
+    let meant = designs_with_name(&set.name).map(|one| (one.preset, one.setting));
     ConfigError::OtherPreset {
         key: set.name.clone(),
         source: set.source.clone(),

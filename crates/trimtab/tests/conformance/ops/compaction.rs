@@ -235,7 +235,7 @@ pub(super) fn turns_plan(input: &Value) -> Value {
     let policy = preset("turns");
     let history = messages(&input["history"]);
     let window = input["context_window"].as_u64().unwrap();
-    let kept = keep::kept(&history, &policy.compaction.keep, |_| 0).behind;
+    let kept = keep::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
     let cut = kept.iter().min().copied().unwrap_or(history.len());
     let (batches, omitted) = request::readable_batches(&history[..cut], window);
     if batches.is_empty() {

@@ -37,7 +37,7 @@ pub(super) fn normalised(input: &Value) -> Value {
     let mut session = admitted(open(preset("checkpoint"), Limits::default()), log);
     let entries = session.window().unwrap().entries().iter();
     let sent = entries
-        .filter(|entry| entry.touch != EntryChange::Made || entry.message.role == Role::Tool);
+        .filter(|entry| entry.change != EntryChange::Made || entry.message.role == Role::Tool);
     let sent: Vec<_> = sent.map(|entry| entry.message.clone()).collect();
     json!({"messages": in_words(&sent)})
 }
@@ -56,7 +56,7 @@ pub(super) fn preserved(input: &Value) -> Value {
     let messages = number(&input["recent_min"]);
     rules.insert(0, KeepRule::RecentMessages { messages });
     let system = (0..log.len()).filter(|at| log[*at].role == Role::System);
-    let behind = keep::kept(&log, &rules, |_| 0).behind;
+    let behind = keep::kept_messages(&log, &rules, |_| 0).after_summary;
     let preserved: BTreeSet<usize> = system.chain(behind).collect();
     json!({ "preserved": preserved })
 }

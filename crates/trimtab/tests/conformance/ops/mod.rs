@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use trimtab::engine::normalise::NormaliseOptions;
 use trimtab::engine::planner::{
-    CallConditions, ConversationState, PlanStep, TokenRates, age, ageing_ways,
+    CallConditions, ConversationState, PlanStep, TokenRates, age, ageing_methods,
 };
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
@@ -189,7 +189,7 @@ fn aged(
         let conversation = ConversationState {
             log: projection.log(),
             slots: projection.slots(),
-            window: projection.built(),
+            window: projection.last_window(),
             policy,
             projection: &projection,
             sent: 0,
@@ -211,7 +211,7 @@ fn aged(
             rates: TokenRates::default(),
             cliffs: &[],
         };
-        let mut ways = ageing_ways(moment).iter();
+        let mut ways = ageing_methods(moment).iter();
         ways.find_map(|way| age(&conversation, &conditions, *way))
     };
     let done = step.is_some();

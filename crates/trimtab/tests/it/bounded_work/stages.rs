@@ -73,8 +73,8 @@ fn verifying(log: &[Message]) {
 fn removing(log: &[Message]) {
     removal::with_counterparts(log, 0..log.len());
     removal::with_counterparts(log, [log.len() / 2]);
-    removal::unsplit(log, log.len() / 2);
-    removal::unsplit(log, 1);
+    removal::safe_cut(log, log.len() / 2);
+    removal::safe_cut(log, 1);
 }
 
 fn views_and_facts(log: &[Message]) {

@@ -16,7 +16,7 @@ use trimtab::engine::plan::{Edit, Plan, PlanReason};
 use trimtab::engine::verify::verify;
 use trimtab::engine::window::Projection;
 use trimtab::model::{Message, MessageKind, Part, Role, turns};
-use trimtab::request::sent;
+use trimtab::request::sent_messages;
 use trimtab::wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 use trimtab_testkit::cases;
 
@@ -137,7 +137,7 @@ fn check(file: &File, planned: bool, system: bool) -> Result<(), TestCaseError> 
     prop_assert_eq!(before.form, file.form);
     let mut projection = window(&before.messages, file.form, planned, system);
     let window = projection.window().unwrap();
-    let written = write(file.text.as_bytes(), &[sent(window)]);
+    let written = write(file.text.as_bytes(), &[sent_messages(window)]);
     let written = String::from_utf8(written.unwrap()).unwrap();
     let after = read(written.as_bytes());
     prop_assert_eq!(after.form, file.form);
@@ -177,7 +177,7 @@ proptest! {
         for file in files(&session) {
             let before = read(file.text.as_bytes());
             let all: Vec<_> = before.messages.iter().enumerate().map(|(at, message)| {
-                trimtab::wire::splice::SentMessage { message: Arc::new(message.clone()), from: Some(at) }
+                trimtab::wire::splice::SentMessage { message: Arc::new(message.clone()), log_position: Some(at) }
             }).collect();
             let written = write(file.text.as_bytes(), &[all]).unwrap();
             prop_assert_eq!(String::from_utf8(written).unwrap(), file.text);
@@ -203,7 +203,7 @@ fn the_lines_of_a_claude_code_session_stay_linked() {
     let window = [(summary, None), (before.messages[2].clone(), Some(2))];
     let window = window.map(|(message, from)| trimtab::wire::splice::SentMessage {
         message: Arc::new(message),
-        from,
+        log_position: from,
     });
     let written = String::from_utf8(write(file.as_bytes(), &[window.to_vec()]).unwrap()).unwrap();
     let lines: Vec<Value> = written
@@ -244,7 +244,11 @@ fn lines_that_are_not_touched_stay_word_for_word() {
     {
         let before = read(file.text.as_bytes());
         let mut projection = window(&before.messages, file.form, true, false);
-        let written = write(file.text.as_bytes(), &[sent(projection.window().unwrap())]).unwrap();
+        let written = write(
+            file.text.as_bytes(),
+            &[sent_messages(projection.window().unwrap())],
+        )
+        .unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.len() < file.text.len() + 600, "{written}");
         assert!(!kept_lines(&file.text, &written).is_empty(), "{written}");

@@ -5,7 +5,7 @@ use crate::json::{elements, pick, quoted};
 
 /// Whether a delta names the role of the answer.
 enum NamedRole {
-    Not,
+    Absent,
     First,
     Again,
 }
@@ -30,7 +30,7 @@ impl StreamRewriter {
             let Some(delta) = delta else { continue };
             hid |= self.calls(delta, &mut edit);
             match self.role(delta, &mut edit) {
-                NamedRole::Not => {}
+                NamedRole::Absent => {}
                 NamedRole::First => says = true,
                 NamedRole::Again => repeats = true,
             }
@@ -60,7 +60,7 @@ impl StreamRewriter {
     /// A stream names its role once, because clients append a second one.
     fn role(&mut self, delta: &str, edit: &mut EventEdit<'_>) -> NamedRole {
         if !matches!(pick(delta, ["role"]), Some([Some(_)])) {
-            return NamedRole::Not;
+            return NamedRole::Absent;
         }
         if !std::mem::replace(&mut self.role_named, true) || !self.goes_on {
             return NamedRole::First;

@@ -20,7 +20,7 @@ use crate::splice::edits::ByteEdits;
 /// Hides calls of our own tools from the client.
 ///
 /// If an answer calls only hidden tools, its end is held back: the caller answers the calls and
-/// continues with the next answer ([`CallFilter::go_on`]), so that the client sees one answer; or it
+/// continues with the next answer ([`CallFilter::continue_answer`]), so that the client sees one answer; or it
 /// releases the end ([`CallFilter::release`]).
 ///
 /// Events are forwarded as soon as they are complete. Unchanged events are forwarded byte for byte.
@@ -71,9 +71,9 @@ struct StreamRewriter {
     /// True if the last event was left out.
     hid_last: bool,
     /// The end of the answer, while it is held back.
-    held: Option<Vec<u8>>,
+    held_end: Option<Vec<u8>>,
     /// The parts that the client saw, for the event that repeats all parts.
-    seen: Vec<String>,
+    shown_parts: Vec<String>,
     /// The size of those parts.
     seen_bytes: usize,
     /// The id under which the client knows the answer.
@@ -98,8 +98,8 @@ impl CallFilter {
                 hides: false,
                 shows: false,
                 hid_last: false,
-                held: None,
-                seen: Vec::new(),
+                held_end: None,
+                shown_parts: Vec::new(),
                 seen_bytes: 0,
                 id: None,
             },
@@ -139,15 +139,15 @@ impl CallFilter {
 
     /// True if the end of the answer is held back, because it calls hidden tools only.
     pub fn is_waiting(&self) -> bool {
-        self.rewriter.held.is_some()
+        self.rewriter.held_end.is_some()
     }
 
     /// The next bytes belong to an answer that continues this one.
-    pub fn go_on(&mut self) {
+    pub fn continue_answer(&mut self) {
         let rewriter = &mut self.rewriter;
         // The next answer numbers its parts from 0 again. The client's numbering continues.
         rewriter.indices = HashMap::new();
-        rewriter.held = None;
+        rewriter.held_end = None;
         rewriter.goes_on = true;
         rewriter.hides = false;
         rewriter.shows = false;
@@ -160,13 +160,13 @@ impl CallFilter {
 
     /// Releases the end that was held back.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        out.extend(self.rewriter.held.take().unwrap_or_default());
+        out.extend(self.rewriter.held_end.take().unwrap_or_default());
         self.rewriter.hides = false;
     }
 
     /// Inserts our own text as a separate part. Call it between parts.
-    pub fn say(&mut self, text: &str, out: &mut Vec<u8>) {
-        self.rewriter.say(text, out);
+    pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.rewriter.insert_text(text, out);
     }
 }
 
@@ -221,13 +221,13 @@ impl StreamRewriter {
 
     fn put(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         // Once the end is held back, everything after it is held back too.
-        let to = self.held.as_mut().unwrap_or(out);
+        let to = self.held_end.as_mut().unwrap_or(out);
         to.extend_from_slice(bytes);
     }
 
     /// Holds back everything from here on.
     fn hold(&mut self) {
-        self.held.get_or_insert_with(Vec::new);
+        self.held_end.get_or_insert_with(Vec::new);
     }
 
     fn is_hidden(&self, name: &str) -> bool {

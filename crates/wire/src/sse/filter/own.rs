@@ -9,7 +9,7 @@ use crate::json::{ObjectWriter, array, quoted};
 const ITEM: &str = "msg_trimtab_";
 
 impl StreamRewriter {
-    pub(super) fn say(&mut self, text: &str, out: &mut Vec<u8>) {
+    pub(super) fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
         match self.dialect {
             Dialect::Chat => self.say_in_chat(text, out),
             Dialect::Messages => self.say_in_messages(text, out),
@@ -88,7 +88,7 @@ impl StreamRewriter {
         send("response.output_text.done", "text", &quoted, true);
         send("response.content_part.done", "part", &part(text), true);
         send("response.output_item.done", "item", &done, false);
-        self.seen.push(done);
+        self.shown_parts.push(done);
     }
 }
 

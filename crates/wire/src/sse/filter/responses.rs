@@ -57,7 +57,7 @@ impl StreamRewriter {
             let next = self.next_sequence.unwrap_or(number(Some(sequence)));
             edit.set(sequence, &next.to_string());
             // A held-back event may never be sent.
-            self.next_sequence = Some(next + u64::from(self.held.is_none()));
+            self.next_sequence = Some(next + u64::from(self.held_end.is_none()));
         }
         edit.end()
     }
@@ -75,7 +75,7 @@ impl StreamRewriter {
     fn keep(&mut self, item: &str) {
         if self.seen_bytes + item.len() <= MAX_SEEN {
             self.seen_bytes += item.len();
-            self.seen.push(item.to_owned());
+            self.shown_parts.push(item.to_owned());
         }
     }
 
@@ -84,7 +84,7 @@ impl StreamRewriter {
         let output = pick(response, ["output"]).and_then(|[output]| output);
         let Some(output) = output else { return };
         if self.goes_on {
-            return edit.set(output, &format!("[{}]", self.seen.join(",")));
+            return edit.set(output, &format!("[{}]", self.shown_parts.join(",")));
         }
         for item in elements(output) {
             if called(item).is_some_and(|name| self.is_hidden(&name)) {

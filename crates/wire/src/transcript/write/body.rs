@@ -123,7 +123,7 @@ fn spliced(body: &str, read: &Conversation, sent: &[SentMessage]) -> Result<Vec<
     let messages: BTreeSet<usize> = longer.filter_map(message_of).collect();
     changes.retain(|change| !message_of(change).is_some_and(|at| messages.contains(&at)));
     for entry in sent {
-        if let Some(message) = entry.from.filter(|at| messages.contains(at)) {
+        if let Some(message) = entry.log_position.filter(|at| messages.contains(at)) {
             let with = Arc::clone(&entry.message);
             changes.push(BodyChange::Replace { message, with });
         }

@@ -27,7 +27,7 @@ pub(super) fn write(
         match laid.fate(number) {
             UnitFate::Kept => kept.push((*element).to_owned()),
             UnitFate::Shown(text) => kept.push(text),
-            UnitFate::Gone | UnitFate::Anew => {}
+            UnitFate::Removed | UnitFate::Rewritten => {}
         }
     }
     kept.extend(laid.new.get(&END).into_iter().flatten().cloned());

@@ -16,9 +16,9 @@ pub(super) enum UnitFate {
     /// It stays, with other contents of outputs.
     Shown(String),
     /// It goes: nothing of it is sent any more.
-    Gone,
+    Removed,
     /// It goes, because its content is rewritten.
-    Anew,
+    Rewritten,
 }
 
 /// The layout of a conversation.
@@ -99,7 +99,9 @@ impl<'a> LayoutPlan<'a> {
         let mut broken: Vec<usize> = inside.collect();
         let mut answer = None;
         for entry in self.sent {
-            let stays = entry.from.filter(|from| self.place(*from).is_some());
+            let stays = entry
+                .log_position
+                .filter(|from| self.place(*from).is_some());
             if entry.message.role == Role::Assistant {
                 answer = stays;
             } else if joins_outputs && entry.message.role == Role::Tool && stays.is_none() {
@@ -139,9 +141,9 @@ impl<'a> LayoutPlan<'a> {
             units.dedup();
             let shown = self.shown(group, &members);
             fates.extend(match shown {
-                ShownMessage::Gone => all(&units, &UnitFate::Gone),
+                ShownMessage::Removed => all(&units, &UnitFate::Removed),
                 ShownMessage::Same => all(&units, &UnitFate::Kept),
-                ShownMessage::Anew => all(&units, &UnitFate::Anew),
+                ShownMessage::Rewritten => all(&units, &UnitFate::Rewritten),
                 ShownMessage::Outputs(outputs) => {
                     let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
                     let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
@@ -149,7 +151,7 @@ impl<'a> LayoutPlan<'a> {
                         let fate = |(at, text)| (at, UnitFate::Shown(text));
                         shown.into_iter().map(fate).collect()
                     };
-                    shown.map_or_else(|| all(&units, &UnitFate::Anew), fates)
+                    shown.map_or_else(|| all(&units, &UnitFate::Rewritten), fates)
                 }
             });
         }
@@ -161,20 +163,20 @@ impl<'a> LayoutPlan<'a> {
         let places: Vec<_> = members.iter().map(|at| self.place(*at)).collect();
         let is_sent = |at: &usize| self.is_sent.get(*at) == Some(&true);
         if !members.iter().any(is_sent) {
-            return ShownMessage::Gone;
+            return ShownMessage::Removed;
         }
         if self.broken.get(group) == Some(&true) {
-            return ShownMessage::Anew;
+            return ShownMessage::Rewritten;
         }
         let mut outputs = Vec::new();
         for (at, place) in members.iter().zip(places) {
             let now = place.and_then(|place| self.sent.get(place));
             let (Some(was), Some(now)) = (self.messages.get(*at), now) else {
-                return ShownMessage::Anew;
+                return ShownMessage::Rewritten;
             };
             match changed_outputs(was, &now.message) {
                 Some(changed) => outputs.extend(changed),
-                None => return ShownMessage::Anew,
+                None => return ShownMessage::Rewritten,
             }
         }
         if outputs.is_empty() {
@@ -198,13 +200,15 @@ impl<'a> LayoutPlan<'a> {
         let mut before = END;
         let mut last = fates.last_key_value().map(|(at, _)| *at);
         for (number, entry) in self.sent.iter().enumerate().rev() {
-            let stays = entry.from.filter(|from| self.place(*from) == Some(number));
-            let units = entry.from.and_then(|from| self.units.get(from));
+            let stays = entry
+                .log_position
+                .filter(|from| self.place(*from) == Some(number));
+            let units = entry.log_position.and_then(|from| self.units.get(from));
             let first = units.and_then(|units| units.first()).copied();
             if let (Some(_), Some(first)) = (stays, first) {
                 before = first;
                 last = Some(first);
-                if !matches!(fates.get(&first), Some(UnitFate::Anew)) {
+                if !matches!(fates.get(&first), Some(UnitFate::Rewritten)) {
                     continue;
                 }
             }
@@ -214,7 +218,7 @@ impl<'a> LayoutPlan<'a> {
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
                 is_last: before == END,
-                has_moved: entry.from.is_some() && stays.is_none(),
+                has_moved: entry.log_position.is_some() && stays.is_none(),
                 number,
             };
             // An output that is written with its call waits for it.
@@ -243,10 +247,10 @@ impl<'a> LayoutPlan<'a> {
 }
 
 enum ShownMessage<'a> {
-    Gone,
+    Removed,
     Same,
     Outputs(Vec<&'a Output>),
-    Anew,
+    Rewritten,
 }
 
 fn all(units: &[usize], fate: &UnitFate) -> Vec<(usize, UnitFate)> {
@@ -258,7 +262,7 @@ fn stays(count: usize, sent: &[SentMessage]) -> Vec<Option<usize>> {
     let mut stays = vec![None; count];
     let mut before = count;
     for (place, entry) in sent.iter().enumerate().rev() {
-        let Some(from) = entry.from.filter(|from| *from < before) else {
+        let Some(from) = entry.log_position.filter(|from| *from < before) else {
             continue;
         };
         before = from;
@@ -272,7 +276,7 @@ fn stays(count: usize, sent: &[SentMessage]) -> Vec<Option<usize>> {
 /// For each of `count` messages, whether it is sent.
 fn is_sent(count: usize, sent: &[SentMessage]) -> Vec<bool> {
     let mut is_sent = vec![false; count];
-    for from in sent.iter().filter_map(|entry| entry.from) {
+    for from in sent.iter().filter_map(|entry| entry.log_position) {
         if let Some(is_sent) = is_sent.get_mut(from) {
             *is_sent = true;
         }

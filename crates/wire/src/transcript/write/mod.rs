@@ -134,7 +134,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
         match laid.fate(number) {
             UnitFate::Kept => pieces.push(kept((*line).to_owned())),
             UnitFate::Shown(text) => pieces.push(kept(text + "\n")),
-            UnitFate::Gone | UnitFate::Anew => {
+            UnitFate::Removed | UnitFate::Rewritten => {
                 gone.extend(
                     pen.links()
                         .and_then(|(name, _)| links::name_of(unit(number), name)),
@@ -201,10 +201,10 @@ impl FileLayout {
         let before = self.fates.range(..unit).next_back();
         let after = self.fates.range(unit..).next();
         let is_gone =
-            |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Gone)));
+            |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
         let behind_all = after.is_none();
         if is_gone(before) && (is_gone(after) || behind_all) {
-            UnitFate::Gone
+            UnitFate::Removed
         } else {
             UnitFate::Kept
         }

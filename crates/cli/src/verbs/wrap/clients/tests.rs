@@ -231,7 +231,7 @@ fn clients_with_settings_get_copies_with_other_addresses() {
         ..FakeMachine::with(&[]).file("my.yaml", yaml)
     };
     let setup = machine.setup("cn");
-    assert_eq!(setup.rest, ["-p", "hello"]);
+    assert_eq!(setup.user_args, ["-p", "hello"]);
     let address = setup.files[0].1.trim_end().rsplit(' ').next().unwrap();
     assert_eq!(leads_to(&setup, address), "http://h:5/v1");
 }
