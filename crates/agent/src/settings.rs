@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trimtab::session::{Limits, Setup};
-use trimtab_engine::compaction::keep::KeepRule;
+use trimtab_engine::compaction::keep_rules::KeepRule;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::RawJson;

@@ -4,7 +4,7 @@ pub mod args;
 pub mod catalogue;
 pub mod common;
 pub mod exit;
-pub mod handover;
+pub mod key_handover;
 pub mod model;
 pub mod proxy;
 pub mod settings;

@@ -9,7 +9,7 @@ use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::exit::{Failure, with_hint};
-use crate::handover;
+use crate::key_handover;
 
 /// The prefix of a model name that names a script.
 pub const SCRIPTED: &str = "scripted:";
@@ -117,7 +117,7 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         let found = Endpoint::from_env(dialect);
         found.map_err(|error| bad(&format!("{address}: "), &error))?
     };
-    let Some(key) = handover::key(variable) else {
+    let Some(key) = key_handover::key(variable) else {
         // A private server may need no key, but the provider's own server does.
         if base_url.is_none() && host_of(&endpoint) == Some(provider) {
             return Err(Failure::input(

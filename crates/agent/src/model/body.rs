@@ -1,7 +1,7 @@
 //! Writes request bodies in the three dialects.
 //!
 //! The messages come from the session's window and are written by `trimtab-wire`; this module adds
-//! the other fields, cache markers, and leaves out what the model has rejected before (`quirks`).
+//! the other fields, cache markers, and leaves out what the model has rejected before (`refused_fields`).
 
 use trimtab::request;
 use trimtab_model::{Dialect, Message, Part, RawJson, Role};
@@ -9,9 +9,9 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
 use super::answer::came_in;
-use super::quirks::RefusedFields;
-use super::sent::SentCache;
-use super::{Endpoint, ModelRequest, marks};
+use super::refused_fields::RefusedFields;
+use super::sent_cache::SentCache;
+use super::{Endpoint, ModelRequest, cache_markers};
 use crate::tools::ToolDefinition;
 
 /// The default output limit where the dialect requires one. Every recent model supports it.
@@ -124,7 +124,10 @@ impl BodyWriter<'_> {
                 && at == last
                 && let Some(fields) = tool.as_object_mut()
             {
-                fields.insert(marks::FIELD.to_owned(), marks::value().to_value());
+                fields.insert(
+                    cache_markers::FIELD.to_owned(),
+                    cache_markers::value().to_value(),
+                );
             }
             RawJson::of(&tool)
         };
@@ -145,7 +148,7 @@ fn messages(request: &ModelRequest, body: &mut JsonBody) {
     let mut marked: Vec<Message> = plain
         .map(|message| bare(message, Dialect::Messages))
         .collect();
-    marks::mark(&mut marked);
+    cache_markers::mark(&mut marked);
     let written = messages::write_request(&marked);
     if let Some(system) = &written.system {
         body.raw("system", system.as_str());

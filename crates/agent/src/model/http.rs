@@ -22,9 +22,9 @@ use trimtab_wire::auth::key_headers;
 
 use super::body::BodyWriter;
 use super::failure::{FailedResponse, RequestTarget};
-use super::quirks::{RefusedFields, refused_field};
+use super::refused_fields::{RefusedFields, refused_field};
 use super::reply::ReplySink;
-use super::sent::SentCache;
+use super::sent_cache::SentCache;
 use super::stream::{self, AnswerStreamReader};
 use super::unpack::AnswerUnpacker;
 use super::{

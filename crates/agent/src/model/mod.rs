@@ -5,17 +5,17 @@
 
 mod answer;
 mod body;
+mod cache_markers;
 mod client;
 mod endpoint;
 mod error;
 mod failure;
 mod http;
-mod marks;
-mod quirks;
+mod refused_fields;
 mod reply;
 mod retry;
 mod scripted;
-mod sent;
+mod sent_cache;
 mod stream;
 mod unpack;
 

@@ -5,12 +5,12 @@
 //! future aborts the work.
 
 mod arguments;
-mod attach;
-mod beneath;
+mod confined_path;
 mod confirm;
 mod environment;
 mod limit;
 mod list;
+mod named_file;
 mod processes;
 mod protected;
 mod read;
@@ -24,10 +24,10 @@ mod workspace;
 mod write;
 
 pub use arguments::parse;
-pub use attach::NamedFile;
 pub use confirm::{Confirm, FileChange, Question, QuestionKind};
 pub use environment::CommandEnvironment;
 pub use list::ListFolder;
+pub use named_file::NamedFile;
 pub use processes::end_all_commands;
 pub use protected::is_protected;
 pub use read::ReadFile;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trimtab_store::{Error, Query, SearchResults};
 
 use super::arguments::parse_as;
-use super::beneath::{LocatedPath, open_regular};
+use super::confined_path::{LocatedPath, open_regular};
 use super::limit::WorkLimit;
 use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};

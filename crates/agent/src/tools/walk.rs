@@ -11,7 +11,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
-use super::beneath::{kind_of, open_folder, open_regular};
+use super::confined_path::{kind_of, open_folder, open_regular};
 
 /// The maximum depth, because each folder on the path is held open.
 const MOST_DEPTH: usize = 100;

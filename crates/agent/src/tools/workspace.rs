@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::Confirm;
-use super::beneath::{self, LocatedPath};
+use super::confined_path::{self, LocatedPath};
 
 /// The workspace of the tools, and their permissions.
 ///
@@ -120,7 +120,7 @@ impl Workspace {
     pub(super) fn locate(&self, path: &str) -> Result<LocatedPath, WorkspaceError> {
         let relative = self.relative(Path::new(path));
         let relative = relative.ok_or_else(|| WorkspaceError::Escapes(path.to_owned()))?;
-        let located = beneath::locate(&self.root, relative);
+        let located = confined_path::locate(&self.root, relative);
         located.map_err(|error| error.of_path(path))
     }
 
@@ -129,7 +129,8 @@ impl Workspace {
         match self.locate(path)? {
             LocatedPath::File {
                 folder, name, kind, ..
-            } => beneath::open_regular(&folder, &name, kind).map_err(|error| error.of_path(path)),
+            } => confined_path::open_regular(&folder, &name, kind)
+                .map_err(|error| error.of_path(path)),
             LocatedPath::Folder { .. } => Err(not_regular(path, FileType::Directory)),
             LocatedPath::Missing { .. } => Err(missing(path)),
         }
@@ -164,7 +165,7 @@ fn missing(path: &str) -> WorkspaceError {
 }
 
 fn not_regular(path: &str, kind: FileType) -> WorkspaceError {
-    beneath::OpenError::NotRegular(kind).of_path(path)
+    confined_path::OpenError::NotRegular(kind).of_path(path)
 }
 
 /// A path relative to the root as the model sees it, on one line.

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::arguments::parse_as;
-use super::beneath::{LocatedPath, OpenError, open_folder};
+use super::confined_path::{LocatedPath, OpenError, open_folder};
 use super::confirm::{Confirm, FileChange, QuestionKind};
 use super::text::has_nul;
 use super::workspace::display_path;

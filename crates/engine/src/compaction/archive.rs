@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::rounds::PartPosition;
 use trimtab_model::{Message, MessageKind, Output};
 
-use super::chunks::SummaryRequest;
 use super::request::escaped;
+use super::summary_requests::SummaryRequest;
 use super::text::{head_and_tail, one_line, said_by};
 use crate::plan::Edit;
 use crate::view::{WindowOutputs, placeholder};

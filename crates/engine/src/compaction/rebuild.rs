@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, MessageKind, Role};
 
-use super::keep::KeptMessages;
+use super::keep_rules::KeptMessages;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::Edit;
 
@@ -212,7 +212,7 @@ fn behind_system(slots: &[Slot]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::keep::{KeepRule, kept_messages};
+    use crate::compaction::keep_rules::{KeepRule, kept_messages};
     use crate::journal::Journal;
     use crate::log::Log;
     use crate::plan::{Plan, PlanReason};

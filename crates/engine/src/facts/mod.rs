@@ -21,7 +21,7 @@ mod constraint;
 mod failure;
 mod name;
 mod number;
-mod place;
+mod path_or_url;
 mod scan;
 
 pub use command::{commands, unescaped};

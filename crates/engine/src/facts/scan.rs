@@ -6,7 +6,7 @@ use super::class::{
     ByteClass, COLON, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
     classes_in,
 };
-use super::{Fact, FactKind, failure, name, number, place};
+use super::{Fact, FactKind, failure, name, number, path_or_url};
 
 /// Words longer than this are data, not names.
 const LONGEST: usize = 256;
@@ -119,13 +119,13 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
             return end;
         }
         if classes & (SLASH | COLON) == SLASH | COLON
-            && let Some((from, to)) = place::url(self.text, start, end)
+            && let Some((from, to)) = path_or_url::url(self.text, start, end)
         {
             self.emit(FactKind::Url, from, to);
             return to;
         }
         if classes & COLON != 0
-            && let Some(to) = place::drive(self.bytes, start, end)
+            && let Some(to) = path_or_url::drive(self.bytes, start, end)
         {
             self.emit(FactKind::Path, start, to);
             return to;
@@ -223,7 +223,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
             return name::option(text).then_some((FactKind::Id, end));
         }
         if classes & (SLASH | DOT) != 0
-            && let Some(kind) = place::place(self.bytes, start, text, classes)
+            && let Some(kind) = path_or_url::place(self.bytes, start, text, classes)
         {
             return Some((kind, end));
         }

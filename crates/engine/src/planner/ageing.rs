@@ -5,7 +5,7 @@ use trimtab_model::Output;
 use super::rewrite::rewrite;
 use super::{CallConditions, ConversationState, PlanStep, plan};
 use crate::compaction::archive::{self, ToolSummaries};
-use crate::compaction::chunks::SummaryRequest;
+use crate::compaction::summary_requests::SummaryRequest;
 use crate::normalise::{MessageSource, Slot};
 use crate::observation::show;
 use crate::plan::{Edit, Plan, PlanReason};

@@ -12,11 +12,11 @@ use super::survivors::{Survivors, survivors};
 use super::{CallConditions, ConversationState, output_digest, plan_without};
 use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
 use crate::compaction::audit::{self, Coverage};
-use crate::compaction::chunks::{self, SummaryModel, SummaryRequest, SummaryRequests};
 use crate::compaction::fallback;
 use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::request::OUTPUT_LIMIT;
-use crate::compaction::room::TextBudget;
+use crate::compaction::summary_requests::{self, SummaryModel, SummaryRequest, SummaryRequests};
+use crate::compaction::text_budget::TextBudget;
 use crate::normalise::Slot;
 use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::{EstimateBy, Policy, SummaryRequestForm};
@@ -221,7 +221,8 @@ impl CompactionDraft {
         } else {
             Vec::new()
         };
-        let requests = chunks::requests(&read, compaction.form, &prompt, summariser, &weigh);
+        let requests =
+            summary_requests::requests(&read, compaction.form, &prompt, summariser, &weigh);
         requests.with_background(background)
     }
 

@@ -8,7 +8,7 @@ use trimtab_model::{Message, MessageKind, Ref, Role};
 use super::ageing::position;
 use super::survivors::{must_stay, task};
 use super::{CallConditions, ConversationState, is_ours, plan_without};
-use crate::compaction::keep::KeptMessages;
+use crate::compaction::keep_rules::KeptMessages;
 use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::recovery::{half_of_turns, with_note};
 use crate::normalise::Slot;

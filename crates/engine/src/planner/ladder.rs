@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use super::ladder_steps::step_for_rung;
 use super::media::media_to_shed;
 use super::overflow::Overflow;
-use super::rungs::step_for_rung;
 use super::{CallConditions, ConversationState, PlanStep};
 use crate::budget::FloorTooLarge;
 use crate::compaction::recovery::Rung;

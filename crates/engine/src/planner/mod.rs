@@ -18,11 +18,11 @@ mod draft;
 mod dropping;
 mod floor;
 mod ladder;
+mod ladder_steps;
 mod media;
 mod output_digest;
 mod overflow;
 mod rewrite;
-mod rungs;
 mod survivors;
 mod timing;
 

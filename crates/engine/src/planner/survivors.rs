@@ -8,7 +8,7 @@ use trimtab_model::{Message, MessageKind, Part, Role};
 
 use super::draft::{CompactionRequest, summary_tokens};
 use super::{CallConditions, ConversationState, is_ours, is_summary};
-use crate::compaction::keep::{KeepRule, KeptMessages, kept_messages};
+use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
 use crate::normalise::{MessageSource, Slot};
 use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 
 use super::Policy;
-use crate::compaction::keep::KeepRule;
+use crate::compaction::keep_rules::KeepRule;
 use crate::trigger::{Threshold, Trigger};
 use crate::view::Shape;
 use crate::view::policy::{CompiledViews, ToolGlobs};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compaction::keep::KeepRule;
+use crate::compaction::keep_rules::KeepRule;
 use crate::compaction::prompt::SummaryPrompt;
 use crate::compaction::rebuild::SummaryPlacement;
 use crate::compaction::request::SummaryRequestForm;
@@ -30,14 +30,14 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// A summary and whatever `keep` says.
+    /// A summary and whatever `keep_rules` says.
     #[default]
     Summary,
     /// Nothing but the system part and the newest user message, without a summary.
     Deletion,
     /// A summary and the newest messages that fit half the window.
     SlidingWindow,
-    /// The same as `summary`: what `keep` selects, and a summary of the rest.
+    /// The same as `summary`: what `keep_rules` selects, and a summary of the rest.
     Selective,
     /// `selective` where tools were called, `deletion` below five messages, else
     /// `sliding_window` (design `checkpoint`).

@@ -9,10 +9,10 @@
 mod ageing;
 mod check;
 mod compaction;
+mod compaction_timing;
 mod estimate;
-mod idle;
+mod idle_settings;
 mod presets;
-mod when;
 
 use serde::{Deserialize, Serialize};
 

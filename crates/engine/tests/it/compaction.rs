@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use trimtab_engine::compaction::audit::audit;
-use trimtab_engine::compaction::chunks::{SummaryModel, SummaryRequests, requests};
 use trimtab_engine::compaction::fallback::summarise;
 use trimtab_engine::compaction::prompt::SummaryPrompt;
-use trimtab_engine::compaction::room::TextBudget;
+use trimtab_engine::compaction::summary_requests::{SummaryModel, SummaryRequests, requests};
+use trimtab_engine::compaction::text_budget::TextBudget;
 use trimtab_engine::policy::SummaryRequestForm;
 use trimtab_model::{Call, Message, MessageKind, Output, Part, Ref, Role};
 use trimtab_testkit::cases;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use trimtab_store::{Error, Result, SessionId, Store};
 
 use crate::access::TenantKeys;
-use crate::conversation::family::ClientSessions;
+use crate::conversation::client_sessions::ClientSessions;
 use crate::prefix_cache::parsed_bodies::ParsedBodies;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;

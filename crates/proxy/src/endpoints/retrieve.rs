@@ -15,7 +15,7 @@ use trimtab_store::{OutputForm, SessionId, Store};
 use super::NO_STORE;
 use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
-use crate::conversation::family;
+use crate::conversation::client_sessions;
 use crate::request::context::RequestContext;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
@@ -105,7 +105,7 @@ impl RetrieveScope {
         let families = name.iter().flat_map(|name| {
             Dialect::ALL
                 .into_iter()
-                .map(|dialect| family::name(tenant, dialect, name))
+                .map(|dialect| client_sessions::name(tenant, dialect, name))
         });
         Self {
             prefix: format!("{SESSIONS}{}/", tenant.as_str()),
@@ -129,7 +129,8 @@ impl RetrieveScope {
         };
         let mut families = self.families.iter();
         session.starts_with(&self.prefix)
-            && (session == named || families.any(|family| family::is_branch(session, family)))
+            && (session == named
+                || families.any(|family| client_sessions::is_branch(session, family)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Executes several writes of one session in one transaction, with one sync.
 
-use super::putting::{ATTEMPTS, IncomingBytes, insert};
+use super::put_output::{ATTEMPTS, IncomingBytes, insert};
 use super::streams::{self, PackedEntry};
 use super::{FolderStore, rows};
 use crate::put::{OutputLabels, PutInput};

@@ -1,20 +1,20 @@
 //! A store in a folder: embedded, and shared by several processes.
 //!
 //! A database holds sessions, refs, logs, journals and small outputs; larger outputs have their own
-//! files. `putting` stores outputs, `streams` appends entries, `stored` reads, `removal` and
+//! files. `put_output` stores outputs, `streams` appends entries, `stored_image` reads, `removal` and
 //! `sweep` remove, and `check` and `repair` handle damage. `docs/store-format.md` specifies the
 //! bytes on disk.
 
 mod batch;
 mod check;
 mod disk;
-mod front;
+mod first_page;
 mod image;
 mod meta;
 mod options;
 mod outline;
 mod output;
-mod putting;
+mod put_output;
 mod removal;
 mod repair;
 mod rows;
@@ -22,7 +22,7 @@ mod salvage;
 mod schema;
 mod space;
 mod spill;
-mod stored;
+mod stored_image;
 mod streams;
 mod sweep;
 
@@ -49,7 +49,7 @@ use output::OutputRows;
 pub use repair::RepairReport;
 use rows::BlobRow;
 use schema::{DATABASE, DatabaseAccess, from_sqlite};
-use stored::{ImageBytes, StoredImage};
+use stored_image::{ImageBytes, StoredImage};
 
 /// The number of pooled read connections; more are opened if more threads read at once.
 const KEPT_READERS: usize = 8;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, named_params, params};
 
 use super::check::{self, StoreCheck};
 use super::disk::{Dir, FileIdentity};
-use super::front::FirstPageCopy;
+use super::first_page::FirstPageCopy;
 use super::rows::{self, BlobRow, RefRow, SessionRow, signed};
 use super::salvage::{SalvageSink, SpillRow};
 use super::schema::{self, DATABASE, NewDatabase, USERS, from_sqlite};

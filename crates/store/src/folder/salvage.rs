@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::disk::{Dir, is_random_name};
 use super::rows::{self, BlobRow, RefRow, SessionRow};
-use super::stored::{ImageBytes, StoredImage};
+use super::stored_image::{ImageBytes, StoredImage};
 use super::streams::{self, PackedEntry};
 use super::{check::StoreCheck, meta};
 use crate::{Error, Result, SessionId, Stream};

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::image::compress;
 use super::rows::{self, SessionRow, signed, unsigned};
-use super::stored::decompress;
+use super::stored_image::decompress;
 use crate::digest;
 use crate::{Error, Result, SessionId, Stream};
 

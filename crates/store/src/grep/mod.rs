@@ -1,19 +1,19 @@
 //! Searches outputs in bounded time and memory for any pattern.
 //!
 //! - A pattern is literal by default. A regular expression is compiled within a size limit, and
-//!   gives up when it becomes too expensive (see `bounded`).
+//!   gives up when it becomes too expensive (see `bounded_regex`).
 //! - Outputs are streamed frame by frame. Lines longer than a window are searched window by window
-//!   (see `feed`).
+//!   (see `search_input`).
 //! - Matches, answer size, work and time are limited, and the answer reports a limit that was
 //!   reached.
 
-mod ahead;
-mod bounded;
-mod feed;
+mod bounded_regex;
 #[cfg(unix)]
 mod file;
-mod found;
+mod frame_prefetch;
+mod match_collector;
 mod pattern;
+mod search_input;
 
 use std::cell::{Cell, RefCell};
 
@@ -21,9 +21,9 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use crate::source::{FrameSource, OpenOutput};
 use crate::{Error, LineRange, OutputLine, Result};
-use feed::{SearchInput, WorkBudget};
-use found::MatchCollector;
+use match_collector::MatchCollector;
 use pattern::SearchPattern;
+use search_input::{SearchInput, WorkBudget};
 
 /// The maximum number of context lines before or after a match.
 const MOST_CONTEXT: usize = 50;
@@ -289,7 +289,7 @@ impl OutputSearch<'_> {
             cost: pattern.cost(),
             remaining: &self.work_left,
         };
-        let outcome = ahead::with_frames(source, |frames| {
+        let outcome = frame_prefetch::with_frames(source, |frames| {
             let feed = SearchInput::new(frames, &breaks, (query.expired, &expired), work);
             searcher.search_reader(pattern, feed, &mut collector)
         });

@@ -4,7 +4,7 @@ use grep_matcher::{LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::Query;
-use super::bounded::{BoundedRegex, TooCostly};
+use super::bounded_regex::{BoundedRegex, TooCostly};
 use crate::{Error, Result};
 
 /// The longest regular expression in bytes.

@@ -12,14 +12,14 @@ use serde_json::json;
 use trimtab_model::Dialect;
 
 use super::answer::{CREATED, RenderedEvents};
+use super::answer_bytes::{Parcel, ParcelBody};
 use super::decode::decode;
+use super::faults::pack;
 use super::overflow::Excess;
-use super::parcel::{Parcel, ParcelBody};
 use super::prompt::JudgedPrompt;
 use super::refusal::ProviderRefusal;
 use super::route::RequestedRoute;
 use super::socket::Fuse;
-use super::spoil::pack;
 use super::state::UpstreamState;
 use super::{
     OverflowForm, ReceivedRequest, RequestOutcome, ScriptedFault, UpstreamOptions, Violation,

@@ -23,15 +23,16 @@
 //! ```
 
 mod answer;
+mod answer_bytes;
 mod binding;
 mod cache;
 mod canonical;
 mod count;
 mod decode;
 mod exchange;
+mod faults;
 mod options;
 mod overflow;
-mod parcel;
 mod prompt;
 mod received;
 mod refusal;
@@ -42,7 +43,6 @@ mod seal;
 mod server;
 mod socket;
 mod source;
-mod spoil;
 mod state;
 mod strict;
 mod turn;

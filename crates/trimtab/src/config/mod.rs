@@ -22,11 +22,11 @@ mod error;
 mod files;
 mod inputs;
 mod keys;
-mod layer;
+mod layered_settings;
 mod nearest;
-mod said;
+mod redacted;
 mod schema;
-mod shown;
+mod setting_layers;
 mod source;
 mod trust;
 
@@ -51,9 +51,9 @@ pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
 use design_names::{apply_all, apply_environment};
-use layer::{KnownKeys, LayeredSettings};
-use said::{collect_layers, preset};
-use shown::redact_value;
+use layered_settings::{KnownKeys, LayeredSettings};
+use redacted::redact_value;
+use setting_layers::{collect_layers, preset};
 
 /// Settings of the library itself, not of its policy.
 const OWN: [&str; 6] = [

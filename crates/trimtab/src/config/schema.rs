@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use trimtab_engine::policy::{Policy, UnknownPreset};
 
 use super::keys::{InProject, SettingKey, SettingKind};
-use super::layer::LayeredSettings;
+use super::layered_settings::LayeredSettings;
 
 /// A JSON schema of all settings, with what each is by default: in `preset`, or in `more`.
 pub fn schema(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {

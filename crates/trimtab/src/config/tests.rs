@@ -391,7 +391,7 @@ fn limit_in_bytes_is_as_large_as_the_one_in_tokens() {
 
 #[test]
 fn archive_keeps_a_number_of_messages_where_it_keeps_no_number_of_tokens() {
-    use trimtab_engine::compaction::keep::KeepRule;
+    use trimtab_engine::compaction::keep_rules::KeepRule;
     let keep = |settings: &[&str]| policy_with("archive", settings).compaction.keep;
     let messages = |messages| vec![KeepRule::RecentMessages { messages }];
     assert_eq!(keep(&["KeepRecentTokens=0"]), messages(5));

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::NetworkError;
-use super::route::{OutboundStream, ProxiedConnector};
+use super::egress_proxy::{OutboundStream, ProxiedConnector};
 
 /// Which versions of HTTP a server is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 #[cfg(feature = "connect")]
 mod connector;
 #[cfg(feature = "connect")]
-mod outgoing;
+mod egress_proxy;
 #[cfg(feature = "connect")]
-mod route;
+mod outbound;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use std::path::PathBuf;
 #[cfg(feature = "connect")]
 pub use connector::{Connector, HttpVersions};
 #[cfg(feature = "connect")]
-pub use outgoing::{NetworkError, OutboundNetwork};
+pub use egress_proxy::innermost_cause;
 #[cfg(feature = "connect")]
-pub use route::innermost_cause;
+pub use outbound::{NetworkError, OutboundNetwork};
 
 use crate::redact::redact_address;
 

@@ -9,7 +9,7 @@
 //! - [`needs`]: what each call of the real agent took from an old output.
 //! - [`bill`]: what the windows cost with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.
-//! - [`each`]: many at once, on several threads.
+//! - [`parallel`]: many at once, on several threads.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,21 +29,21 @@
 //! ```
 
 pub mod bill;
-pub mod each;
 mod judge;
 pub mod managed;
 pub mod manager;
 pub mod needs;
 pub mod oracle;
-mod plain;
+pub mod parallel;
+mod plain_rules;
 mod report;
 mod run;
-mod served;
+mod served_needs;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
 pub use manager::{SentWindow, ShownRef, WindowManager};
-pub use plain::{DropOldest, SendAll};
+pub use plain_rules::{DropOldest, SendAll};
 pub use report::{CacheBreak, Recall, RecallCounts, ReplayReport};
 pub use run::{ReplaySettings, ReplayStep, replay, replay_needing};

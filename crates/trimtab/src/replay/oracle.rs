@@ -11,7 +11,7 @@ use trimtab_model::{Message, Output, Part};
 
 use super::manager::{ManagerError, SentWindow, WindowManager};
 use super::needs::{FRESH_OUTPUTS, Need};
-use super::plain::{ShownRounds, repaired_window};
+use super::plain_rules::{ShownRounds, repaired_window};
 
 /// A single output may take so many percent of the window.
 const OUTPUT_PERCENT: u64 = 30;

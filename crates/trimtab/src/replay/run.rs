@@ -12,7 +12,7 @@ use super::judge::WindowJudge;
 use super::manager::{SentWindow, WindowManager};
 use super::needs::{Need, needs};
 use super::report::{CacheBreak, ReplayReport};
-use super::served::{ReplayedCall, ServedNeeds};
+use super::served_needs::{ReplayedCall, ServedNeeds};
 use super::sizes::{MeasuredSize, MessageSizer};
 
 /// So many faults are told in words.

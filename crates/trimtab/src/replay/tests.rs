@@ -10,7 +10,7 @@ use super::bill::USUAL;
 use super::managed::ManagedSession;
 use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
 use super::needs::{NeedKind, identifiers, needs};
-use super::plain::SendAll;
+use super::plain_rules::SendAll;
 use super::{ReplaySettings, replay};
 
 fn call(id: &str, arguments: &str) -> Message {

@@ -1,6 +1,6 @@
 //! A window as a request: carried out on a body by splicing its bytes, or written anew.
 
-mod written;
+mod fields;
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use trimtab_engine::window::{Projection, Window};
 use trimtab_model::{Dialect, Message, MessageKind, Part, Role};
 use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
-pub use written::{RequestField, fields, without_metadata};
+pub use fields::{RequestField, fields, without_metadata};
 
 /// The changes that turn the messages of `log`, as a body was scanned into it, into `window`.
 ///

@@ -1,7 +1,7 @@
 //! Summaries: when one is asked for, and what becomes of it.
 
 use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
-use trimtab_engine::compaction::chunks::SummaryRequests;
+use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};

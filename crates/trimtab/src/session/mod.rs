@@ -9,7 +9,6 @@
 //! 4. [`Session::record`] what the provider reported, or [`Session::recover`] when it said that
 //!    the window was too large.
 
-mod bound;
 mod carry_out;
 mod compact;
 mod event;
@@ -17,6 +16,7 @@ mod pending;
 mod readable;
 mod ready;
 mod setup;
+mod signed_reasoning;
 mod stored;
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use trimtab_model::{Message, MessageKind, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
 use crate::admission::{SpillFile, store_outputs, tool_of};
-use bound::AnswerInFlight;
+use signed_reasoning::AnswerInFlight;
 use stored::{StoredEntry, fill_in, json, read_all};
 
 pub use event::{SessionEvent, SessionEventKind};

@@ -1,12 +1,12 @@
 //! A summary that was asked for and is not there yet.
 
 use trimtab_engine::compaction::answer::SummaryEnding;
-use trimtab_engine::compaction::chunks::SummaryRequests;
+use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::planner::{ArchivedOutputs, CompactionDraft};
 use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
 
-pub use trimtab_engine::compaction::chunks::SummaryRequest;
+pub use trimtab_engine::compaction::summary_requests::SummaryRequest;
 
 /// What is asked of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use trimtab_engine::planner::{Ladder, Misfit, Overflow};
 use trimtab_engine::view::retrieval::AnswerLimits;
 use trimtab_wire::overflow::{OverflowAction, OverflowKind, OverflowVerdict};
 
-use super::bound::AnswerInFlight;
 use super::carry_out::LadderOutcome;
+use super::signed_reasoning::AnswerInFlight;
 use super::{PendingSummary, Session, SessionError};
 
 /// A window that fits, ready to be sent.

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, ExtraFields, Part, RawJson};
 
 use crate::json::{self, JsonFields, ObjectWriter, array, owned};
-use crate::marks;
+use crate::spelling_marks;
 
 /// The name of the legacy field that preceded `tool_calls`.
 const LEGACY: &str = "function_call";
@@ -63,7 +63,7 @@ fn irregular(raw: &RawValue) -> Call {
         inner.text("name").unwrap_or_default(),
         arguments.map(plain).unwrap_or_default(),
     );
-    marks::set(&mut call.extra, marks::RAW, owned(raw));
+    spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
     call
 }
 
@@ -79,17 +79,17 @@ fn legacy(raw: &RawValue) -> Option<Call> {
         function.take_string("name")?,
         function.take_string("arguments")?,
     );
-    marks::set_text(&mut call.extra, marks::TYPE, LEGACY);
+    spelling_marks::set_text(&mut call.extra, spelling_marks::TYPE, LEGACY);
     call.extra.extend(function.into_extra());
     Some(call)
 }
 
 /// Adds the calls of `parts` to a message.
 pub(super) fn write(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
-    let (old, new): (Vec<&Call>, Vec<&Call>) = parts
-        .iter()
-        .filter_map(Part::as_call)
-        .partition(|call| marks::text(&call.extra, marks::TYPE).as_deref() == Some(LEGACY));
+    let (old, new): (Vec<&Call>, Vec<&Call>) =
+        parts.iter().filter_map(Part::as_call).partition(|call| {
+            spelling_marks::text(&call.extra, spelling_marks::TYPE).as_deref() == Some(LEGACY)
+        });
     let legacy = old.first().map(|call| write_function(call, &call.extra));
     let list = (!new.is_empty()).then(|| array(new.into_iter().map(write_call)));
     object.maybe("tool_calls", list).maybe(LEGACY, legacy)
@@ -118,13 +118,13 @@ fn write_function(call: &Call, extra: &ExtraFields) -> String {
 
 /// The original call, if it has an unusual form and was not edited.
 fn unchanged(call: &Call) -> Option<String> {
-    let text = marks::get(&call.extra, marks::RAW)?;
+    let text = spelling_marks::get(&call.extra, spelling_marks::RAW)?;
     let raw = RawJson::parse(text).ok()?;
     let parsed: Box<RawValue> = serde_json::from_str(raw.as_str()).ok()?;
     let again = irregular(&parsed);
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
     // The original form of another dialect is useless here.
-    let foreign = marks::has(&call.extra, marks::FIELD);
+    let foreign = spelling_marks::has(&call.extra, spelling_marks::FIELD);
     (same && !foreign).then(|| text.to_owned())
 }

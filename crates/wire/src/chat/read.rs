@@ -8,7 +8,7 @@ use trimtab_model::{
 
 use super::{calls, meta};
 use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, type_of};
-use crate::marks;
+use crate::spelling_marks;
 
 /// Reads one message. Fails only if `json` is not an object.
 pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
@@ -85,7 +85,7 @@ fn assistant(
     meta.content_list = content(given, &mut parts, &mut meta.extra);
     if parts.get(before..).is_some_and(is_empty_text) && !meta.content_list {
         parts.truncate(before);
-        marks::set_text(&mut meta.extra, marks::CONTENT, "");
+        spelling_marks::set_text(&mut meta.extra, spelling_marks::CONTENT, "");
     }
     calls::take(&mut fields, &mut parts);
     meta.extra.extend(fields.into_extra());
@@ -106,7 +106,7 @@ fn reasoning(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
         if let Some(text) = fields.take_string(name) {
             let mut extra = ExtraFields::new();
             if name != "reasoning_content" {
-                marks::set_text(&mut extra, marks::FIELD, name);
+                spelling_marks::set_text(&mut extra, spelling_marks::FIELD, name);
             }
             parts.push(Part::Reasoning(Reasoning {
                 text,
@@ -136,7 +136,11 @@ fn tool(
         extra: ExtraFields::new(),
     };
     if nameless {
-        marks::set(&mut output.extra, marks::NAMELESS, RawJson::of(&true));
+        spelling_marks::set(
+            &mut output.extra,
+            spelling_marks::NAMELESS,
+            RawJson::of(&true),
+        );
     }
     meta.content_list = content(given, &mut output.content, &mut output.extra);
     output.extra.extend(fields.into_extra());
@@ -167,8 +171,10 @@ fn content(
     // Most content is one text, but a growing vector starts with room for four.
     parts.reserve_exact(1);
     match given {
-        None => marks::set_text(extra, marks::CONTENT, marks::ABSENT),
-        Some(ContentValue::Null) => marks::set(extra, marks::CONTENT, RawJson::of(&())),
+        None => spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT),
+        Some(ContentValue::Null) => {
+            spelling_marks::set(extra, spelling_marks::CONTENT, RawJson::of(&()))
+        }
         Some(ContentValue::Text(text)) => parts.push(Part::text(text)),
         Some(ContentValue::List(entries)) => {
             parts.extend(entries.into_iter().map(|entry| text_part(entry.fields)));
@@ -182,7 +188,7 @@ fn content(
 fn raw_content(raw: &RawValue, parts: &mut Vec<Part>, extra: &mut ExtraFields) -> bool {
     match type_of(raw) {
         JsonType::Text => parts.extend(json::string(raw).map(Part::text)),
-        JsonType::Null => marks::set(extra, marks::CONTENT, owned(raw)),
+        JsonType::Null => spelling_marks::set(extra, spelling_marks::CONTENT, owned(raw)),
         JsonType::List => {
             let elements = json::list(raw).unwrap_or_default();
             parts.extend(elements.into_iter().map(part));

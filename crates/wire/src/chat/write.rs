@@ -4,7 +4,7 @@ use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role
 
 use super::{calls, meta};
 use crate::json::{ObjectWriter, array, quoted};
-use crate::{marks, media};
+use crate::{media, spelling_marks};
 
 /// Writes one message; a tool message with several outputs becomes several.
 pub fn write_message(message: &Message) -> Vec<RawJson> {
@@ -22,7 +22,8 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
     let object = ObjectWriter::new().text("role", if legacy { "function" } else { "tool" });
-    let nameless = output.call_id.is_empty() && marks::has(&output.extra, marks::NAMELESS);
+    let nameless =
+        output.call_id.is_empty() && spelling_marks::has(&output.extra, spelling_marks::NAMELESS);
     let id = (!nameless).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
     let object = object
@@ -84,10 +85,10 @@ fn rest_content(message: &Message) -> Option<String> {
 
 /// The original content field of a message without text, or the result of `or`.
 fn as_read(extra: &ExtraFields, or: impl FnOnce() -> Option<String>) -> Option<String> {
-    if marks::is_absent(extra) {
+    if spelling_marks::is_absent(extra) {
         return None;
     }
-    marks::get(extra, marks::CONTENT)
+    spelling_marks::get(extra, spelling_marks::CONTENT)
         .map(str::to_owned)
         .or_else(or)
 }
@@ -105,7 +106,7 @@ fn content(parts: &[&Part], as_list: bool) -> Option<String> {
 }
 
 fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
+    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
 }
 
 fn write_part(part: &Part) -> String {
@@ -133,7 +134,7 @@ fn write_reasoning(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
     let Some(first) = thoughts.first() else {
         return object;
     };
-    let field = marks::text(&first.extra, marks::FIELD);
+    let field = spelling_marks::text(&first.extra, spelling_marks::FIELD);
     let texts: Vec<&str> = thoughts
         .iter()
         .map(|thought| thought.text.as_str())

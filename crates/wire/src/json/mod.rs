@@ -4,18 +4,18 @@
 //! transcript costs about as much as checking its syntax.
 
 pub(crate) mod blocks;
+mod content_value;
 pub(crate) mod cursor;
 mod escape;
 mod fields;
-mod given;
 mod object;
 mod pick;
 pub(crate) mod span;
 pub(crate) mod strings;
 pub(crate) mod unscannable;
 
+pub(crate) use content_value::{ContentEntry, ContentValue};
 pub(crate) use fields::{FieldName, JsonFields};
-pub(crate) use given::{ContentEntry, ContentValue};
 pub(crate) use object::{ObjectWriter, array, quoted};
 pub(crate) use pick::{elements, pick};
 

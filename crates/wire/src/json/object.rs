@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{ExtraFields, RawJson};
 
-use crate::marks;
+use crate::spelling_marks;
 
 /// An object under construction.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl ObjectWriter {
     #[must_use]
     pub(crate) fn extra(mut self, extra: &ExtraFields, but: &[&str]) -> Self {
         for (name, value) in extra {
-            if !marks::is_mark(name) && !but.contains(&name.as_str()) {
+            if !spelling_marks::is_mark(name) && !but.contains(&name.as_str()) {
                 self = self.raw(name, value.as_str());
             }
         }

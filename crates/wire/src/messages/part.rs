@@ -9,7 +9,7 @@ use crate::json::{
     self, ContentEntry, ContentValue, JsonFields, JsonType, ObjectWriter, array, owned, quoted,
     type_of,
 };
-use crate::{marks, media};
+use crate::{media, spelling_marks};
 
 /// Reasoning that the provider hides.
 const REDACTED: &str = "redacted_thinking";
@@ -74,7 +74,7 @@ fn known(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<
 fn redacted(mut fields: JsonFields<'_>) -> Option<Part> {
     let seal = fields.take_string("data")?;
     let mut extra = fields.into_extra();
-    marks::set_text(&mut extra, marks::TYPE, REDACTED);
+    spelling_marks::set_text(&mut extra, spelling_marks::TYPE, REDACTED);
     Some(Part::Reasoning(Reasoning {
         text: String::new(),
         seal: Some(seal),
@@ -91,7 +91,7 @@ fn output(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option
     let is_error = fields.take_true("is_error");
     let mut extra = fields.into_extra();
     if as_list && is_plain(&content) {
-        marks::set(&mut extra, marks::LIST, RawJson::of(&true));
+        spelling_marks::set(&mut extra, spelling_marks::LIST, RawJson::of(&true));
     }
     Some(Part::Output(Output {
         call_id,
@@ -149,7 +149,7 @@ pub(super) fn is_plain(parts: &[Part]) -> bool {
 }
 
 fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
+    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
 }
 
 /// Writes one part.
@@ -177,7 +177,8 @@ pub(crate) fn write(part: &Part) -> String {
 
 fn write_reasoning(reasoning: &Reasoning) -> String {
     let seal = reasoning.seal.as_deref().map(quoted);
-    let redacted = marks::text(&reasoning.extra, marks::TYPE).as_deref() == Some(REDACTED);
+    let redacted =
+        spelling_marks::text(&reasoning.extra, spelling_marks::TYPE).as_deref() == Some(REDACTED);
     let object = if redacted {
         ObjectWriter::new()
             .text("type", REDACTED)
@@ -202,7 +203,7 @@ fn input(arguments: &str) -> String {
 }
 
 fn write_output(output: &Output) -> String {
-    let as_list = marks::has(&output.extra, marks::LIST);
+    let as_list = spelling_marks::has(&output.extra, spelling_marks::LIST);
     let content = match output.content.as_slice() {
         [] if !as_list => None,
         [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),

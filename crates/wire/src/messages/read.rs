@@ -5,7 +5,7 @@ use trimtab_model::{Message, Part, RawJson, Role};
 
 use super::part;
 use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, type_of};
-use crate::marks;
+use crate::spelling_marks;
 
 /// Reads one message, which becomes several if it mixes outputs and text.
 ///
@@ -117,7 +117,11 @@ fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
 fn next(role: Role, part: Part, first: bool) -> Message {
     let mut message = Message::new(role, vec![part]);
     if !first {
-        marks::set(&mut message.meta.extra, marks::JOINED, RawJson::of(&true));
+        spelling_marks::set(
+            &mut message.meta.extra,
+            spelling_marks::JOINED,
+            RawJson::of(&true),
+        );
     }
     message
 }

@@ -4,7 +4,7 @@ use trimtab_model::{ExtraFields, Message, Part, RawJson, Role};
 
 use super::part;
 use crate::json::{ObjectWriter, array, quoted};
-use crate::marks;
+use crate::spelling_marks;
 
 /// The fields of a request that contain the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl MessageDraft {
     /// True if `next` belongs in this message: it was read from it, or both contain outputs of a
     /// dialect with one message per output.
     fn takes(&self, next: &Message) -> bool {
-        let read_as_one = marks::has(&next.meta.extra, marks::JOINED);
+        let read_as_one = spelling_marks::has(&next.meta.extra, spelling_marks::JOINED);
         let own_message = next.meta.wire_role.as_deref() == Some("user");
         let outputs = self.outputs && next.role == Role::Tool && !own_message;
         self.role == "user" && (read_as_one || outputs)

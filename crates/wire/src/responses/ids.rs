@@ -2,7 +2,7 @@
 
 use trimtab_model::{ExtraFields, Message, Part, RawJson};
 
-use crate::marks;
+use crate::spelling_marks;
 
 /// The message without the ids of its entries.
 ///
@@ -35,7 +35,7 @@ pub fn without_ids(message: &Message) -> Message {
 fn forget(extra: &mut ExtraFields) {
     extra.retain(|(name, _)| name != "id");
     for (name, json) in extra {
-        if name == marks::ITEM || name == marks::RAW {
+        if name == spelling_marks::ITEM || name == spelling_marks::RAW {
             let mut value = json.to_value();
             let known = value.as_object_mut().and_then(|fields| fields.remove("id"));
             if known.is_some() {

@@ -8,7 +8,7 @@ use trimtab_model::{
 
 use super::read::mark_untyped;
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, owned, type_of};
-use crate::marks;
+use crate::spelling_marks;
 
 /// A message of anybody but the model.
 pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
@@ -25,7 +25,11 @@ pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     let mut message = Message::new(role, parts);
     message.meta.content_list = as_list;
     if absent {
-        marks::set_text(&mut message.meta.extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(
+            &mut message.meta.extra,
+            spelling_marks::CONTENT,
+            spelling_marks::ABSENT,
+        );
     }
     let usual = |raw| json::text(raw).filter(|name| name == "message");
     if fields.take_if("type", usual).is_none() {
@@ -52,7 +56,7 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     for part in &mut parts {
         let Part::Text(text) = part else { return None };
         if joined {
-            marks::set(&mut text.extra, marks::JOINED, RawJson::of(&true));
+            spelling_marks::set(&mut text.extra, spelling_marks::JOINED, RawJson::of(&true));
         }
         joined = true;
     }
@@ -60,13 +64,13 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
         return None;
     };
     if !as_list {
-        marks::set_text(&mut first.extra, marks::CONTENT, "text");
+        spelling_marks::set_text(&mut first.extra, spelling_marks::CONTENT, "text");
     }
     if !usual {
         let item = ObjectWriter::new()
             .extra(&fields.into_extra(), &[])
             .end_raw();
-        marks::set(&mut first.extra, marks::ITEM, item);
+        spelling_marks::set(&mut first.extra, spelling_marks::ITEM, item);
     }
     Some(parts)
 }
@@ -97,7 +101,7 @@ pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let seal = fields.take_string("encrypted_content");
     let mut extra = fields.into_extra();
     if !has_summary {
-        marks::set_text(&mut extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(&mut extra, spelling_marks::CONTENT, spelling_marks::ABSENT);
     }
     Part::Reasoning(Reasoning {
         text: texts.join("\n\n"),
@@ -126,7 +130,7 @@ pub(super) fn call(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
         fields.take_string(field).unwrap_or_default(),
     );
     if type_name != "function_call" {
-        marks::set_text(&mut call.extra, marks::TYPE, &type_name);
+        spelling_marks::set_text(&mut call.extra, spelling_marks::TYPE, &type_name);
     }
     call.extra.extend(fields.into_extra());
     Part::Call(call)
@@ -148,9 +152,9 @@ fn own_call(type_name: &str, fields: &JsonFields<'_>, raw: &RawValue) -> Call {
         name,
         arguments.map(plain).unwrap_or_default(),
     );
-    marks::set(&mut call.extra, marks::RAW, owned(raw));
+    spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
     // Another dialect cannot use this form.
-    marks::set_text(&mut call.extra, marks::FIELD, "input");
+    spelling_marks::set_text(&mut call.extra, spelling_marks::FIELD, "input");
     call
 }
 
@@ -176,7 +180,11 @@ pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     let call_id = fields.take_string(id_field).unwrap_or_default();
     let mut output = Output::new(call_id, "");
     if !fields.has("output") {
-        marks::set_text(&mut output.extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(
+            &mut output.extra,
+            spelling_marks::CONTENT,
+            spelling_marks::ABSENT,
+        );
     }
     let (content, as_list) = fields
         .take("output")
@@ -184,12 +192,12 @@ pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
         .unwrap_or_default();
     output.content = content;
     if type_name != "function_call_output" {
-        marks::set_text(&mut output.extra, marks::TYPE, &type_name);
+        spelling_marks::set_text(&mut output.extra, spelling_marks::TYPE, &type_name);
     }
     if id_field == "call_id" {
         output.extra.extend(fields.into_extra());
     } else {
-        marks::set(&mut output.extra, marks::RAW, owned(raw));
+        spelling_marks::set(&mut output.extra, spelling_marks::RAW, owned(raw));
     }
     let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
     message.meta.content_list = as_list;
@@ -222,7 +230,7 @@ fn part(raw: &RawValue, usual: &str) -> Part {
             fields.take("type");
             let mut extra = ExtraFields::new();
             if type_name != usual {
-                marks::set_text(&mut extra, marks::TYPE, &type_name);
+                spelling_marks::set_text(&mut extra, spelling_marks::TYPE, &type_name);
             }
             let text = fields.take_string("text").unwrap_or_default();
             extra.extend(fields.into_extra());

@@ -5,7 +5,7 @@ use trimtab_model::{Message, MessageKind, Opaque, Part, RawJson, Role};
 
 use super::item;
 use crate::json::{self, JsonFields, JsonType, owned};
-use crate::marks;
+use crate::spelling_marks;
 
 /// Reads the `input` field of a request: a string or a list.
 pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
@@ -23,7 +23,11 @@ pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
 /// Reads the `instructions` field of a request.
 pub(crate) fn instructions(text: String) -> Message {
     let mut message = Message::system(text);
-    marks::set_text(&mut message.meta.extra, marks::FIELD, "instructions");
+    spelling_marks::set_text(
+        &mut message.meta.extra,
+        spelling_marks::FIELD,
+        "instructions",
+    );
     message
 }
 
@@ -107,5 +111,9 @@ fn opaque(type_name: &str, raw: &RawValue) -> Part {
 
 /// Marks `message` as written without a `type`.
 pub(super) fn mark_untyped(message: &mut Message) {
-    marks::set(&mut message.meta.extra, marks::TYPE, RawJson::of(&()));
+    spelling_marks::set(
+        &mut message.meta.extra,
+        spelling_marks::TYPE,
+        RawJson::of(&()),
+    );
 }

@@ -5,7 +5,7 @@ use trimtab_model::{
 };
 
 use crate::json::{JsonFields, ObjectWriter, array, quoted};
-use crate::{marks, media};
+use crate::{media, spelling_marks};
 
 /// Writes a conversation as the entries of an `input` list.
 ///
@@ -32,7 +32,8 @@ pub fn write_instructions(messages: &[Message]) -> Option<String> {
 }
 
 fn is_instructions(message: &Message) -> bool {
-    marks::text(&message.meta.extra, marks::FIELD).as_deref() == Some("instructions")
+    spelling_marks::text(&message.meta.extra, spelling_marks::FIELD).as_deref()
+        == Some("instructions")
 }
 
 fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
@@ -52,7 +53,7 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
         Some(own) if own != "user" => own,
         _ => message.role.as_str(),
     };
-    let typed = !marks::has(&meta.extra, marks::TYPE);
+    let typed = !spelling_marks::has(&meta.extra, spelling_marks::TYPE);
     let content = content(&message.parts, meta.content_list, "input_text");
     let object = ObjectWriter::new().maybe("type", typed.then(|| quoted("message")));
     let object = object
@@ -83,17 +84,17 @@ fn write_answer(message: &Message, entries: &mut Vec<RawJson>) {
 }
 
 fn is_joined(part: &Part) -> bool {
-    matches!(part, Part::Text(text) if marks::has(&text.extra, marks::JOINED))
+    matches!(part, Part::Text(text) if spelling_marks::has(&text.extra, spelling_marks::JOINED))
 }
 
 fn write_texts(texts: &[&Text]) -> RawJson {
     let first = texts.first().map(|text| &text.extra);
-    let plain = first.is_some_and(|extra| marks::has(extra, marks::CONTENT));
+    let plain = first.is_some_and(|extra| spelling_marks::has(extra, spelling_marks::CONTENT));
     let content = match texts {
         [only] if plain => quoted(&only.text),
         many => array(many.iter().map(|text| write_text(text, "output_text"))),
     };
-    let item = first.and_then(|extra| marks::get(extra, marks::ITEM));
+    let item = first.and_then(|extra| spelling_marks::get(extra, spelling_marks::ITEM));
     let object = match item.and_then(|json| serde_json::from_str::<JsonFields>(json).ok()) {
         Some(fields) => ObjectWriter::new().extra(&fields.into_extra(), &[]),
         None => ObjectWriter::new()
@@ -104,7 +105,7 @@ fn write_texts(texts: &[&Text]) -> RawJson {
 }
 
 fn write_text(text: &Text, usual: &str) -> String {
-    let type_name = marks::text(&text.extra, marks::TYPE);
+    let type_name = spelling_marks::text(&text.extra, spelling_marks::TYPE);
     ObjectWriter::new()
         .text("type", type_name.as_deref().unwrap_or(usual))
         .text("text", &text.text)
@@ -114,7 +115,7 @@ fn write_text(text: &Text, usual: &str) -> String {
 
 fn write_reasoning(reasoning: &Reasoning) -> RawJson {
     let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
-        || marks::is_absent(&reasoning.extra);
+        || spelling_marks::is_absent(&reasoning.extra);
     let summary = (!given).then(|| {
         let thought = ObjectWriter::new()
             .text("type", "summary_text")
@@ -134,7 +135,7 @@ fn write_call(call: &Call) -> RawJson {
     if let Some(raw) = own_entry(&call.extra) {
         return raw;
     }
-    let own = marks::text(&call.extra, marks::TYPE);
+    let own = spelling_marks::text(&call.extra, spelling_marks::TYPE);
     let (type_name, field) = match own.as_deref() {
         Some("custom_tool_call") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
@@ -150,7 +151,7 @@ fn write_call(call: &Call) -> RawJson {
 
 /// The original entry, if it has a special shape in this dialect.
 fn own_entry(extra: &ExtraFields) -> Option<RawJson> {
-    let raw = marks::get(extra, marks::RAW)?;
+    let raw = spelling_marks::get(extra, spelling_marks::RAW)?;
     let fields: JsonFields = serde_json::from_str(raw).ok()?;
     let ours = fields.has("call_id") || fields.has("output");
     ours.then(|| RawJson::parse(raw).ok()).flatten()
@@ -160,7 +161,7 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
     if let Some(raw) = own_entry(&output.extra) {
         return raw;
     }
-    let own = marks::text(&output.extra, marks::TYPE);
+    let own = spelling_marks::text(&output.extra, spelling_marks::TYPE);
     let type_name = own.as_deref().filter(|name| name.ends_with("_output"));
     let content = content(&output.content, as_list, "input_text");
     ObjectWriter::new()
@@ -173,7 +174,7 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
 
 /// The value for a missing text: empty, unless the field was omitted.
 fn nothing(extra: &ExtraFields) -> Option<String> {
-    (!marks::is_absent(extra)).then(|| quoted(""))
+    (!spelling_marks::is_absent(extra)).then(|| quoted(""))
 }
 
 fn content(parts: &[Part], as_list: bool, usual: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use trimtab_model::{Dialect, Message, MessageMetadata, Output, Part, RawJson, Ro
 
 use super::change::CacheMarker;
 use crate::json::pick;
-use crate::{chat, marks, messages, responses};
+use crate::{chat, messages, responses, spelling_marks};
 
 /// `message` without our metadata.
 pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
@@ -68,7 +68,7 @@ pub(super) fn output_content(
         set_marker(&mut output, marker);
     }
     if as_list {
-        marks::set(&mut output.extra, marks::LIST, RawJson::of(&true));
+        spelling_marks::set(&mut output.extra, spelling_marks::LIST, RawJson::of(&true));
     }
     let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
     message.meta.content_list = as_list;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Role, Usage};
 
 use super::TranscriptForm;
-use super::own;
+use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{ReadConversation, Thread, Threads};
 use crate::json::{self, JsonFields, string};
@@ -75,7 +75,7 @@ impl ClaudeCodeSession {
         for mut message in messages::from_content(Role::User, content) {
             if message.role == Role::User {
                 message.meta.kind = kind.or_else(|| interrupted(&message));
-                own::apply(line, [&mut message]);
+                private_marks::apply(line, [&mut message]);
             }
             thread.push(message);
         }

@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Role, work};
 
-use super::own;
+use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{MessageOrigin, ReadConversation, note_origins, usage_inside};
 use super::{Conversation, TranscriptForm};
@@ -100,7 +100,7 @@ impl CodexRollout {
     fn item(&mut self, line: &JsonFields<'_>, entry: &RawValue) {
         let before = self.gatherer.messages.len();
         self.push(entry);
-        own::apply(line, self.gatherer.messages.iter_mut().skip(before));
+        private_marks::apply(line, self.gatherer.messages.iter_mut().skip(before));
     }
 
     fn push(&mut self, entry: &RawValue) {

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, MessageKind, Output, Part, Reasoning, Role};
 
 use super::TranscriptForm;
-use super::own;
+use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{ReadConversation, Thread, Threads};
 use crate::json::{self, JsonFields, string};
@@ -66,7 +66,7 @@ impl CopilotSession {
             .find_map(|name| data.get(name).and_then(string));
         if let Some(text) = sent {
             let mut message = Message::new(role, vec![Part::text(text)]);
-            own::apply(line, [&mut message]);
+            private_marks::apply(line, [&mut message]);
             self.thread(data).push(message);
         }
     }

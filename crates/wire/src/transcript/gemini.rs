@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Opaque, Output, Part, Role, work};
 
-use super::own;
+use super::private_marks;
 use super::reader::TranscriptLog;
 use super::thread::{MessageOrigin, ReadConversation, thought, usage_inside};
 use super::{Conversation, TranscriptForm};
@@ -117,7 +117,7 @@ impl GeminiSession {
             }
             _ => return,
         };
-        own::apply(fields, &mut entry.messages);
+        private_marks::apply(fields, &mut entry.messages);
         entry.units.push(unit);
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();

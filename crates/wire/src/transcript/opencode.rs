@@ -8,7 +8,7 @@ use trimtab_model::{
     Call, Media, MediaKind, Message, MessageKind, Opaque, Output, Part, Role, Usage,
 };
 
-use super::own;
+use super::private_marks;
 use super::thread::{MessageOrigin, ReadConversation};
 use super::{Conversation, TranscriptForm};
 use crate::json::{self, JsonFields, owned, string};
@@ -47,7 +47,7 @@ pub(super) fn read(
         } else {
             let parts: Vec<Part> = parts.into_iter().filter_map(said).collect();
             let mut message = Message::new(Role::User, parts);
-            own::apply(entry, [&mut message]);
+            private_marks::apply(entry, [&mut message]);
             read.messages.push(message);
         }
         let came = first..read.messages.len();

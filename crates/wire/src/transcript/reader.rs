@@ -8,7 +8,7 @@ use trimtab_model::work;
 
 use super::form::{LineContent, recognise};
 use super::lines::TranscriptLines;
-use super::loose::MessagePerLine;
+use super::message_per_line::MessagePerLine;
 use super::thread::ReadConversation;
 use super::{
     Conversation, ReadError, TranscriptForm, TranscriptWarning, claude_code, codex, copilot,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trimtab_agent::{AgentEvent, TurnEnd, TurnResult};
 use trimtab_model::{Output, Usage};
 
-use super::opened::OpenChat;
+use super::open_chat::OpenChat;
 
 /// The first line: model, preset and session.
 pub(super) fn start(chat: &OpenChat) -> Value {

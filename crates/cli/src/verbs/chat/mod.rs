@@ -1,36 +1,36 @@
 //! `trimtab chat`: an agent in the terminal.
 //!
-//! `opened` builds the agent from flags, saved options and settings. `talk` is the interactive loop
-//! and `print` a single turn for scripts; both run the agent through `drive`, which delivers its
+//! `open_chat` builds the agent from flags, saved options and settings. `chat_loop` is the interactive loop
+//! and `print` a single turn for scripts; both run the agent through `watched_work`, which delivers its
 //! events and questions to the user.
 
 mod attach;
-mod change;
+mod change_settings;
+mod chat_loop;
 mod choice;
 mod command;
 mod context;
 mod cost;
 mod diff;
-mod drive;
 mod editor;
+mod event_text;
 mod json;
 mod markdown;
-mod opened;
+mod open_chat;
 mod output;
-mod person;
 mod print;
 mod screen;
 mod sessions;
-mod shown;
 mod table;
-mod talk;
+mod terminal_user;
 pub(crate) mod text;
+mod watched_work;
 
 use std::path::PathBuf;
 
 use crate::common::CommonArgs;
 use crate::exit::Failure;
-use crate::handover;
+use crate::key_handover;
 use crate::model::DialectName;
 use crate::ui::{Terminal, number};
 
@@ -156,9 +156,9 @@ pub fn run(args: &ChatArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
             "trimtab chat --print 'hello' --json",
         ));
     }
-    handover::protect_keys(&opened::environment(args, common)?)?;
+    key_handover::protect_keys(&open_chat::environment(args, common)?)?;
     match &args.print {
         Some(said) => print::run(args, said, common, terminal),
-        None => talk::run(args, common, terminal),
+        None => chat_loop::run(args, common, terminal),
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use terminal_size::{Height, terminal_size};
 use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputMetadata};
 
-use super::opened::OpenChat;
+use super::open_chat::OpenChat;
 use super::screen::Screen;
 use super::sessions::{is_choice, store_failure};
 use super::text::on_one_line;

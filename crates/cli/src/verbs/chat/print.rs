@@ -9,10 +9,10 @@ use trimtab_agent::{AgentEvent, TurnEnd, TurnResult};
 use trimtab_model::Message;
 
 use super::attach::attach;
-use super::drive::{self, AgentWatcher, IncomingEvents};
-use super::opened::{OpenChat, agent_failure};
-use super::person::refused_question;
-use super::{ChatArgs, json, shown, talk};
+use super::open_chat::{OpenChat, agent_failure};
+use super::terminal_user::refused_question;
+use super::watched_work::{self, AgentWatcher, IncomingEvents};
+use super::{ChatArgs, chat_loop, event_text, json};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
@@ -26,7 +26,7 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let from_pipe = said == "-";
     let said = said_by(said)?;
-    let runtime = talk::runtime()?;
+    let runtime = chat_loop::runtime()?;
     // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
     let (mut chat, events) = OpenChat::open(args, common, &ask)?;
@@ -40,7 +40,7 @@ pub(super) fn run(
         }
         attached.message
     };
-    talk::warn_of(&chat, args, terminal);
+    chat_loop::warn_of(&chat, args, terminal);
     let mut printer = ChatPrinter {
         json: common.json,
         terminal,
@@ -51,7 +51,7 @@ pub(super) fn run(
     }
     let ended = runtime.block_on(async {
         // Commands must end if the script is terminated.
-        drive::end_commands_with_us()?;
+        watched_work::end_commands_with_us()?;
         let mut ears = IncomingEvents::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
         let turn = ears
@@ -181,14 +181,16 @@ impl AgentWatcher for ChatPrinter<'_> {
             return;
         }
         match event {
-            AgentEvent::Call(call) => self.terminal.note(&shown::call(call, shown::WIDE)),
+            AgentEvent::Call(call) => self
+                .terminal
+                .note(&event_text::call(call, event_text::WIDE)),
             AgentEvent::Session(event) => {
-                if let Some(told) = shown::session(event) {
+                if let Some(told) = event_text::session(event) {
                     self.terminal.note(&told);
                 }
             }
             AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. } => {
-                if let Some(told) = shown::model_trouble(event) {
+                if let Some(told) = event_text::model_trouble(event) {
                     self.terminal.warn(&told);
                 }
             }

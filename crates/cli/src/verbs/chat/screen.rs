@@ -7,8 +7,8 @@ use trimtab::session::SessionEventKind;
 use trimtab_agent::AgentEvent;
 use trimtab_model::Output;
 
+use super::event_text;
 use super::markdown::Markdown;
-use super::shown;
 use super::text::{on_one_line, wrapped};
 use crate::exit::{Failure, with_hint};
 use crate::ui::clipped::clipped;
@@ -196,7 +196,7 @@ impl<'t> Screen<'t> {
             AgentEvent::Text(text) => self.stream(ScreenCursor::Answer, TextStyle::Plain, text),
             AgentEvent::Reasoning(text) => self.stream(ScreenCursor::Thought, style::DIM, text),
             AgentEvent::Call(call) => {
-                let told = shown::call(call, Self::width().saturating_sub(3));
+                let told = event_text::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
                 self.text(&format!("{out}* {told}{out:#}\n"));
                 // With several calls, each output must name its call.
@@ -220,7 +220,7 @@ impl<'t> Screen<'t> {
             }
             AgentEvent::Session(event) => self.session(event),
             event => {
-                if let Some(told) = shown::model_trouble(event) {
+                if let Some(told) = event_text::model_trouble(event) {
                     self.line(style::WARN, &told);
                     self.wait(MODEL);
                 }
@@ -242,13 +242,13 @@ impl<'t> Screen<'t> {
         } else {
             style::DIM
         };
-        for line in shown::output(output, Self::width().saturating_sub(4)) {
+        for line in event_text::output(output, Self::width().saturating_sub(4)) {
             self.text(&format!("{style}  | {line}{style:#}\n"));
         }
     }
 
     fn session(&mut self, event: &trimtab::session::SessionEvent) {
-        let Some(told) = shown::session(event) else {
+        let Some(told) = event_text::session(event) else {
             return;
         };
         let style = match event.kind {

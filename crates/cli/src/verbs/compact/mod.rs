@@ -1,10 +1,10 @@
 //! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
 //!
 //! The transcript is read with `wire::transcript`, compacted in a new session of the store
-//! (`carried`), and written with the same crate. `next_steps` tells the user how to continue in the
+//! (`compact_conversation`), and written with the same crate. `next_steps` tells the user how to continue in the
 //! client.
 
-mod carried;
+mod compact_conversation;
 mod next_steps;
 mod report;
 mod summariser;
@@ -19,7 +19,7 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::splice::SentMessage;
 use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 
-use self::carried::{CompactOptions, CompactedConversation};
+use self::compact_conversation::{CompactOptions, CompactedConversation};
 use self::next_steps::{CompactedFile, read_command};
 use self::report::CompactReport;
 use self::summariser::CompactSummariser;
@@ -27,7 +27,7 @@ use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::unreadable;
-use crate::verbs::output::place::session_id;
+use crate::verbs::output::store_location::session_id;
 use crate::{catalogue, settings, source};
 
 /// The arguments of `trimtab compact`.
@@ -233,7 +233,7 @@ impl CompactRun<'_> {
         let id = session_id(&name)?;
         // The whole file is stored once, with its first conversation.
         let original = (number == 0).then_some(original);
-        let compacted = carried::compact(
+        let compacted = compact_conversation::compact(
             (Arc::clone(&self.store), id),
             conversation,
             original,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use trimtab_model::Ref;
 use trimtab_wire::transcript::Conversation;
 
-use super::carried::CompactedConversation;
+use super::compact_conversation::CompactedConversation;
 use super::{CompactArgs, target};
 use crate::common::CommonArgs;
 use crate::exit::Failure;

@@ -1,12 +1,12 @@
 //! `trimtab demo`: demonstrates the proxy with embedded defaults and without a key.
 //!
 //! `agent` plays the recorded `session` against two instances of `provider`: directly, and through
-//! a real proxy. The comparison becomes a `report`, which `picture` draws.
+//! a real proxy. The comparison becomes a `report`, which `chart` draws.
 
 mod agent;
 mod answer;
+mod chart;
 mod model;
-mod picture;
 mod prompt;
 mod provider;
 mod report;
@@ -92,7 +92,7 @@ pub fn run(args: &DemoArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
         let folder = tempfile::tempdir()?;
         let mut stage = DemoStage::set(args, &folder).await?;
         if !common.json {
-            write!(terminal.out(), "{}", picture::opening(args.window))?;
+            write!(terminal.out(), "{}", chart::opening(args.window))?;
             terminal.out().flush()?;
         }
         let report = stage.play(args, terminal).await?;
@@ -145,8 +145,8 @@ fn print(report: &DemoReport, common: &CommonArgs, terminal: &mut Terminal) -> R
     if common.json {
         terminal.json(report)?;
     } else {
-        let picture = picture::calls(report, terminal.has_colour());
-        let summary = picture::summary(report);
+        let picture = chart::calls(report, terminal.has_colour());
+        let summary = chart::summary(report);
         write!(terminal.out(), "\n{picture}\n{summary}\n")?;
     }
     terminal.out().flush()?;

@@ -8,7 +8,7 @@ use trimtab::store::{Error, FolderStore, OutputForm, Put, SessionId, Store};
 use super::check::DoctorCheck;
 use crate::proxy::settings::ResolvedProxy;
 use crate::ui::units::size;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
 /// Below this, a busy day of outputs could fill the disk: a problem.
 const LITTLE: u64 = 100 << 20;

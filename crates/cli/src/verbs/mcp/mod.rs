@@ -11,7 +11,7 @@ use rmcp::service::ServerInitializeError;
 use rmcp::{ServiceExt, transport};
 
 use self::server::McpServer;
-use super::output::place::{StoreLocation, session_id};
+use super::output::store_location::{StoreLocation, session_id};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 

@@ -8,8 +8,8 @@ use clap::ArgGroup;
 use serde_json::json;
 use trimtab::store::{CollectOptions, CollectReport, SessionId, SessionInfo, Store, Stream};
 
-use super::place::{StoreLocation, session_id};
 use super::sessions::tenant;
+use super::store_location::{StoreLocation, session_id};
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trimtab::store::{Error, MatchLine, Query, SearchMatch, SearchResults, SearchStop, Store};
 
 use super::highlight::Highlight;
-use super::place::SessionArgs;
+use super::store_location::SessionArgs;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use trimtab::store::{OutputMetadata, SessionId, Store};
 
-use super::place::StoreLocation;
+use super::store_location::StoreLocation;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;

@@ -1,6 +1,6 @@
 //! `trimtab output`: manages stored tool outputs.
 //!
-//! The verbs are thin: `place` finds the store and the session, `prefix` resolves abbreviated
+//! The verbs are thin: `store_location` finds the store and the session, `prefix` resolves abbreviated
 //! names, and the store does the work.
 
 pub mod erase;
@@ -8,11 +8,11 @@ pub mod gc;
 pub mod grep;
 mod highlight;
 pub mod list;
-pub mod place;
 pub mod prefix;
 pub mod put;
 pub mod read;
 pub mod sessions;
+pub mod store_location;
 
 use clap::Subcommand;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use trimtab::store::{SessionId, Store};
 
-use super::place::{StoreLocation, session_id};
+use super::store_location::{StoreLocation, session_id};
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 

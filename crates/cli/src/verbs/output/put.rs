@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use trimtab::store::{Put, Store};
 
-use super::place::SessionArgs;
+use super::store_location::SessionArgs;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::json;
 use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputLine, SessionId, Store};
 
-use super::place::{SessionArgs, StoreLocation};
+use super::store_location::{SessionArgs, StoreLocation};
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;

@@ -7,7 +7,7 @@ use trimtab::replay::oracle::{MARKS, Oracle};
 use trimtab::replay::{DropOldest, ReplaySettings, SendAll, WindowManager};
 
 use super::ReplayArgs;
-use super::read::RecordedSession;
+use super::recorded_sessions::RecordedSession;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;

@@ -2,11 +2,11 @@
 
 use trimtab::replay::manager::ManagerError;
 use trimtab::replay::{
-    ReplayReport, ReplaySettings, ReplayStep, SendAll, WindowManager, each, replay_needing,
+    ReplayReport, ReplaySettings, ReplayStep, SendAll, WindowManager, parallel, replay_needing,
 };
 
 use super::contenders::Contender;
-use super::read::RecordedSession;
+use super::recorded_sessions::RecordedSession;
 use super::windows::{WindowWriter, line};
 use crate::ui::progress::Progress;
 
@@ -53,7 +53,7 @@ pub fn run(
     windows: Option<&WindowWriter>,
     progress: &Progress,
 ) -> Vec<FinishedJob> {
-    each::map(jobs, |job| {
+    parallel::map(jobs, |job| {
         let done = one(job, settings, windows);
         progress.advance();
         done

@@ -3,7 +3,7 @@
 pub mod contenders;
 pub mod html;
 pub mod jobs;
-pub mod read;
+pub mod recorded_sessions;
 pub mod rows;
 pub mod svg;
 pub mod table;
@@ -142,7 +142,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
-    let read = read::all(args, terminal)?;
+    let read = recorded_sessions::all(args, terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));

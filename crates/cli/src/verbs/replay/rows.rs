@@ -6,7 +6,7 @@ use trimtab::replay::{ReplayReport, ReplaySettings};
 
 use super::contenders::{Contender, ORACLE};
 use super::jobs::FinishedJob;
-use super::read::RecordedSession;
+use super::recorded_sessions::RecordedSession;
 
 /// What a preset made of a conversation, or of all of them.
 pub struct ReplayRow {

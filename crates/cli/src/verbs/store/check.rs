@@ -8,7 +8,7 @@ use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
 /// The first part of `trimtab store check --help`.
 pub const ABOUT: &str = "\

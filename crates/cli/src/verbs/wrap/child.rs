@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::{Child, Command};
 
 use crate::exit::Failure;
-use crate::handover;
+use crate::key_handover;
 
 /// Shells add this to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
@@ -21,7 +21,7 @@ pub(super) async fn run(
     // Register before the child starts, so that no signal is missed.
     let mut signals = ChildSignals::new()?;
     let mut command = Command::new(name);
-    for secret in handover::own_secrets() {
+    for secret in key_handover::own_secrets() {
         command.env_remove(secret);
     }
     let spawned = command.args(args).envs(env).spawn();
@@ -37,7 +37,7 @@ pub(super) async fn run(
 /// The output of a command with these arguments; none if it fails.
 pub(super) fn printed(name: &OsStr, args: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new(name);
-    for secret in handover::own_secrets() {
+    for secret in key_handover::own_secrets() {
         command.env_remove(secret);
     }
     let output = command.args(args).stdin(Stdio::null()).output().ok()?;

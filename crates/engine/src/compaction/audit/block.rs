@@ -6,8 +6,8 @@ use trimtab_model::Ref;
 
 use super::outputs::StoredOutput;
 use super::{Coverage, MissingFact};
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clip_line, untagged};
+use crate::compaction::text_budget::TextBudget;
 use crate::facts::{self, FactKind};
 
 /// What the block begins with.
@@ -34,7 +34,7 @@ pub struct FactBlock {
     pub coverage: Coverage,
 }
 
-/// Renders the block within `room`.
+/// Renders the block within `text_budget`.
 pub(super) fn render(
     missing: &[MissingFact<'_>],
     outputs: &[StoredOutput<'_>],

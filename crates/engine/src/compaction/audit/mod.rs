@@ -5,9 +5,9 @@
 //! what comes up again, and the rare id that nobody could guess.
 
 mod block;
-mod gather;
+mod gathered_facts;
 mod outputs;
-mod written;
+mod summary_text;
 
 use std::borrow::Borrow;
 
@@ -18,11 +18,11 @@ use trimtab_model::{Message, Ref};
 pub use block::FactBlock;
 pub(super) use block::without_block;
 
-use super::room::TextBudget;
+use super::text_budget::TextBudget;
 use crate::facts::FactKind;
-use gather::GatheredFacts;
+use gathered_facts::GatheredFacts;
 use outputs::{StoredOutput, stored_outputs};
-use written::SummaryText;
+use summary_text::SummaryText;
 
 /// The least share of the facts that matter which a good summary has.
 const GOOD_COVERAGE: f64 = 0.6;
@@ -93,7 +93,7 @@ pub struct SummaryAudit<'m> {
     outputs: Vec<StoredOutput<'m>>,
 }
 
-/// Looks for what matters in the `replaced` messages in what was `written` for them: the
+/// Looks for what matters in the `replaced` messages in what was `summary_text` for them: the
 /// summary, what is retained, and whatever else of theirs stays in the window.
 ///
 /// ```
@@ -119,7 +119,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
         if written.has(fact.kind, fact.text) {
-            covered.insert(written::fact_key(fact.kind, fact.text));
+            covered.insert(summary_text::fact_key(fact.kind, fact.text));
         } else {
             missing.push(fact);
         }
@@ -152,7 +152,7 @@ impl<'m> SummaryAudit<'m> {
         &self.missing
     }
 
-    /// The text that makes up for what is missing, within `room`: the missing facts that
+    /// The text that makes up for what is missing, within `text_budget`: the missing facts that
     /// matter most, by kind and with the refs of the outputs that they came from, and every
     /// stored output of the replaced messages by its ref. Where the room forbids that, older
     /// outputs are named by their bare ref, and then the oldest are left out.

@@ -8,7 +8,7 @@ use super::outcome::CallOutcome;
 use super::paths::{FileAccess, named_by};
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
-use crate::compaction::room::TextBudget;
+use crate::compaction::text_budget::TextBudget;
 
 /// More calls than this are not looked at.
 const MOST: usize = 400;

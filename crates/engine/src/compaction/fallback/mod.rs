@@ -6,22 +6,22 @@
 //! refs of the outputs that they came from. A summary of this form that is replaced is read back
 //! and carried on, so that a chain of them keeps the first request and never grows.
 
+mod assistant_text;
+mod call_outcomes;
 mod files;
-mod open;
+mod open_work;
 mod outcome;
 mod paths;
 mod replaced;
-mod runs;
 mod section;
-mod users;
-mod words;
+mod user_messages;
 
 use std::borrow::Borrow;
 
 use trimtab_model::{Message, Part, Ref};
 
 use super::audit::{Coverage, audit};
-use super::room::TextBudget;
+use super::text_budget::TextBudget;
 use replaced::ReplacedMessages;
 use section::{SectionTitle, SummarySection};
 
@@ -52,7 +52,7 @@ pub struct FallbackSummary {
     pub coverage: Coverage,
 }
 
-/// The summary of the `replaced` messages, within `room` and smaller than they are.
+/// The summary of the `replaced` messages, within `text_budget` and smaller than they are.
 ///
 /// ```
 /// use trimtab_engine::compaction::{fallback, room::TextBudget};
@@ -119,13 +119,13 @@ fn write(
     room: &TextBudget<'_>,
 ) -> SummarySection {
     match title {
-        SectionTitle::FirstRequest => users::first_request_section(replaced, room),
-        SectionTitle::UserMessages => users::user_messages_section(replaced, room),
-        SectionTitle::Words => words::assistant_text_section(replaced, room),
-        SectionTitle::OpenWork => open::open_work_section(replaced, room),
-        SectionTitle::Errors => open::errors_section(replaced, room),
+        SectionTitle::FirstRequest => user_messages::first_request_section(replaced, room),
+        SectionTitle::UserMessages => user_messages::user_messages_section(replaced, room),
+        SectionTitle::Words => assistant_text::assistant_text_section(replaced, room),
+        SectionTitle::OpenWork => open_work::open_work_section(replaced, room),
+        SectionTitle::Errors => open_work::errors_section(replaced, room),
         SectionTitle::Files => files::files_section(replaced, room),
-        SectionTitle::Runs => runs::calls_section(replaced, room),
+        SectionTitle::Runs => call_outcomes::calls_section(replaced, room),
         SectionTitle::Earlier => replaced.earlier(room),
     }
 }

@@ -8,7 +8,7 @@ use trimtab_model::{Call, Message, MessageKind, Output, Part};
 use super::OPENING;
 use super::section::{SectionTitle, SummarySection, head_of, items};
 use crate::compaction::audit::without_block;
-use crate::compaction::room::TextBudget;
+use crate::compaction::text_budget::TextBudget;
 
 pub(super) struct ReplacedMessages<'m> {
     pub(super) messages: Vec<&'m Message>,

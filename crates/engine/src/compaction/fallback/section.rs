@@ -1,7 +1,7 @@
 //! A section of the summary: a title and items that can be read back.
 
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::untagged;
+use crate::compaction::text_budget::TextBudget;
 
 /// The sections, in the order in which they are read best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

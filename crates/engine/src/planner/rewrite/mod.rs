@@ -26,7 +26,7 @@ use super::draft::CompactionDraft;
 use super::survivors::Survivors;
 use super::{CallConditions, ConversationState};
 use crate::budget::percent;
-use crate::compaction::keep::KeptMessages;
+use crate::compaction::keep_rules::KeptMessages;
 use crate::normalise::MessageSource;
 use crate::observation::show;
 use crate::plan::{Edit, PlanReason};

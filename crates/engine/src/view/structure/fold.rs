@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::kind::OutputFormat;
 use super::lines::TextLines;
+use super::output_format::OutputFormat;
 
 /// How the lines of a run are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,18 +27,18 @@ mod clip;
 mod errors;
 mod fold;
 mod json;
-mod kind;
+mod line_waves;
 mod lines;
 mod marker;
+mod output_format;
 mod select;
 mod table;
-mod waves;
 
 use std::borrow::Cow;
 
 use trimtab_model::Ref;
 
-pub use kind::{OutputFormat, detect};
+pub use output_format::{OutputFormat, detect};
 
 use lines::TextLines;
 use select::LineSelection;
@@ -123,7 +123,7 @@ fn by_lines(
     let mut room = how.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
         let mut selection = LineSelection::new(room, lines, &folds, how.measure);
-        selection.fill(waves::waves(kind, lines, &marks));
+        selection.fill(line_waves::waves(kind, lines, &marks));
         if selection.is_empty() {
             return None;
         }

@@ -8,9 +8,9 @@ use trimtab_model::{Ref, work};
 use super::ShortenedView;
 use super::clip::clip;
 use super::fold::Folds;
+use super::line_waves::LineWave;
 use super::lines::TextLines;
 use super::marker::{self, ShownCounts};
-use super::waves::LineWave;
 
 /// Lines that did not fit before a wave is given up.
 const MISSES: u32 = 4;

@@ -19,7 +19,7 @@ use trimtab_wire::scan::{BodyScan, ScanMemo};
 use trimtab_wire::splice::{BodyChange, splice};
 use trimtab_wire::validate::{RequestFault, validate};
 
-use super::renamed::with_tool_names;
+use super::renamed_tools::with_tool_names;
 use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
 use crate::prefix_cache::last_sent::LastSent;

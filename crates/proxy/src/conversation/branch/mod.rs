@@ -1,7 +1,7 @@
 //! One conversation of a client: its session, and which of its messages are the client's.
 
 mod compose;
-mod renamed;
+mod renamed_tools;
 
 use std::sync::Arc;
 use std::time::Instant;

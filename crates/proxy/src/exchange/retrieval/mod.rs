@@ -1,8 +1,8 @@
 //! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
 //! from the client, whose answer goes on as if the model had known all along.
 
-mod alone;
 mod rounds;
+mod tools_withdrawn;
 
 use bytes::Bytes;
 use http::Response;
@@ -130,7 +130,7 @@ async fn failed_stream_end(
         return end;
     }
     let dialect = server.exchange.managed.job.dialect;
-    let event = alone::error_event(dialect, failure).await;
+    let event = tools_withdrawn::error_event(dialect, failure).await;
     filter.continue_answer();
     filter.push(event.as_bytes(), &mut end);
     filter.finish(&mut end);

@@ -11,7 +11,7 @@ use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
-use super::alone;
+use super::tools_withdrawn;
 use crate::answer::usage_watch::ObservedAnswer;
 use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
 use crate::conversation::hidden_rounds::PendingOwnCalls;
@@ -212,7 +212,7 @@ impl RetrievalServer {
     ) -> Result<Response<ProxyBody>, RoundFailure> {
         self.tools_withdrawn = true;
         let dialect = self.exchange.managed.job.dialect;
-        let outgoing = alone::without_retrieval_tools(dialect, outgoing).await;
+        let outgoing = tools_withdrawn::without_retrieval_tools(dialect, outgoing).await;
         self.exchange.send_without_tools(outgoing);
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));

@@ -14,7 +14,7 @@ use trimtab_wire::scan::BodyScan;
 
 use crate::access::Tenant;
 use crate::conversation::client_session_id;
-use crate::conversation::family;
+use crate::conversation::client_sessions;
 use crate::conversation::store_state::OpenedStore;
 use crate::conversation::token_renewal;
 use crate::models::KnownModel;
@@ -152,9 +152,12 @@ impl PlanningJob {
         let dialect = self.dialect;
         let listed = token_renewal::is_renewable(&self.headers).then(|| {
             let name = keys.common_name(&self.tenant, said);
-            format!("proxy-renewed/{}/{name}", family::dialect_name(dialect))
+            format!(
+                "proxy-renewed/{}/{name}",
+                client_sessions::dialect_name(dialect)
+            )
         });
-        Some((family::name(&self.tenant, dialect, &name), listed))
+        Some((client_sessions::name(&self.tenant, dialect, &name), listed))
     }
 
     /// True if its tenant may store no more.

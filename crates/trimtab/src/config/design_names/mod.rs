@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use toml::Value;
 
 use super::keys::{InProject, SettingKey, SettingKind};
-use super::layer::{LayeredSettings, SetValue, find_key};
+use super::layered_settings::{LayeredSettings, SetValue, find_key};
 use super::{ConfigError, ConfigInputs, SettingSource};
 
 pub use table::DESIGN_NAMES;

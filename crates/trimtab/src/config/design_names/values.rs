@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::super::layer::LayeredSettings;
+use super::super::layered_settings::LayeredSettings;
 use super::table::ARCHIVE;
 use super::{DerivedValues, NamedValues};
 

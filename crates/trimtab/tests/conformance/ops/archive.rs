@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::archive::ToolSummaries;
-use trimtab::engine::compaction::keep::KeepRule;
+use trimtab::engine::compaction::keep_rules::KeepRule;
 use trimtab::engine::compaction::request;
 use trimtab::engine::policy::Moment;
 use trimtab::engine::trigger::{Metric, Threshold};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab::config::{Config, ConfigInputs};
-use trimtab::engine::compaction::keep;
+use trimtab::engine::compaction::keep_rules;
 use trimtab::engine::policy::{CompactionPolicy, Policy};
 use trimtab::engine::trigger::{Metric, Threshold, Trigger, TriggerInputs};
 use trimtab::model::Usage;
@@ -101,7 +101,7 @@ pub(super) fn split(input: &Value) -> Value {
     let policy = preset("archive");
     let log = messages(&input["messages"]);
     let budget = figure(input, "budget").unwrap_or(0);
-    let split = keep::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
+    let split = keep_rules::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
     json!({ "split_index": split })
 }
 

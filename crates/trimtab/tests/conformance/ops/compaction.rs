@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::answer::SummaryAnswer;
-use trimtab::engine::compaction::keep::{self, KeepRule};
+use trimtab::engine::compaction::keep_rules::{self, KeepRule};
 use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::compaction::request;
 use trimtab::engine::policy::{EstimateBy, Policy, Strategy};
@@ -235,7 +235,7 @@ pub(super) fn turns_plan(input: &Value) -> Value {
     let policy = preset("turns");
     let history = messages(&input["history"]);
     let window = input["context_window"].as_u64().unwrap();
-    let kept = keep::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
+    let kept = keep_rules::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
     let cut = kept.iter().min().copied().unwrap_or(history.len());
     let (batches, omitted) = request::readable_batches(&history[..cut], window);
     if batches.is_empty() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::keep::{self, KeepRule};
+use trimtab::engine::compaction::keep_rules::{self, KeepRule};
 use trimtab::engine::normalise::EntryChange;
 use trimtab::engine::policy::Moment;
 use trimtab::model::{Role, turns};
@@ -56,7 +56,7 @@ pub(super) fn preserved(input: &Value) -> Value {
     let messages = number(&input["recent_min"]);
     rules.insert(0, KeepRule::RecentMessages { messages });
     let system = (0..log.len()).filter(|at| log[*at].role == Role::System);
-    let behind = keep::kept_messages(&log, &rules, |_| 0).after_summary;
+    let behind = keep_rules::kept_messages(&log, &rules, |_| 0).after_summary;
     let preserved: BTreeSet<usize> = system.chain(behind).collect();
     json!({ "preserved": preserved })
 }

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::room::TextBudget;
+use trimtab::engine::compaction::text_budget::TextBudget;
 use trimtab::engine::compaction::{audit, fallback};
 use trimtab::engine::log::Log;
 use trimtab::engine::normalise::{NormaliseOptions, OpenCallRepair, normalise};

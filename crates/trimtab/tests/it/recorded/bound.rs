@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Dialect, Message, Part, Reasoning, Role, Usage};
-use trimtab::replay::each;
+use trimtab::replay::parallel;
 use trimtab::request::{fields, loop_lost_reasoning};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
@@ -139,7 +139,7 @@ fn none_is_refused(sessions: &[Recorded], presets: &[&str], windows: &[u64]) {
             }
         }
     }
-    let outcomes = each::map(&jobs, |(session, preset, dialect, window)| {
+    let outcomes = parallel::map(&jobs, |(session, preset, dialect, window)| {
         drive(session, preset, *dialect, *window)
     });
     let mut sum = Outcome::default();

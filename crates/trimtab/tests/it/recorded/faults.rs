@@ -5,7 +5,7 @@ use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
 use trimtab::model::estimate::Measure;
 use trimtab::replay::managed::ManagedSession;
-use trimtab::replay::{ReplayReport, ReplaySettings, each, replay_needing};
+use trimtab::replay::{ReplayReport, ReplaySettings, parallel, replay_needing};
 use trimtab_testkit::is_long;
 
 use super::{Recorded, made, recorded};
@@ -28,7 +28,7 @@ fn have_no_fault(sessions: &[Recorded], presets: &[&str], window: u64) {
             jobs.extend(Dialect::ALL.map(|dialect| (session, *preset, dialect)));
         }
     }
-    let reports = each::map(&jobs, |(session, preset, dialect)| {
+    let reports = parallel::map(&jobs, |(session, preset, dialect)| {
         replayed(session, preset, *dialect, window)
     });
     let mut faults = Vec::new();

@@ -1,16 +1,16 @@
 //! Hides parts of a stream and keeps the numbering of the rest dense.
 
 mod chat;
+mod event_cutter;
+mod inserted_text;
 mod messages;
-mod own;
-mod raw;
 mod responses;
 
 use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};
 
-use self::raw::{EventCutter, ParsedEvent, RawEvent};
+use self::event_cutter::{EventCutter, ParsedEvent, RawEvent};
 use super::frames::MAX_EVENT;
 use crate::json::quoted;
 use crate::scan::{Span, string};

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 use trimtab_model::{Message, MessageKind, Output, Part, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::patch::{JsonPatch, copied};
-use super::pen::{CallNames, FormWriter, NewMessage, name};
 use crate::json::{self, JsonFields, array, quoted, string};
 use crate::messages::write_part;
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
 /// The fields that describe the session, on every line.
 const SESSION: [&str; 10] = [
@@ -32,7 +32,7 @@ const WRITTEN: [&str; 7] = [
     "toolUseResult",
     "isCompactSummary",
     "isMeta",
-    own::FIELD,
+    private_marks::FIELD,
 ];
 
 /// Writes lines of a session.
@@ -115,7 +115,7 @@ impl ClaudeCodeWriter {
             .flag("isCompactSummary", kind == Some(MessageKind::Summary))
             .flag("isMeta", meta)
             .text("uuid", &uuid)
-            .maybe(own::FIELD, own::mark(new.message))
+            .maybe(private_marks::FIELD, private_marks::mark(new.message))
             .end()
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::patch::{JsonPatch, copied};
-use super::pen::{CallNames, FormWriter, NewMessage, name};
 use crate::json::{self, JsonFields, quoted, string, type_of};
 use crate::responses::{write_input, write_instructions};
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
 /// Writes lines of a rollout.
 pub(super) struct CodexWriter;
@@ -62,7 +62,7 @@ fn lines(new: &NewMessage<'_>) -> Vec<String> {
         copied(&fields, |name| name == "timestamp")
             .text("type", "response_item")
             .raw("payload", payload)
-            .maybe(own::FIELD, own::mark(new.message))
+            .maybe(private_marks::FIELD, private_marks::mark(new.message))
             .end()
     };
     let entries = write_input(&[as_codex_spells_it(new, &fields)]);

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::patch::{JsonPatch, copied};
-use super::pen::{CallNames, FormWriter, NewMessage, name};
 use crate::json::{JsonFields, ObjectWriter, array, quoted, string};
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
 /// The rewritten fields of an answer.
 const ANSWER: [&str; 4] = [
@@ -111,7 +111,7 @@ impl CopilotWriter {
         let own = like.get("id").and_then(string);
         let own = own.filter(|id| new.is_old() && self.used.insert(id.clone()));
         let made = || name(&format!("{at}{}", new.like()), new.number, new.message);
-        let mark = own::mark(new.message).filter(|_| new.message.role == Role::User);
+        let mark = private_marks::mark(new.message).filter(|_| new.message.role == Role::User);
         ObjectWriter::new()
             .text("type", type_name)
             .raw("data", data)
@@ -124,7 +124,7 @@ impl CopilotWriter {
                 "parentId",
                 like.get("parentId").map_or("null", |raw| raw.get()),
             )
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }

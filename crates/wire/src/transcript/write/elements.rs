@@ -2,10 +2,10 @@
 
 use serde_json::value::RawValue;
 
+use super::form_writer::FormWriter;
 use super::lay_out_all;
 use super::layout::{END, UnitFate};
 use super::patch::JsonPatch;
-use super::pen::FormWriter;
 use crate::json;
 use crate::splice::SentMessage;
 use crate::transcript::thread::ReadConversation;

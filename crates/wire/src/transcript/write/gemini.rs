@@ -3,13 +3,20 @@
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::patch::{JsonPatch, copied};
-use super::pen::{CallNames, FormWriter, NewMessage, name};
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, string, type_of};
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
 /// The rewritten fields of an entry.
-const WRITTEN: [&str; 6] = ["id", "type", "content", "thoughts", "toolCalls", own::FIELD];
+const WRITTEN: [&str; 6] = [
+    "id",
+    "type",
+    "content",
+    "thoughts",
+    "toolCalls",
+    private_marks::FIELD,
+];
 
 /// Writes entries of a session.
 #[derive(Default)]
@@ -100,14 +107,14 @@ impl GeminiWriter {
         if answer {
             return written_answer(object, new.message);
         }
-        let mark = own::mark(new.message).filter(|_| new.message.role != Role::Tool);
+        let mark = private_marks::mark(new.message).filter(|_| new.message.role != Role::Tool);
         object
             .text("type", "user")
             .raw(
                 "content",
                 &array(new.message.parts.iter().map(|part| said(part, names))),
             )
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }

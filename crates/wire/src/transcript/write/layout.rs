@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use trimtab_model::{Message, Output, Part, Role, work};
 
-use super::pen::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{CallNames, FormWriter, NewMessage};
 use crate::splice::SentMessage;
 use crate::transcript::thread::ReadConversation;
 

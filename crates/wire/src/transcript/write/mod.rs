@@ -8,14 +8,14 @@ mod claude_code;
 mod codex;
 mod copilot;
 mod elements;
+mod form_writer;
 mod gemini;
 mod layout;
 mod links;
-mod loose;
+mod message_per_line;
 mod opencode;
 mod opencode_parts;
 mod patch;
-mod pen;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -23,9 +23,9 @@ use std::fmt;
 use super::thread::ReadConversation;
 use super::{ReadError, TranscriptForm, TranscriptReader};
 use crate::splice::SentMessage;
+use form_writer::FormWriter;
 use layout::{END, TranscriptLayout, UnitFate, lay_out};
 use links::LinkedUnit;
-use pen::FormWriter;
 
 /// The reasons why a transcript could not be written.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
         Some(TranscriptForm::Codex) => Box::new(codex::CodexWriter),
         Some(TranscriptForm::CopilotCli) => Box::<copilot::CopilotWriter>::default(),
         Some(TranscriptForm::GeminiCli) => Box::<gemini::GeminiWriter>::default(),
-        form => Box::new(loose::MessagePerLineWriter(
+        form => Box::new(message_per_line::MessagePerLineWriter(
             form.unwrap_or(TranscriptForm::Chat),
         )),
     };

@@ -5,11 +5,11 @@
 
 use trimtab_model::{Output, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::opencode_parts::{PartIds, parts};
 use super::patch::{JsonPatch, copied};
-use super::pen::{CallNames, FormWriter, NewMessage, name};
 use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
 /// The number of leading digits of an id that encode its time; ids are ordered by them.
 const TIME_DIGITS: usize = 12;
@@ -88,11 +88,11 @@ impl OpenCodeWriter {
         let info = info.text("role", role).text("id", &id);
         let session = like.get("sessionID").and_then(string).unwrap_or_default();
         let ids = PartIds::new(&id, &session, new.number);
-        let mark = own::mark(new.message).filter(|_| role == "user");
+        let mark = private_marks::mark(new.message).filter(|_| role == "user");
         ObjectWriter::new()
             .raw("info", &info.end())
             .raw("parts", &array(parts(new.message, outputs, &ids, &like)))
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 
-use super::ahead::FramePrefetch;
+use super::frame_prefetch::FramePrefetch;
 use super::pattern::LONGEST_LITERAL;
 use crate::frames::FRAME;
 

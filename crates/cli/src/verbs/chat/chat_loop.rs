@@ -13,13 +13,13 @@ use super::attach::attach;
 use super::command::{self, ChatCommand, TypedLine};
 use super::context::{self, WindowFill};
 use super::cost::ChatSpending;
-use super::drive::{self, IncomingEvents};
 use super::editor::{InputPrompt, TypedInput};
-use super::opened::{OpenChat, agent_failure};
-use super::person::TerminalUser;
+use super::open_chat::{OpenChat, agent_failure};
 use super::screen::Screen;
+use super::terminal_user::TerminalUser;
 use super::text::on_one_line;
-use super::{ChatArgs, change, output, shown};
+use super::watched_work::{self, IncomingEvents};
+use super::{ChatArgs, change_settings, event_text, output};
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::clipped::clipped;
@@ -47,7 +47,7 @@ pub(super) fn run(
     warn_of(&chat, args, terminal);
     // Signal handlers can only be registered inside a runtime.
     let inside = runtime.enter();
-    drive::end_commands_with_us()?;
+    watched_work::end_commands_with_us()?;
     let ears = IncomingEvents::new(events, Some(questions))?;
     drop(inside);
     let mut talk = ChatLoop {
@@ -203,11 +203,13 @@ impl ChatLoop<'_> {
             ChatCommand::Undo => self.undo()?,
             ChatCommand::Output => output::run(&self.chat, behind, &mut self.user.screen)?,
             ChatCommand::Model => {
-                change::model(&mut self.chat, behind, &mut self.user.screen)?;
+                change_settings::model(&mut self.chat, behind, &mut self.user.screen)?;
                 // The reported usage belongs to the old model.
                 self.user.usage = None;
             }
-            ChatCommand::Preset => change::preset(&mut self.chat, behind, &mut self.user.screen)?,
+            ChatCommand::Preset => {
+                change_settings::preset(&mut self.chat, behind, &mut self.user.screen)?
+            }
             ChatCommand::Retry if self.can_retry => self.turn(None),
             ChatCommand::Retry => self.user.screen.text("nothing to retry\n"),
             ChatCommand::Clear => self.clear()?,
@@ -310,7 +312,7 @@ impl ChatLoop<'_> {
             Some(Err(error)) => return self.user.screen.failure(&agent_failure(&error)),
             None => return self.user.screen.line(style::WARN, "stopped"),
         };
-        let used = shown::usage_line(&turn, self.chat.agent.settings().prices.as_ref());
+        let used = event_text::usage_line(&turn, self.chat.agent.settings().prices.as_ref());
         match turn.end {
             TurnEnd::Answered => {
                 self.can_retry = false;

@@ -8,9 +8,9 @@ use trimtab_model::Usage;
 
 use super::cost::ChatSpending;
 use super::diff::{DiffLine, diff};
-use super::drive::AgentWatcher;
 use super::editor::{InputPrompt, TypedInput};
 use super::screen::Screen;
+use super::watched_work::AgentWatcher;
 use crate::ui::clipped::clipped;
 use crate::ui::number::counted;
 use crate::ui::style;

@@ -4,8 +4,8 @@ use trimtab_model::Message;
 
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection, head_of};
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::clip_line;
+use crate::compaction::text_budget::TextBudget;
 
 /// Characters of the first sentence of an older message.
 const SENTENCE: usize = 200;

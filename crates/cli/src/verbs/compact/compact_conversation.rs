@@ -19,7 +19,7 @@ use trimtab_wire::transcript::Conversation;
 
 use super::summariser::CompactSummariser;
 use crate::exit::Failure;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
 /// The options of a compaction.
 pub(super) struct CompactOptions {

@@ -3,7 +3,7 @@
 use trimtab::engine::policy::PRESETS;
 
 use super::choice::ChatChoice;
-use super::opened::OpenChat;
+use super::open_chat::OpenChat;
 use super::screen::Screen;
 use super::text::{nearest, on_one_line};
 use crate::exit::Failure;

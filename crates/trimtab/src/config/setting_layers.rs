@@ -6,7 +6,7 @@ use trimtab_engine::policy::{PRESETS, Policy, UnknownPreset};
 
 use super::files;
 use super::inputs::ConfigInputs;
-use super::layer::{KnownKeys, SetValue};
+use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
 use super::{ConfigError, KEYS, SettingKey, SettingSource};
 

@@ -5,8 +5,8 @@ use trimtab_model::Call;
 use super::outcome::CallOutcome;
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clip_line, short_arguments};
+use crate::compaction::text_budget::TextBudget;
 
 /// Characters of the arguments of a call.
 const ARGUMENTS: usize = 80;

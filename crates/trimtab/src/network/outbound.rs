@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::Network;
 use super::connector::{Connector, HttpVersions};
-use super::route::{EgressProxies, ProxiedConnector};
+use super::egress_proxy::{EgressProxies, ProxiedConnector};
 use crate::redact::redact_address;
 
 /// Network settings that cannot be used.

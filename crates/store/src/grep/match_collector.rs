@@ -7,8 +7,8 @@ use std::io;
 use grep_matcher::Matcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::feed::OVERLAP;
 use super::pattern::SearchPattern;
+use super::search_input::OVERLAP;
 use super::{MOST_BYTES, MOST_CONTEXT, MatchLine, Query, SearchMatch, SearchResults, SearchStop};
 
 pub(super) struct MatchCollector<'a> {

@@ -6,8 +6,8 @@ use trimtab_model::Role;
 
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::clip_line;
+use crate::compaction::text_budget::TextBudget;
 
 /// How many characters of one message are kept, while that leaves room for all messages.
 const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use trimtab_model::Dialect;
 
 use super::answer::{AnswerEvent, OutgoingReply, RenderedEvents};
+use super::answer_bytes::{BEFORE_BREAK, Parcel, ParcelEnd, ParcelPiece};
 use super::overflow::error_event;
-use super::parcel::{BEFORE_BREAK, Parcel, ParcelEnd, ParcelPiece};
 use super::refusal::ProviderRefusal;
 use crate::script::{ContentCoding, ScriptedFault};
 

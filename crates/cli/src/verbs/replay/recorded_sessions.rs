@@ -50,7 +50,7 @@ pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts
         }
     }
     let conversations =
-        trimtab::replay::each::map(&found, |recorded: &RecordedSession| RecordedSession {
+        trimtab::replay::parallel::map(&found, |recorded: &RecordedSession| RecordedSession {
             id: recorded.id.clone(),
             log: recorded.log.clone(),
             tools: recorded.tools,

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::design_names;
 use super::keys::{InProject, SettingKey, SettingKind};
 use super::nearest::nearest_name;
-use super::shown::redact_value;
+use super::redacted::redact_value;
 use super::{ConfigError, SettingSource};
 
 /// Fields that name the shape of a table: another shape takes nothing over.

@@ -2,7 +2,7 @@
 
 use trimtab_model::{Message, Output, RawJson, Role};
 
-use super::pen::{CallNames, FormWriter, NewMessage};
+use super::form_writer::{CallNames, FormWriter, NewMessage};
 use crate::json::{ObjectWriter, array};
 use crate::transcript::TranscriptForm;
 use crate::{chat, messages, responses};

@@ -7,8 +7,8 @@ use trimtab_model::Output;
 
 use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
-use crate::compaction::room::TextBudget;
 use crate::compaction::text::{clip_line, short_arguments};
+use crate::compaction::text_budget::TextBudget;
 use crate::facts;
 use crate::view::figures::last_bytes;
 use crate::view::placeholder::without_markers;

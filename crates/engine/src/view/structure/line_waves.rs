@@ -1,8 +1,8 @@
 //! In which order the lines of a text are wanted, by what the text is.
 
 use super::errors::trace_length;
-use super::kind::{OutputFormat, hit_path, is_definition};
 use super::lines::TextLines;
+use super::output_format::{OutputFormat, hit_path, is_definition};
 use crate::pattern::LazyRegex;
 
 /// Some lines in the order in which they are wanted, and how full the room may get with them, in
@@ -14,7 +14,7 @@ const CHANGES_OF_EACH: usize = 8;
 /// Hits of every file that come before the rest of any.
 const HITS_OF_EACH: usize = 3;
 
-/// The waves for a text of `kind`; `marks` are the lines that look like errors.
+/// The waves for a text of `output_format`; `marks` are the lines that look like errors.
 pub(super) fn waves<'a>(
     kind: OutputFormat,
     lines: &'a TextLines<'_>,
