@@ -98,13 +98,13 @@ impl Agent {
 
     /// Compacts on request. False if there was nothing to do or it was interrupted; events report
     /// the savings or the reason.
-    pub async fn compact(&mut self, by_hand: &ManualCompaction) -> Result<bool, AgentError> {
+    pub async fn compact(&mut self, request: &ManualCompaction) -> Result<bool, AgentError> {
         self.interrupt.clear();
         // A summary in the background may already do what the user wants.
         if !self.take_background().await? {
             return Ok(false);
         }
-        let pending = self.session.compact(by_hand)?;
+        let pending = self.session.compact(request)?;
         let done = match pending {
             Some(pending) => self.summarise(pending).await?,
             None => false,

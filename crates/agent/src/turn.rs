@@ -1,7 +1,8 @@
 //! One turn: calls the model and executes its calls until it answers.
 //!
 //! This is the main loop of the agent. Before each model call the session makes the window fit. The
-//! loop then sends it, streams the reply, handles failures, and runs the tools that the model calls.
+//! loop then sends it, streams the reply, handles failures, and runs the tools that the model
+//! calls.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -47,17 +47,17 @@ pub struct ModelChoice<'a> {
     pub dialect: Option<Dialect>,
 }
 
-/// Creates a client for the requested model. `outgoing` makes the connections.
+/// Creates a client for the requested model. `network` makes the connections.
 pub fn find(
-    wanted: &ModelChoice<'_>,
+    choice: &ModelChoice<'_>,
     catalogue: &Catalogue,
-    outgoing: OutboundNetwork,
+    network: OutboundNetwork,
 ) -> Result<Model, Failure> {
-    let (said, name) = named(wanted.name);
-    let dialect = wanted.dialect.or(said);
-    let dialect = dialect.unwrap_or_else(|| guess(name, wanted.base_url, catalogue));
-    let endpoint = endpoint(name, wanted.base_url, dialect)?;
-    let http = HttpModel::new(dialect, endpoint).network(outgoing);
+    let (said, name) = named(choice.name);
+    let dialect = choice.dialect.or(said);
+    let dialect = dialect.unwrap_or_else(|| guess(name, choice.base_url, catalogue));
+    let endpoint = endpoint(name, choice.base_url, dialect)?;
+    let http = HttpModel::new(dialect, endpoint).network(network);
     Ok(Model::new(ModelClient::new(http), name))
 }
 

@@ -13,7 +13,8 @@ use crate::log::Log;
 use crate::pattern::LazyRegex;
 use crate::plan::Edit;
 
-/// How such messages begin. The first line of some names the tool: `[read_file for 'a.rs'] Result:`.
+/// How such messages begin. The first line of some names the tool:
+/// `[read_file for 'a.rs'] Result:`.
 static BEGINNING: LazyRegex = LazyRegex::new(
     r"(?xi) ^(?: observation[:\n] | [<\[]observation | execution\ (?:logs|result)
     | \[?tool\ (?:result|output) | tool\ (?:response|call\ result) | <tool_(?:result|output|response)

@@ -96,9 +96,9 @@ pub struct WindowUnknown(pub Trigger);
 
 impl Trigger {
     /// Whether it fires; none if what it needs is not known.
-    pub(crate) fn judge(&self, situation: &TriggerInputs) -> Option<bool> {
-        let measured = self.metric.of(situation)?;
-        let value = self.value.figure(situation.window)?;
+    pub(crate) fn judge(&self, inputs: &TriggerInputs) -> Option<bool> {
+        let measured = self.metric.of(inputs)?;
+        let value = self.value.figure(inputs.window)?;
         Some(match self.is {
             Comparison::AtLeast => measured >= value,
             Comparison::MoreThan => measured > value,
@@ -108,13 +108,13 @@ impl Trigger {
 
 impl Metric {
     /// The figure that is measured; none if nobody knows it.
-    pub(crate) fn of(self, situation: &TriggerInputs) -> Option<u64> {
+    pub(crate) fn of(self, inputs: &TriggerInputs) -> Option<u64> {
         match self {
-            Self::UsageTotal => situation.usage.map(|usage| usage.total()),
-            Self::UsageInput => situation.usage.map(|usage| usage.input),
-            Self::Log => Some(situation.log_tokens),
-            Self::Call => Some(situation.call_tokens),
-            Self::Messages => Some(situation.messages),
+            Self::UsageTotal => inputs.usage.map(|usage| usage.total()),
+            Self::UsageInput => inputs.usage.map(|usage| usage.input),
+            Self::Log => Some(inputs.log_tokens),
+            Self::Call => Some(inputs.call_tokens),
+            Self::Messages => Some(inputs.messages),
         }
     }
 }

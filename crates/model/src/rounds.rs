@@ -215,14 +215,14 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         });
     }
 
-    fn output(&mut self, place: PartPosition, id: &'a str, may_be_early: bool) {
-        let answer = self.claim(id, place);
+    fn output(&mut self, position: PartPosition, id: &'a str, may_be_early: bool) {
+        let answer = self.claim(id, position);
         // Some clients record an output just before its call.
         if answer == OutputStatus::Orphan && may_be_early {
             self.early.push(self.pairing.outputs.len());
             self.early_ids.push(id);
         }
-        self.pairing.outputs.push((place, answer));
+        self.pairing.outputs.push((position, answer));
     }
 
     fn answer_early(&mut self, at: usize, id: &str) {
@@ -235,8 +235,8 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         }
     }
 
-    /// Assigns the output at `place` to the next unanswered call of the newest round with `id`.
-    fn claim(&mut self, id: &str, place: PartPosition) -> OutputStatus {
+    /// Assigns the output at `position` to the next unanswered call of the newest round with `id`.
+    fn claim(&mut self, id: &str, position: PartPosition) -> OutputStatus {
         // No call with this id among these messages. The caller knows the earlier ones.
         let Some(newest) = self.newest.get_mut(id) else {
             return match (self.before)(id) {
@@ -258,7 +258,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
             .get_mut(round)
             .and_then(|r| r.calls.get_mut(call));
         if let Some(found) = found {
-            found.output = Some(place);
+            found.output = Some(position);
         }
         OutputStatus::Answers { round, call }
     }

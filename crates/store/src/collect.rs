@@ -102,14 +102,18 @@ pub(crate) struct RemovalPlan {
 impl RemovalPlan {
     /// Takes back sessions that came into use after the snapshot.
     #[cfg(all(unix, feature = "folder"))]
-    pub(crate) fn retain_sessions(&mut self, picture: &StoreSnapshot, staying: &[SessionId]) {
+    pub(crate) fn retain_sessions(&mut self, snapshot: &StoreSnapshot, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
         // The report must match what was actually removed.
         self.sessions.retain(|id| !stays(id));
         self.report.sessions.retain(|id| !stays(id));
-        for session in picture.sessions.iter().filter(|session| stays(&session.id)) {
+        for session in snapshot
+            .sessions
+            .iter()
+            .filter(|session| stays(&session.id))
+        {
             let blobs = session.outputs.iter().flat_map(|output| &output.blobs);
-            let sizes = blobs.filter_map(|blob| picture.blobs.get(blob));
+            let sizes = blobs.filter_map(|blob| snapshot.blobs.get(blob));
             let size = session.stream_bytes + sizes.sum::<u64>();
             let report = &mut self.report;
             report.outputs = report.outputs.saturating_sub(session.outputs.len() as u64);
@@ -119,9 +123,9 @@ impl RemovalPlan {
     }
 }
 
-/// Decides what `request` removes from the store in `picture` at time `now`.
-pub(crate) fn decide(picture: &StoreSnapshot, request: &CollectOptions, now: u64) -> RemovalPlan {
-    let mut deciding = RemovalPlanner::new(picture);
+/// Decides what `request` removes from the store in `snapshot` at time `now`.
+pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u64) -> RemovalPlan {
+    let mut deciding = RemovalPlanner::new(snapshot);
     deciding.named(&request.sessions);
     // The order matters: sessions named explicitly go first, size limits last.
     if let Some(age) = request.older_than {

@@ -12,7 +12,7 @@ use crate::{Put, Result, SessionId, Store, Stream};
 /// Generates the refs of one session, so that an output can be named before it is written.
 ///
 /// The owner must ensure that no ref leaves the process before its bytes are durable, as
-/// [`Staged`](crate::Staged) does.
+/// [`StagedStore`](crate::StagedStore) does.
 #[derive(Clone)]
 pub struct RefMinter {
     secret: SessionSecret,

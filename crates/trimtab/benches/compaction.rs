@@ -59,7 +59,7 @@ fn plan(projection: &Projection, policy: &Policy) -> usize {
         bytes: None,
         tools: 0,
         first_ref: 0,
-        way_back: true,
+        can_retrieve: true,
         usage: None,
         tokens: &tokens,
         cold: false,

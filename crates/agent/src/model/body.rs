@@ -1,7 +1,8 @@
 //! Writes request bodies in the three dialects.
 //!
 //! The messages come from the session's window and are written by `trimtab-wire`; this module adds
-//! the other fields, cache markers, and leaves out what the model has rejected before (`refused_fields`).
+//! the other fields, cache markers, and leaves out what the model has rejected before
+//! (`refused_fields`).
 
 use trimtab::request;
 use trimtab_model::{Dialect, Message, Part, RawJson, Role};

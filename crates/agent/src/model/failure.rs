@@ -95,22 +95,22 @@ impl<'a> FailedResponse<'a> {
         }
     }
 
-    /// The error for a request to `place`.
-    pub(super) fn to_error(&self, place: &RequestTarget<'_>) -> ModelError {
-        let verdict = Box::new(self.verdict(place.request));
+    /// The error for a request to `target`.
+    pub(super) fn to_error(&self, target: &RequestTarget<'_>) -> ModelError {
+        let verdict = Box::new(self.verdict(target.request));
         let message = self.message();
         // A failing gateway answers with a page. That is temporary, so it counts as an API error.
         let telling =
             verdict.action != OverflowAction::None && (!self.is_page() || self.status >= 500);
         if message.is_none() && !telling && !matches!(self.status, 401 | 403) {
             return ModelError::NotAnApi {
-                url: place.url.clone(),
+                url: target.url.clone(),
                 status: self.status,
-                what: place.shown_message(&self.describe_body()),
+                what: target.shown_message(&self.describe_body()),
             };
         }
         let message = message.unwrap_or_else(|| self.describe_body());
-        place.error(self.status, verdict, place.shown_message(&message))
+        target.error(self.status, verdict, target.shown_message(&message))
     }
 
     fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
@@ -174,13 +174,13 @@ mod tests {
 
     fn error(status: u16, body: &str) -> ModelError {
         let request = ModelRequest::new("m", Vec::new());
-        let place = RequestTarget {
+        let target = RequestTarget {
             url: "http://h/v1/chat/completions".to_owned(),
             dialect: Dialect::Chat,
             key: Some(&ApiKey::new("sk-1")),
             request: &request,
         };
-        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).to_error(&place)
+        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).to_error(&target)
     }
 
     #[test]

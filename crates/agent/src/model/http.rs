@@ -86,12 +86,12 @@ impl HttpModel {
     /// A model with `dialect` at `endpoint`.
     pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
         let timeouts = Timeouts::default();
-        let outgoing = OutboundNetwork::default();
+        let network = OutboundNetwork::default();
         Self(Arc::new(HttpModelInner {
             dialect,
             endpoint,
-            client: client(&outgoing, timeouts),
-            outgoing,
+            client: client(&network, timeouts),
+            outgoing: network,
             timeouts,
             retries: RetryPolicy::default(),
             stream: true,
@@ -110,12 +110,12 @@ impl HttpModel {
         })
     }
 
-    /// Makes connections through `outgoing`.
+    /// Makes connections through `network`.
     #[must_use]
-    pub fn network(self, outgoing: OutboundNetwork) -> Self {
+    pub fn network(self, network: OutboundNetwork) -> Self {
         self.with(|shared| {
-            shared.client = client(&outgoing, shared.timeouts);
-            shared.outgoing = outgoing;
+            shared.client = client(&network, shared.timeouts);
+            shared.outgoing = network;
         })
     }
 
@@ -158,10 +158,10 @@ impl ModelBackend for HttpModel {
 
 type HyperClient = legacy::Client<Connector, Full<Bytes>>;
 
-fn client(outgoing: &OutboundNetwork, timeouts: Timeouts) -> HyperClient {
+fn client(network: &OutboundNetwork, timeouts: Timeouts) -> HyperClient {
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .build(outgoing.connector(timeouts.connect, HttpVersions::All))
+        .build(network.connector(timeouts.connect, HttpVersions::All))
 }
 
 impl HttpModelInner {

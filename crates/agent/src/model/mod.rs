@@ -1,7 +1,7 @@
 //! Model clients: Chat Completions, Responses and Messages over HTTP, and a scripted model.
 //!
-//! A [`ModelClient`] takes a [`ModelRequest`] and returns a [`ModelReply`], a stream of [`ReplyPiece`]s that ends with
-//! the complete [`ModelAnswer`]. Dropping the reply aborts the call.
+//! A [`ModelClient`] takes a [`ModelRequest`] and returns a [`ModelReply`], a stream of
+//! [`ReplyPiece`]s that ends with the complete [`ModelAnswer`]. Dropping the reply aborts the call.
 
 mod answer;
 mod body;

@@ -60,11 +60,11 @@ impl Tool for ListFolder {
 }
 
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: ListFolderArgs = parse_as(arguments)?;
+    let args: ListFolderArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
-        let opened = workspace.open_folder(&asked.path);
+        let opened = workspace.open_folder(&args.path);
         let (folder, path) = opened.map_err(|error| error.to_string())?;
         let mut lines = Vec::new();
         let mut visit = |entry: &WalkEntry<'_>| {
@@ -75,7 +75,7 @@ async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String
             lines.push(line(entry));
             !limit.is_over()
         };
-        FolderWalk::new(workspace.root(), asked.recursive, &mut visit).run(&folder, &path);
+        FolderWalk::new(workspace.root(), args.recursive, &mut visit).run(&folder, &path);
         lines.extend(limit.note());
         if lines.is_empty() {
             return Ok("[the folder is empty, or all in it is hidden or ignored]".to_owned());

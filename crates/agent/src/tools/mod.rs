@@ -1,8 +1,8 @@
 //! The tools of the model, confined to a workspace.
 //!
 //! A [`Tool`] has a [`ToolDefinition`] for the model and works in a [`Workspace`]. It never fails
-//! towards the agent: an error is an [`ToolOutcome`] that the model can read and act on. Dropping its
-//! future aborts the work.
+//! towards the agent: an error is an [`ToolOutcome`] that the model can read and act on. Dropping
+//! its future aborts the work.
 
 mod arguments;
 mod confined_path;

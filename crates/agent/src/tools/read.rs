@@ -54,22 +54,22 @@ impl Tool for ReadFile {
 }
 
 async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: ReadFileArgs = parse_as(arguments)?;
+    let args: ReadFileArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     blocking(move || {
-        let file = workspace.open_file(&asked.path).map_err(|error| {
+        let file = workspace.open_file(&args.path).map_err(|error| {
             let hint = match &error {
                 WorkspaceError::NotRegular { kind: "folder", .. } => "\nhint: use list for it",
                 _ => "",
             };
             format!("{error}{hint}")
         })?;
-        let read = if asked.offset.is_some() || asked.limit.is_some() {
-            lines(file, asked.offset.unwrap_or(1).max(1), asked.limit)
+        let read = if args.offset.is_some() || args.limit.is_some() {
+            lines(file, args.offset.unwrap_or(1).max(1), args.limit)
         } else {
             whole(file)
         };
-        read.map_err(|error| format!("cannot read `{}`: {error}", asked.path))
+        read.map_err(|error| format!("cannot read `{}`: {error}", args.path))
     })
     .await
 }

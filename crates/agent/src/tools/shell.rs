@@ -120,18 +120,18 @@ impl Tool for Shell {
 
 impl Shell {
     async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<CommandResult, String> {
-        let asked: ShellCommandArgs = parse_as(arguments)?;
-        if asked.command.trim().is_empty() {
+        let args: ShellCommandArgs = parse_as(arguments)?;
+        if args.command.trim().is_empty() {
             return Err("the command is empty".to_owned());
         }
         let confirm = workspace.confirm();
         let kind = QuestionKind::Command;
-        if !confirm.allows(kind, "shell", &asked.command).await {
+        if !confirm.allows(kind, "shell", &args.command).await {
             return Err("the user did not allow this command".to_owned());
         }
-        let time = asked.timeout_seconds.map(Duration::from_secs);
+        let time = args.timeout_seconds.map(Duration::from_secs);
         let time = time.unwrap_or(self.limits.time).min(self.limits.most_time);
-        let started = self.start(&asked.command, workspace);
+        let started = self.start(&args.command, workspace);
         let running = started.map_err(|error| format!("cannot run the command: {error}"))?;
         let ran = running.wait(time, self.limits.bytes).await;
         ran.map_err(|error| format!("the command was lost: {error}"))

@@ -63,19 +63,19 @@ impl Tool for WriteFile {
 }
 
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Arc<WriteFileArgs> = Arc::new(parse_as(arguments)?);
+    let args: Arc<WriteFileArgs> = Arc::new(parse_as(arguments)?);
     let mut allowed = None;
     // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
-        let (inner, wanted) = (workspace.clone(), Arc::clone(&asked));
+        let (inner, wanted) = (workspace.clone(), Arc::clone(&args));
         let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
         let unasked = match written {
             WriteResult::Done(told) => return Ok(told),
             WriteResult::NeedsQuestion(unasked) => unasked,
         };
         let confirm = workspace.decides_write(unasked.is_protected);
-        let (kind, what) = unasked.question(asked.content.len());
-        let change = unasked.change(&asked.content);
+        let (kind, what) = unasked.question(args.content.len());
+        let change = unasked.change(&args.content);
         if !confirm
             .allows_change(kind, ("write_file", &what), change)
             .await
@@ -88,7 +88,7 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
         }
         allowed = Some(unasked);
     }
-    Err(format!("`{}` keeps changing", asked.path))
+    Err(format!("`{}` keeps changing", args.path))
 }
 
 /// The result of an attempt to write.
@@ -149,12 +149,12 @@ fn text(bytes: &[u8]) -> Option<String> {
 /// Writes the file, unless a confirmation is needed and `allowed` does not match.
 fn replace(
     workspace: &Workspace,
-    asked: &WriteFileArgs,
+    args: &WriteFileArgs,
     allowed: Option<&UnconfirmedWrite>,
 ) -> Result<WriteResult, String> {
-    let located = workspace.locate(&asked.path);
+    let located = workspace.locate(&args.path);
     let (folder, names, path) = match located.map_err(|error| error.to_string())? {
-        LocatedPath::Folder { .. } => return Err(format!("`{}` is a folder", asked.path)),
+        LocatedPath::Folder { .. } => return Err(format!("`{}` is a folder", args.path)),
         LocatedPath::Missing {
             folder,
             names,
@@ -167,17 +167,17 @@ fn replace(
             path,
         } => {
             check_writable(&folder, &name, kind).map_err(|error| {
-                let error = error.of_path(&asked.path);
+                let error = error.of_path(&args.path);
                 error.to_string()
             })?;
             (folder, vec![name], path)
         }
     };
     // Check both names: the path may reach a protected file through a link, or be protected itself.
-    let is_protected = is_protected(&path) || is_protected(Path::new(&asked.path));
+    let is_protected = is_protected(&path) || is_protected(Path::new(&args.path));
     if !matches!(workspace.decides_write(is_protected), Confirm::Always) {
         let unasked = UnconfirmedWrite {
-            before: first_bytes(workspace, &asked.path),
+            before: first_bytes(workspace, &args.path),
             path: path.clone(),
             is_protected,
         };
@@ -186,8 +186,8 @@ fn replace(
             return Ok(WriteResult::NeedsQuestion(unasked));
         }
     }
-    let (size, shown) = (asked.content.len(), display_path(&path));
-    put(folder, &names, asked.content.as_bytes())
+    let (size, shown) = (args.content.len(), display_path(&path));
+    put(folder, &names, args.content.as_bytes())
         .map_err(|error| format!("cannot write `{shown}`: {error}"))?;
     Ok(WriteResult::Done(format!("wrote {size} bytes to {shown}")))
 }

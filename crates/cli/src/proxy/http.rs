@@ -51,12 +51,12 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// A client that connects through `outgoing`.
-    pub fn new(outgoing: OutboundNetwork) -> Self {
-        let connector = outgoing.connector(CONNECT, HttpVersions::Http1);
+    /// A client that connects through `network`.
+    pub fn new(network: OutboundNetwork) -> Self {
+        let connector = network.connector(CONNECT, HttpVersions::Http1);
         Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
-            outgoing,
+            outgoing: network,
         }
     }
 

@@ -200,7 +200,8 @@ impl Compared {
     #[track_caller]
     fn agree(&self, name: &str, tolerance: f64) {
         let (claimed, counted) = (self.number("tokens_saved"), self.saved());
-        // Hidden rounds are counted exactly: what is estimated is what the client's own calls saved.
+        // Hidden rounds are counted exactly: what is estimated is what the client's own calls
+        // saved.
         let own = |record: &Value| {
             let usage = &record["usage"];
             let fields = ["input", "cache_read", "cache_creation"];

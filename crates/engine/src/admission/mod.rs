@@ -1,10 +1,10 @@
 //! How an output is shown when it comes in: the one place that decides what is cut then.
 //!
 //! Nobody was sent the output yet, so this is the cheapest moment to cut. The policy's
-//! [`CompiledViews`] say which [`Shape`] the outputs of a tool get. Protected tools are shown whole, and
-//! so is an output with media. An output that the window shows whole already becomes a reference
-//! to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that is
-//! left ([`OutputRoom`]).
+//! [`CompiledViews`] say which [`Shape`] the outputs of a tool get. Protected tools are shown
+//! whole, and so is an output with media. An output that the window shows whole already becomes a
+//! reference to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that
+//! is left ([`OutputRoom`]).
 //!
 //! What happens to outputs later, when they are old or when the window is full, is decided in
 //! [`planner`](crate::planner).
@@ -50,7 +50,7 @@ pub struct IncomingOutput<'a> {
     /// What became of spilling it, where [`needs_spill_file`] asked for that.
     pub spill: Option<Spill<'a>>,
     /// True to name the call that gets back what is left out, under every shape.
-    pub way_back: bool,
+    pub can_retrieve: bool,
 }
 
 /// The room that an output comes into, in tokens.
@@ -136,49 +136,49 @@ pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> b
 /// the tokens of a measure.
 pub fn incoming_view(
     views: &CompiledViews,
-    arriving: &IncomingOutput<'_>,
+    incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
-    let text = plain_text(arriving.output)?;
-    if views.protects(arriving.tool) {
+    let text = plain_text(incoming.output)?;
+    if views.protects(incoming.tool) {
         return None;
     }
     let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
     let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
     // Where the window is not known, nothing says that room is short.
-    let reference = reference(views, arriving).filter(|shown| room.window_is_known && pays(shown));
+    let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
-        None => cut_to_shape(views, arriving, room, &measure, &pays)?,
+        None => cut_to_shape(views, incoming, room, &measure, &pays)?,
     };
-    Some(shown_as(arriving.output, shown))
+    Some(shown_as(incoming.output, shown))
 }
 
 /// An output cut to its shape.
 fn cut_to_shape(
     views: &CompiledViews,
-    arriving: &IncomingOutput<'_>,
+    incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
     measure: &dyn Fn(&str) -> u64,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    let text = plain_text(arriving.output)?;
+    let text = plain_text(incoming.output)?;
     let given = ViewContext {
-        stored: arriving.output.stored.as_ref(),
-        spill: arriving.spill,
-        way_back: arriving.way_back,
+        stored: incoming.output.stored.as_ref(),
+        spill: incoming.spill,
+        can_retrieve: incoming.can_retrieve,
         ..ViewContext::default()
     };
-    let shape = match views.shape(arriving.tool) {
+    let shape = match views.shape(incoming.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
         shape => {
             return shortened(view(text, shape, &given));
         }
     };
     let mut cap = room.cap(&shape);
-    if arriving.observed {
+    if incoming.observed {
         // Not every agent that tells of its tools in messages can ask for what was left out, so
         // twice as much is shown of it.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
@@ -207,10 +207,10 @@ fn shortened(view: Cow<'_, str>) -> Option<String> {
 }
 
 /// The reference that an output becomes whose text `earlier` shows whole already.
-fn reference(views: &CompiledViews, arriving: &IncomingOutput<'_>) -> Option<String> {
-    let earlier = arriving.earlier.filter(|_| views.repeats())?;
-    let stored = arriving.output.stored.as_ref()?;
-    if arriving.observed || arriving.output.text().len() < LEAST_REPEAT {
+fn reference(views: &CompiledViews, incoming: &IncomingOutput<'_>) -> Option<String> {
+    let earlier = incoming.earlier.filter(|_| views.repeats())?;
+    let stored = incoming.output.stored.as_ref()?;
+    if incoming.observed || incoming.output.text().len() < LEAST_REPEAT {
         return None;
     }
     Some(same_as(stored, earlier.stored.as_ref()))

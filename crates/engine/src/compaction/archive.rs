@@ -79,7 +79,7 @@ pub fn archive(archived: &[usize]) -> Vec<Edit> {
 
 /// The message that stands for one archived output: what a model wrote of it, or an excerpt.
 /// With `retrieval_hint` its last line names the call that gets the output back.
-pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> Message {
+pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) -> Message {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
     let written = written.map(str::trim).filter(|written| !written.is_empty());
@@ -88,7 +88,7 @@ pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> M
         |written| written.chars().take(SUMMARY_LIMIT).collect(),
     );
     let id = &output.call_id;
-    let line = retrieval_line(output, "", way_back);
+    let line = retrieval_line(output, "", can_retrieve);
     stands_for_outputs(format!(
         "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}{line}"
     ))
@@ -96,8 +96,8 @@ pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> M
 
 /// The line that names the call which gets an output back, on a line of its own behind `indent`;
 /// empty where there is none.
-fn retrieval_line(output: &Output, indent: &str, way_back: bool) -> String {
-    let stored = output.stored.as_ref().filter(|_| way_back);
+fn retrieval_line(output: &Output, indent: &str, can_retrieve: bool) -> String {
+    let stored = output.stored.as_ref().filter(|_| can_retrieve);
     stored.map_or_else(String::new, |stored| {
         format!("\n{indent}{}", placeholder::retrieval_hint(stored))
     })
@@ -133,14 +133,14 @@ fn excerpt(output: &Output, tool: &str, status: &str) -> String {
 
 /// The message that stands for all outputs archived in one compaction: a line for each, and with
 /// `retrieval_hint` a second one with the call that gets it back.
-pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, way_back: bool) -> Message {
+pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool) -> Message {
     let mut text = "[Compaction tool digest]".to_owned();
     for output in outputs {
         let status = if output.is_error { "error" } else { "ok" };
         let line = one_line(said_by(&output.text()), DIGEST_LIMIT);
         // Writing into a String cannot fail.
         let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
-        text.push_str(&retrieval_line(output, "  ", way_back));
+        text.push_str(&retrieval_line(output, "  ", can_retrieve));
     }
     stands_for_outputs(text)
 }

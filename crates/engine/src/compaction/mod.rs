@@ -1,8 +1,9 @@
 //! Compaction: old rounds become a summary.
 //!
 //! Deciding and doing are apart. [`keep_rules`] says what survives, [`prompt`] and [`request`] say
-//! what the summariser is asked, [`summary_requests`] how it is asked within its own window; [`answer`]
-//! reads what it said, [`audit`] looks for what it left out, and [`fallback`] does without it;
+//! what the summariser is asked, [`summary_requests`] how it is asked within its own window;
+//! [`answer`] reads what it said, [`audit`] looks for what it left out, and [`fallback`] does
+//! without it;
 //! [`rebuild`] turns all of it into edits. Nothing here talks to a model.
 
 pub mod answer;

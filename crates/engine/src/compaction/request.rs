@@ -45,8 +45,8 @@ pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Messa
 }
 
 /// What the model sees of `messages`, with outputs of at most `limit` characters, cut by structure
-/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole conversation takes much memory where its messages are many
-/// and short.
+/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole
+/// conversation takes much memory where its messages are many and short.
 pub fn project_to<M: Borrow<Message>>(
     messages: impl IntoIterator<Item = M>,
     limit: usize,

@@ -292,8 +292,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    pub(super) fn push(&mut self, source: MessageSource, message: Message, touch: EntryChange) {
-        self.push_entry(source, Arc::new(message), touch);
+    pub(super) fn push(&mut self, source: MessageSource, message: Message, change: EntryChange) {
+        self.push_entry(source, Arc::new(message), change);
     }
 
     /// Adds an entry behind what must stand before it.

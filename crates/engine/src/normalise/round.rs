@@ -231,9 +231,9 @@ impl<'a> Emitter<'a> {
         self.push(slot.source, changed, EntryChange::Changed);
     }
 
-    fn moved_output(&mut self, place: PartPosition, id: &str) {
-        let slot = self.slots.get(place.message);
-        let part = slot.and_then(|slot| slot.message.parts.get(place.part));
+    fn moved_output(&mut self, position: PartPosition, id: &str) {
+        let slot = self.slots.get(position.message);
+        let part = slot.and_then(|slot| slot.message.parts.get(position.part));
         let (Some(slot), Some(output)) = (slot, part.and_then(Part::as_output)) else {
             return;
         };

@@ -36,7 +36,7 @@ pub struct ArchivedOutputs {
     /// The plan.
     pub plan: Plan,
     outputs: Vec<Output>,
-    way_back: bool,
+    can_retrieve: bool,
 }
 
 impl ArchivedOutputs {
@@ -55,7 +55,7 @@ impl ArchivedOutputs {
             if let Edit::Insert { message, .. } = edit
                 && let Some((output, written)) = summaries.next()
             {
-                *message = archive::tool_summary(output, *written, self.way_back).into();
+                *message = archive::tool_summary(output, *written, self.can_retrieve).into();
             }
         }
         plan
@@ -87,7 +87,7 @@ pub fn age(
         }
         AgeingMethod::Placeholders => placeholders(conversation, conditions),
         AgeingMethod::Prefixes => prefixes(conversation, conditions),
-        AgeingMethod::Archive => archived(conversation, conditions.way_back),
+        AgeingMethod::Archive => archived(conversation, conditions.can_retrieve),
     }
 }
 
@@ -135,12 +135,12 @@ fn prefixes(
         chars: prefix.chars,
     };
     let outputs = conversation.projection.outputs();
-    let changes = retain_in(&outputs, keep, (used, budget), conditions.way_back);
+    let changes = retain_in(&outputs, keep, (used, budget), conditions.can_retrieve);
     let note = note(changes.len(), used, budget);
     shortened(conversation, changes, Some(note))
 }
 
-fn archived(conversation: &ConversationState<'_>, way_back: bool) -> Option<PlanStep> {
+fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<PlanStep> {
     let archiving = &conversation.policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
@@ -163,7 +163,7 @@ fn archived(conversation: &ConversationState<'_>, way_back: bool) -> Option<Plan
     let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
-        let summary = archive::tool_summary(output, None, way_back);
+        let summary = archive::tool_summary(output, None, can_retrieve);
         edits.push(archive::insert_at_end(summary, conversation.log.len()));
     }
     let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
@@ -172,7 +172,7 @@ fn archived(conversation: &ConversationState<'_>, way_back: bool) -> Option<Plan
         return Some(PlanStep::ToolSummaries(Box::new(ArchivedOutputs {
             plan,
             outputs,
-            way_back,
+            can_retrieve,
         })));
     }
     Some(PlanStep::Plan(plan, None))

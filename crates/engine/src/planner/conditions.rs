@@ -75,7 +75,7 @@ pub struct CallConditions<'a> {
     pub first_ref: u64,
     /// True if whatever goes is to be named with the call that gets it back: the model has the
     /// retrieval tools. Else only the presets' own texts name refs.
-    pub way_back: bool,
+    pub can_retrieve: bool,
     /// What the provider reported last, and the measure of the window it was for, unless an
     /// edit has made it stale.
     pub usage: Option<(Usage, Measure)>,

@@ -68,7 +68,7 @@ pub struct CompactionDraft {
     window: Option<u64>,
     stored: Option<Ref>,
     /// True if the window is to name where the replaced messages are.
-    way_back: bool,
+    can_retrieve: bool,
     /// What else it changes, where it is a rewrite: then no summary is asked for.
     rewritten: Option<RewriteResult>,
 }
@@ -118,7 +118,7 @@ pub fn draft(
         length,
         window: conditions.window,
         stored: None,
-        way_back: conditions.way_back || policy.compaction.show_ref,
+        can_retrieve: conditions.can_retrieve || policy.compaction.show_ref,
         rewritten: None,
     })
 }
@@ -148,7 +148,7 @@ impl CompactionDraft {
             length: conversation.log.len(),
             window: None,
             stored: None,
-            way_back: policy.compaction.show_ref,
+            can_retrieve: policy.compaction.show_ref,
             rewritten: Some(rewritten),
         }
     }
@@ -333,7 +333,7 @@ impl CompactionDraft {
 
     /// Nothing but a line that says where the replaced messages are.
     fn without_words(&self) -> WrittenSummary {
-        let stored = self.stored.as_ref().filter(|_| self.way_back);
+        let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
         let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
         WrittenSummary {
             replacement: Replacement {
@@ -361,8 +361,8 @@ impl CompactionDraft {
     fn without_model(&self) -> WrittenSummary {
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let weigh = |text: &str| self.weigh(text);
-        let room = TextBudget::new(self.summary_tokens(), &weigh);
-        let mut made = fallback::summarise(&replaced, &room);
+        let budget = TextBudget::new(self.summary_tokens(), &weigh);
+        let mut made = fallback::summarise(&replaced, &budget);
         let is_silent = made.summary.trim().is_empty();
         self.name_ref(&mut made.summary);
         WrittenSummary {
@@ -383,7 +383,7 @@ impl CompactionDraft {
 
     /// Says at the end of a summary how to read what it stands for.
     fn name_ref(&self, summary: &mut String) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| self.way_back) {
+        if let Some(stored) = self.stored.as_ref().filter(|_| self.can_retrieve) {
             let replaced = self.survivors.replaced.len();
             let call = read_call(stored, 0);
             let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
@@ -434,6 +434,6 @@ impl CompactionDraft {
             .filter_map(|at| slots.get(*at))
             .collect();
         let digest = &self.policy.compaction.digest;
-        output_digest::edits(digest, &recent, self.way_back, self.length)
+        output_digest::edits(digest, &recent, self.can_retrieve, self.length)
     }
 }

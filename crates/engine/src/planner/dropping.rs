@@ -29,7 +29,7 @@ pub struct DropDraft {
     /// What goes, by index of the slots, in order.
     dropped: Vec<usize>,
     method: DropMethod,
-    way_back: bool,
+    can_retrieve: bool,
 }
 
 /// How messages are dropped.
@@ -55,7 +55,7 @@ impl DropDraft {
             slots: conversation.slots.to_vec(),
             dropped: gone,
             method: DropMethod::HalfOfTurns(kept),
-            way_back: conditions.way_back,
+            can_retrieve: conditions.can_retrieve,
         })
     }
 
@@ -66,7 +66,11 @@ impl DropDraft {
         conditions: &CallConditions<'_>,
         (excess, reason): (u64, &PlanReason),
     ) -> Option<Self> {
-        let line = if conditions.way_back { LINE_TOKENS } else { 0 };
+        let line = if conditions.can_retrieve {
+            LINE_TOKENS
+        } else {
+            0
+        };
         let gone = oldest(conversation, excess.saturating_add(line));
         (!gone.is_empty()).then(|| Self {
             policy: conversation.policy.clone(),
@@ -74,7 +78,7 @@ impl DropDraft {
             slots: conversation.slots.to_vec(),
             dropped: gone,
             method: DropMethod::Oldest,
-            way_back: conditions.way_back,
+            can_retrieve: conditions.can_retrieve,
         })
     }
 
@@ -86,7 +90,7 @@ impl DropDraft {
 
     /// The plan, with a line that says where the messages are stored.
     pub fn plan(&self, stored: Option<&Ref>) -> Plan {
-        let line = stored.filter(|_| self.way_back);
+        let line = stored.filter(|_| self.can_retrieve);
         let line = line.map(|stored| way_back_to_messages(self.dropped.len(), stored));
         let edits = match &self.method {
             DropMethod::HalfOfTurns(kept) => self.with_summary(kept, line),

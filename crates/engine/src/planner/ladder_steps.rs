@@ -40,12 +40,12 @@ pub(super) fn step_for_rung(
             return Some(PlanStep::LowerAnswer(lowered));
         }
         Rung::Compact => {
-            let asked = CompactionRequest {
+            let request = CompactionRequest {
                 reason: reason.clone(),
                 excess,
                 ..CompactionRequest::default()
             };
-            let draft = draft(conversation, conditions, &asked)?;
+            let draft = draft(conversation, conditions, &request)?;
             return Some(PlanStep::Draft(Box::new(draft)));
         }
         Rung::ShortenNew => shorten_new(conversation, conditions, excess),

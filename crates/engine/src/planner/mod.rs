@@ -1,9 +1,9 @@
 //! Planning: what to do before a call, as pure functions of values.
 //!
-//! [`ConversationState`] is the conversation as it stands, [`CallConditions`] is what is known beside it,
-//! a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a [`PlanStep`]: a
-//! plan, or a [`CompactionDraft`] of one, which says what has to be stored, and perhaps summarised, before
-//! it can be carried out.
+//! [`ConversationState`] is the conversation as it stands, [`CallConditions`] is what is known
+//! beside it, a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a
+//! [`PlanStep`]: a plan, or a [`CompactionDraft`] of one, which says what has to be stored, and
+//! perhaps summarised, before it can be carried out.
 //!
 //! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists;
 //! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;

@@ -37,24 +37,24 @@ pub(super) struct Survivors {
 pub(super) fn survivors(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
-    asked: &CompactionRequest,
+    request: &CompactionRequest,
 ) -> Option<Survivors> {
     let policy = conversation.policy;
     let compaction = &policy.compaction;
     let slots = marked(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, conditions, asked.keep_turns);
+    let rules = rules(compaction, strategy, conditions, request.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
-    if asked.keep_turns.is_none() || asked.excess > 0 {
+    if request.keep_turns.is_none() || request.excess > 0 {
         let room = conditions
             .window
             .map(|window| window * compaction.keep_percent / 100);
         let must = must_stay(&slots, conversation.opening);
         // What has to go makes room for the summary as well.
         let summary = summary_tokens(policy, conditions.window);
-        let goes = (asked.excess > 0).then(|| asked.excess.saturating_add(summary));
+        let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
         cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
     }
     keep_task(&slots, conversation.opening, &mut chosen);

@@ -14,12 +14,12 @@ impl CompactionPolicy {
     /// assert_eq!(compaction.fired(&situation).unwrap().to_string(), "log > 75 % of window");
     /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
     /// ```
-    pub fn fired(&self, situation: &TriggerInputs) -> Option<Trigger> {
+    pub fn fired(&self, inputs: &TriggerInputs) -> Option<Trigger> {
         if !self.enabled || !self.auto {
             return None;
         }
         let judged = |trigger: &Trigger| {
-            let fires = trigger.judge(situation)?;
+            let fires = trigger.judge(inputs)?;
             Some(fires.then_some(*trigger))
         };
         let mut known = self.when.iter().filter_map(judged);
@@ -32,14 +32,14 @@ impl CompactionPolicy {
     /// An error if it cannot be told whether it is time, because nobody knows the window.
     ///
     /// A caller that is not so strict leaves this out: what is not known does not fire.
-    pub fn check_window(&self, situation: &TriggerInputs) -> Result<(), WindowUnknown> {
-        let judged = |trigger: &Trigger| trigger.judge(situation).is_some();
+    pub fn check_window(&self, inputs: &TriggerInputs) -> Result<(), WindowUnknown> {
+        let judged = |trigger: &Trigger| trigger.judge(inputs).is_some();
         if !self.enabled || !self.auto || self.when.iter().any(judged) {
             return Ok(());
         }
         let lacks_window = |trigger: &&Trigger| {
-            let measured = trigger.metric.of(situation).is_some();
-            measured && situation.window.is_none() && !matches!(trigger.value, Threshold::Fixed(_))
+            let measured = trigger.metric.of(inputs).is_some();
+            measured && inputs.window.is_none() && !matches!(trigger.value, Threshold::Fixed(_))
         };
         let first = self.when.iter().find(lacks_window);
         first.map_or(Ok(()), |trigger| Err(WindowUnknown(*trigger)))
@@ -99,13 +99,13 @@ mod tests {
                 input: total,
                 ..Usage::default()
             };
-            let situation = TriggerInputs {
+            let inputs = TriggerInputs {
                 window: Some(1_001),
                 usage: Some(usage),
                 ..TriggerInputs::default()
             };
             compaction(TriggerRule::Any, vec![ratio])
-                .fired(&situation)
+                .fired(&inputs)
                 .is_some()
         };
         assert!(!fires(799));
@@ -165,17 +165,17 @@ mod tests {
             trigger(Metric::Log, Comparison::AtLeast, Threshold::Fixed(8_000)),
             trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50)),
         ];
-        let situation = TriggerInputs {
+        let inputs = TriggerInputs {
             log_tokens: 10,
             messages: 60,
             ..TriggerInputs::default()
         };
         assert_eq!(
-            compaction(TriggerRule::FirstKnown, list.clone()).fired(&situation),
+            compaction(TriggerRule::FirstKnown, list.clone()).fired(&inputs),
             None
         );
         assert_eq!(
-            compaction(TriggerRule::Any, list.clone()).fired(&situation),
+            compaction(TriggerRule::Any, list.clone()).fired(&inputs),
             Some(list[2])
         );
     }
@@ -183,12 +183,12 @@ mod tests {
     #[test]
     fn switched_off_means_never() {
         let always = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(1));
-        let situation = TriggerInputs {
+        let inputs = TriggerInputs {
             messages: 9,
             ..TriggerInputs::default()
         };
         let mut compaction = compaction(TriggerRule::Any, vec![always]);
         compaction.auto = false;
-        assert_eq!(compaction.fired(&situation), None);
+        assert_eq!(compaction.fired(&inputs), None);
     }
 }

@@ -66,9 +66,9 @@ pub(crate) struct NewestOutputs {
 impl NewestOutputs {
     /// Those of messages that were paired, the first of which is number `from`.
     pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
-        let behind = |place: PartPosition| PartPosition {
-            message: place.message + from,
-            ..place
+        let behind = |position: PartPosition| PartPosition {
+            message: position.message + from,
+            ..position
         };
         let outputs = |calls: &[RoundCall]| -> Arc<[PartPosition]> {
             let outputs = calls.iter().filter_map(|call| call.output);
@@ -182,10 +182,10 @@ impl OutputIndex {
             .partition_point(|output| output.place.message < from)
     }
 
-    pub(super) fn find(&self, place: PartPosition) -> Option<&IndexedOutput> {
+    pub(super) fn find(&self, position: PartPosition) -> Option<&IndexedOutput> {
         let found = self
             .outputs
-            .binary_search_by_key(&place, |output| output.place);
+            .binary_search_by_key(&position, |output| output.place);
         self.outputs.get(found.ok()?)
     }
 
@@ -220,11 +220,11 @@ impl OutputIndex {
 }
 
 impl IndexedOutput {
-    fn new(message: &Message, place: PartPosition, output: &Output, tool: Arc<str>) -> Self {
+    fn new(message: &Message, position: PartPosition, output: &Output, tool: Arc<str>) -> Self {
         let text = output.text();
         let cuttable = written_as_string(message, output).filter(|text| !PrefixCut::was_cut(text));
         Self {
-            place,
+            place: position,
             tool,
             tokens: estimate(&text),
             saves: saving(output, &text),
@@ -240,13 +240,13 @@ pub(super) fn indexed<M: Borrow<Message>>(
     pairing: &Pairing,
     from: usize,
 ) -> Vec<IndexedOutput> {
-    let found = |place: PartPosition, tool: Option<&str>| {
-        let message: &Message = messages.get(place.message)?.borrow();
-        let output = output_at(message, place.part).filter(|_| message.agent_visible())?;
+    let found = |position: PartPosition, tool: Option<&str>| {
+        let message: &Message = messages.get(position.message)?.borrow();
+        let output = output_at(message, position.part).filter(|_| message.agent_visible())?;
         let tool = output.tool.as_deref().or(tool).unwrap_or_default();
         let place_of_all = PartPosition {
-            message: place.message + from,
-            ..place
+            message: position.message + from,
+            ..position
         };
         Some(IndexedOutput::new(
             message,

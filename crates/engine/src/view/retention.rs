@@ -19,7 +19,7 @@ pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     keep: PrefixCut,
     (input_tokens, budget): (u64, u64),
-    way_back: bool,
+    can_retrieve: bool,
 ) -> Vec<ViewChange> {
     if budget == 0 || input_tokens <= budget {
         return Vec::new();
@@ -27,7 +27,7 @@ pub fn retain_in<M: Borrow<Message>>(
     let longer = outputs.longer_than(keep.chars).into_iter();
     let cut = longer.filter_map(|place| {
         let (message, output) = outputs.get(place)?;
-        let stored = output.stored.as_ref().filter(|_| way_back);
+        let stored = output.stored.as_ref().filter(|_| can_retrieve);
         let line = stored.map(placeholder::retrieval_hint);
         let text = written_as_string(message, &output)?;
         let Cow::Owned(text) = keep.view(text, line.as_deref()) else {

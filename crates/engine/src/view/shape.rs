@@ -69,7 +69,7 @@ pub struct ViewContext<'a> {
     /// What became of spilling it, where [`LimitsCut::spills`] asked for that.
     pub spill: Option<Spill<'a>>,
     /// True to say how to get back what is left out, also where the design's own text does not.
-    pub way_back: bool,
+    pub can_retrieve: bool,
     /// The room left for this output, in units of `measure`; shapes with a cap of their own
     /// take the smaller. Only [`Shape::Structure`] looks at it.
     pub room: Option<u64>,
@@ -87,7 +87,7 @@ impl Default for ViewContext<'_> {
         Self {
             stored: None,
             spill: None,
-            way_back: false,
+            can_retrieve: false,
             room: None,
             measure: &bytes,
         }
@@ -104,7 +104,7 @@ impl Default for ViewContext<'_> {
 /// assert_eq!(view("example output", &shape, &ViewContext::default()), "ex…3 tokens truncated…ut");
 /// ```
 pub fn view<'a>(text: &'a str, shape: &Shape, given: &ViewContext<'_>) -> Cow<'a, str> {
-    let line = given.stored.filter(|_| given.way_back);
+    let line = given.stored.filter(|_| given.can_retrieve);
     let line = line.map(placeholder::retrieval_hint);
     let line = line.as_deref();
     match shape {

@@ -84,12 +84,12 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
         }
         chosen.sort_unstable();
-        let change = |place: PartPosition| {
-            let (_, output) = self.get(place)?;
+        let change = |position: PartPosition| {
+            let (_, output) = self.get(position)?;
             let placeholder = placeholder::plain(output.stored.as_ref());
             Some(ViewChange {
-                message: place.message,
-                part: place.part,
+                message: position.message,
+                part: position.part,
                 output: shown_as(&output, placeholder),
             })
         };

@@ -48,9 +48,9 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     }
 
     /// The output at a place, with the message that it is in.
-    pub(crate) fn get(&self, place: PartPosition) -> Option<(&'a Message, Cow<'a, Output>)> {
-        let message: &Message = self.messages.get(place.message)?.borrow();
-        Some((message, output_at(message, place.part)?))
+    pub(crate) fn get(&self, position: PartPosition) -> Option<(&'a Message, Cow<'a, Output>)> {
+        let message: &Message = self.messages.get(position.message)?.borrow();
+        Some((message, output_at(message, position.part)?))
     }
 
     /// The outputs of a message, each with the name of its tool where its call tells it.

@@ -87,7 +87,7 @@ fn conditions(room: u64) -> CallConditions<'static> {
         bytes: None,
         tools: 0,
         first_ref: 0,
-        way_back: true,
+        can_retrieve: true,
         usage: None,
         tokens: &Measure::tokens,
         cold: false,
@@ -152,7 +152,7 @@ impl Run {
                 observed: false,
                 earlier,
                 spill: None,
-                way_back: true,
+                can_retrieve: true,
             };
             let view = incoming_view(&self.views, &arriving, &room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();

@@ -13,21 +13,21 @@ const NAME: usize = 24;
 pub(crate) struct TenantKeys {
     tenants: [u8; 32],
     sessions: [u8; 32],
-    prints: [u8; 192],
+    fingerprints: [u8; 192],
 }
 
 impl TenantKeys {
     /// The keys that belong to the secret of a store.
     pub(crate) fn derive(secret: &[u8]) -> Self {
-        let mut prints = [0; 192];
+        let mut fingerprints = [0; 192];
         blake3::Hasher::new_derive_key("trimtab proxy 2026 prints")
             .update(secret)
             .finalize_xof()
-            .fill(&mut prints);
+            .fill(&mut fingerprints);
         Self {
             tenants: blake3::derive_key("trimtab proxy 2026 tenants", secret),
             sessions: blake3::derive_key("trimtab proxy 2026 sessions", secret),
-            prints,
+            fingerprints,
         }
     }
 
@@ -81,9 +81,9 @@ impl TenantKeys {
         f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
     }
 
-    /// The key of message prints.
+    /// The key of message fingerprints.
     pub(crate) fn fingerprint_key(&self) -> &[u8; 192] {
-        &self.prints
+        &self.fingerprints
     }
 }
 

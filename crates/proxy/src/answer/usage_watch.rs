@@ -133,7 +133,7 @@ impl AnswerWatch for UsageWatch {
             WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
                 watcher.push(bytes, |event| {
-                    *called |= matches!(event, StreamEvent::Call(_))
+                    *called |= matches!(event, StreamEvent::Call(_));
                 });
             }
             WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {

@@ -74,12 +74,12 @@ fn copy_stream(
     Ok(())
 }
 
-/// The name of a family's branch.
-pub(crate) fn branch_name(family: &str, number: usize) -> String {
+/// The name of a client session's branch.
+pub(crate) fn branch_name(client_session: &str, number: usize) -> String {
     if number == 0 {
-        family.to_owned()
+        client_session.to_owned()
     } else {
-        format!("{family}.{number}")
+        format!("{client_session}.{number}")
     }
 }
 

@@ -34,11 +34,11 @@ impl PendingOwnCalls {
 
 /// The calls of ours, if they were in `message`, which comes when the log is `at` long.
 pub(crate) fn calls_in_message(
-    mixed: Option<PendingOwnCalls>,
+    pending: Option<PendingOwnCalls>,
     message: &Message,
     at: usize,
 ) -> Option<PendingOwnCalls> {
-    mixed.filter(|mixed| mixed.belongs_to(message, at))
+    pending.filter(|pending| pending.belongs_to(message, at))
 }
 
 /// The parts of an answer that the client sees: all but the calls of ours.
@@ -52,14 +52,14 @@ pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) ->
 pub(crate) fn restore_provider_message(
     mut message: Message,
     before: &[Part],
-    mixed: Option<&PendingOwnCalls>,
+    pending: Option<&PendingOwnCalls>,
 ) -> Message {
     let came = message.parts.clone();
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
     }
-    if let Some(mixed) = mixed {
-        message.parts = put_back(message.parts, &mixed.calls);
+    if let Some(pending) = pending {
+        message.parts = put_back(message.parts, &pending.calls);
     }
     if message.parts != came {
         message_map::mark_altered(&mut message);
@@ -131,9 +131,13 @@ fn place(session: &SessionId) -> Result<SessionId> {
 }
 
 /// Keeps the calls of ours that `session` was answered with.
-pub(crate) fn keep(store: &dyn Store, session: &SessionId, mixed: &PendingOwnCalls) -> Result<()> {
+pub(crate) fn keep(
+    store: &dyn Store,
+    session: &SessionId,
+    pending: &PendingOwnCalls,
+) -> Result<()> {
     let place = place(session)?;
-    let entry = serde_json::to_vec(mixed).unwrap_or_default();
+    let entry = serde_json::to_vec(pending).unwrap_or_default();
     let position = store.position(&place, Stream::Log)?;
     store.append(&place, Stream::Log, position, &[&entry])?;
     Ok(())
@@ -151,11 +155,11 @@ pub(crate) fn find(
         return Ok(None);
     };
     let entries = store.read(&place, Stream::Log, last, 1)?;
-    let mixed = entries.first().and_then(|entry| {
-        let mixed: PendingOwnCalls = serde_json::from_slice(entry).ok()?;
-        (mixed.at == at).then_some(mixed)
+    let pending = entries.first().and_then(|entry| {
+        let pending: PendingOwnCalls = serde_json::from_slice(entry).ok()?;
+        (pending.at == at).then_some(pending)
     });
-    Ok(mixed)
+    Ok(pending)
 }
 
 #[cfg(test)]
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn calls_of_ours_are_put_back_where_they_were() {
         let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
-        let mixed = PendingOwnCalls {
+        let pending = PendingOwnCalls {
             at: 3,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],
@@ -204,10 +208,10 @@ mod tests {
         };
         // Another answer at the same place, and the same answer elsewhere, have none.
         let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
-        assert_eq!(calls_in_message(Some(mixed.clone()), &other, 3), None);
-        assert_eq!(calls_in_message(Some(mixed.clone()), &message, 5), None);
-        assert!(calls_in_message(Some(mixed.clone()), &message, 3).is_some());
-        let sent = restore_provider_message(message, &[], Some(&mixed));
+        assert_eq!(calls_in_message(Some(pending.clone()), &other, 3), None);
+        assert_eq!(calls_in_message(Some(pending.clone()), &message, 5), None);
+        assert!(calls_in_message(Some(pending.clone()), &message, 3).is_some());
+        let sent = restore_provider_message(message, &[], Some(&pending));
         let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["h", "c"]);
     }
@@ -232,15 +236,15 @@ mod tests {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         assert_eq!(find(&store, &session, 0).unwrap(), None);
-        let mixed = |at: usize| PendingOwnCalls {
+        let pending = |at: usize| PendingOwnCalls {
             at,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],
             theirs: vec!["c".to_owned()],
         };
-        keep(&store, &session, &mixed(3)).unwrap();
-        keep(&store, &session, &mixed(7)).unwrap();
-        assert_eq!(find(&store, &session, 7).unwrap(), Some(mixed(7)));
+        keep(&store, &session, &pending(3)).unwrap();
+        keep(&store, &session, &pending(7)).unwrap();
+        assert_eq!(find(&store, &session, 7).unwrap(), Some(pending(7)));
         assert_eq!(find(&store, &session, 3).unwrap(), None);
         assert_eq!(find(&store, &session, 8).unwrap(), None);
     }

@@ -13,8 +13,8 @@ use trimtab_model::{Message, Output, Part, RawJson};
 
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
-/// On a message of the client: its print in the chain.
-const PRINT: &str = "trimtab:print";
+/// On a message of the client: its fingerprint in the chain.
+const FINGERPRINT: &str = "trimtab:print";
 /// On a message of the client that is not sent as it came.
 const ALTERED: &str = "trimtab:altered";
 /// The fields that mark where a cache may end: they move from call to call.
@@ -23,7 +23,7 @@ const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// Which message of the log is which message of the client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MessageMap {
-    /// The prints of the client's messages.
+    /// The fingerprints of the client's messages.
     pub(crate) fingerprints: FingerprintChain,
     /// For each message of the client its position in the log.
     log_positions: Vec<usize>,
@@ -34,24 +34,24 @@ pub(crate) struct MessageMap {
 impl MessageMap {
     /// Reads the marks of a log. None if it is not one of ours.
     pub(crate) fn read(log: &Log) -> Option<Self> {
-        let mut ledger = Self::default();
+        let mut message_map = Self::default();
         for (place, message) in log.messages().iter().enumerate() {
-            if let Some(print) = print_on(message) {
-                ledger.fingerprints.restore(print, message.role);
-                ledger.add(place, has(message, ALTERED));
+            if let Some(fingerprint) = fingerprint_on(message) {
+                message_map.fingerprints.restore(fingerprint, message.role);
+                message_map.add(place, has(message, ALTERED));
             }
         }
-        (ledger.fingerprints.len() > 0 || log.is_empty()).then_some(ledger)
+        (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
     }
 
     /// Notes down that the client's next message is at `place` of the log.
     pub(crate) fn add_client_message(
         &mut self,
-        print: Fingerprint,
+        fingerprint: Fingerprint,
         message: &Message,
         place: usize,
     ) {
-        self.fingerprints.restore(print, message.role);
+        self.fingerprints.restore(fingerprint, message.role);
         self.add(place, has(message, ALTERED));
     }
 
@@ -140,9 +140,13 @@ impl MessageMap {
 }
 
 /// Marks a message of the client's on its way into the log.
-pub(crate) fn mark(message: &mut Message, print: Fingerprint) {
+pub(crate) fn mark(message: &mut Message, fingerprint: Fingerprint) {
     strip_markers(message);
-    set(message, PRINT, RawJson::of(&format!("{print:032x}")));
+    set(
+        message,
+        FINGERPRINT,
+        RawJson::of(&format!("{fingerprint:032x}")),
+    );
 }
 
 /// Marks a message as not sent as it came.
@@ -158,11 +162,11 @@ fn has(message: &Message, name: &str) -> bool {
     message.meta.extra.iter().any(|(key, _)| key == name)
 }
 
-/// The print on a message of the client's.
-fn print_on(message: &Message) -> Option<Fingerprint> {
+/// The fingerprint on a message of the client's.
+fn fingerprint_on(message: &Message) -> Option<Fingerprint> {
     let extra = message.meta.extra.iter();
-    let (_, print) = extra.into_iter().find(|(key, _)| key == PRINT)?;
-    Fingerprint::from_str_radix(print.as_str().trim_matches('"'), 16).ok()
+    let (_, fingerprint) = extra.into_iter().find(|(key, _)| key == FINGERPRINT)?;
+    Fingerprint::from_str_radix(fingerprint.as_str().trim_matches('"'), 16).ok()
 }
 
 /// Takes the cache markers out: where they stand is the business of each request.
@@ -212,8 +216,8 @@ mod tests {
     use std::sync::Arc;
     use trimtab_engine::normalise::EntryChange;
 
-    fn marked(mut message: Message, print: Fingerprint) -> Message {
-        mark(&mut message, print);
+    fn marked(mut message: Message, fingerprint: Fingerprint) -> Message {
+        mark(&mut message, fingerprint);
         message
     }
 
@@ -238,16 +242,21 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let ledger = MessageMap::read(&log).unwrap();
+        let message_map = MessageMap::read(&log).unwrap();
         assert_eq!(
-            (ledger.fingerprints.len(), ledger.fingerprints.get(2)),
+            (
+                message_map.fingerprints.len(),
+                message_map.fingerprints.get(2)
+            ),
             (3, Some(3))
         );
-        assert_eq!(ledger.last_log_position(), Some(4));
+        assert_eq!(message_map.last_log_position(), Some(4));
 
         let entries: Vec<WindowEntry> = (0..5).map(|at| entry(&log, at)).collect();
         let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
-        let (client, seen) = ledger.in_client_positions(&log, &entries, came).unwrap();
+        let (client, seen) = message_map
+            .in_client_positions(&log, &entries, came)
+            .unwrap();
         assert_eq!(
             (client.len(), client.get(1).unwrap().text().as_ref()),
             (3, "onetwo")
@@ -268,8 +277,12 @@ mod tests {
     #[test]
     fn a_plain_log_needs_no_translation() {
         let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
-        let ledger = MessageMap::read(&log).unwrap();
-        assert!(ledger.in_client_positions(&log, &[], |_| None).is_none());
+        let message_map = MessageMap::read(&log).unwrap();
+        assert!(
+            message_map
+                .in_client_positions(&log, &[], |_| None)
+                .is_none()
+        );
         assert!(MessageMap::read(&[Message::user("q")].into_iter().collect()).is_none());
     }
 

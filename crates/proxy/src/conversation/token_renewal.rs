@@ -21,8 +21,8 @@ use crate::conversation::branch::Branch;
 use crate::conversation::fork::branch_name;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
-/// The most families that are looked through, the newest first.
-const FAMILIES: usize = 4;
+/// The most client sessions that are looked through, the newest first.
+const CLIENT_SESSIONS: usize = 4;
 /// The most branches of each that are looked through, the newest first.
 const BRANCHES: usize = 16;
 
@@ -42,23 +42,27 @@ pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
 
 /// A conversation that comes under a name, as it came.
 pub(crate) struct IncomingConversation<'a> {
-    /// Where all families of that name are listed, whoever presents which credential.
+    /// Where all client sessions of that name are listed, whoever presents which credential.
     pub(crate) place: &'a str,
     pub(crate) scan: &'a BodyScan<'a>,
     pub(crate) fingerprints: &'a FingerprintChain,
 }
 
 impl IncomingConversation<'_> {
-    /// Lists a family that begins under the name.
-    pub(crate) fn register(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
+    /// Lists a client session that begins under the name.
+    pub(crate) fn register(
+        &self,
+        store: &dyn Store,
+        client_session: &str,
+    ) -> Result<(), SessionError> {
         let place = SessionId::new(self.place)?;
         let at = store.position(&place, Stream::Log)?;
-        store.append(&place, Stream::Log, at, &[family.as_bytes()])?;
+        store.append(&place, Stream::Log, at, &[client_session.as_bytes()])?;
         Ok(())
     }
 
-    /// The session of another family that the conversation goes on from, and how long its log
-    /// is.
+    /// The session of another client session that the conversation goes on from, and how long its
+    /// log is.
     pub(crate) fn find(
         &self,
         store: &Arc<dyn Store>,
@@ -67,14 +71,14 @@ impl IncomingConversation<'_> {
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let place = SessionId::new(self.place)?;
         let end = store.position(&place, Stream::Log)?;
-        let from = end.saturating_sub(FAMILIES as u64);
-        let listed = store.read(&place, Stream::Log, from, FAMILIES)?;
-        for family in listed.iter().rev() {
-            let family = String::from_utf8_lossy(family);
-            if family == own {
+        let from = end.saturating_sub(CLIENT_SESSIONS as u64);
+        let listed = store.read(&place, Stream::Log, from, CLIENT_SESSIONS)?;
+        for client_session in listed.iter().rev() {
+            let client_session = String::from_utf8_lossy(client_session);
+            if client_session == own {
                 continue;
             }
-            if let Some(found) = self.find_in(store, &family, setup)? {
+            if let Some(found) = self.find_in(store, &client_session, setup)? {
                 return Ok(Some(found));
             }
         }
@@ -84,12 +88,12 @@ impl IncomingConversation<'_> {
     fn find_in(
         &self,
         store: &Arc<dyn Store>,
-        family: &str,
+        client_session: &str,
         setup: &Setup,
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let mut ids = Vec::new();
         loop {
-            let id = SessionId::new(branch_name(family, ids.len()))?;
+            let id = SessionId::new(branch_name(client_session, ids.len()))?;
             if store.position(&id, Stream::Log)? == 0 {
                 break;
             }

@@ -20,41 +20,41 @@ use crate::transport::body::ProxyBody;
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
-pub(super) async fn answer(asked: RequestContext, body: Bytes) -> Response<ProxyBody> {
+pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
     let Some(dialect) = detect(&body, "") else {
-        return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
+        return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
-    let Some(opened) = asked.shared.store_state.usable() else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    let Some(opened) = context.shared.store_state.usable() else {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let limits = asked.settings.config.limits;
-    let tenant = asked.tenant.clone().ok();
+    let limits = context.settings.config.limits;
+    let tenant = context.tenant.clone().ok();
     let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
         return match unchanged(dialect, &body) {
-            Some(found) => asked.reply(StatusCode::OK, &found),
-            None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+            Some(found) => context.reply(StatusCode::OK, &found),
+            None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
         };
     };
-    let work = PlanningJob::new(&asked, opened, dialect, tenant.clone(), body.clone());
-    let budget = &asked.shared.memory;
+    let job = PlanningJob::new(&context, opened, dialect, tenant.clone(), body.clone());
+    let budget = &context.shared.memory;
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     };
-    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
-    let decided = deadline::run_in_turn(&asked.shared.turns, limits.plan_time(), move || {
+    let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
+    let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
         let _held = (permit.ok()?, memory);
-        plan(work).ok().and_then(|managed| compressed(&managed))
+        plan(job).ok().and_then(|managed| compressed(&managed))
     });
     let compressed = match decided.await {
         Ok(compressed) => compressed,
         Err(WorkFailure::Slow) => None,
         Err(WorkFailure::Panicked) => {
-            return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+            return context.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
         }
     };
     match compressed.or_else(|| unchanged(dialect, &body)) {
-        Some(found) => asked.reply(StatusCode::OK, &found),
-        None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        Some(found) => context.reply(StatusCode::OK, &found),
+        None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
     }
 }
 

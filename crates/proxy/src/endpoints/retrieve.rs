@@ -34,19 +34,19 @@ struct RetrieveQuery {
 }
 
 pub(super) async fn answer(
-    mut asked: RequestContext,
+    mut context: RequestContext,
     id: String,
     body: Bytes,
 ) -> Response<ProxyBody> {
     let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
-    let query = wanted.query.or_else(|| in_path(&asked.path));
-    let Some(opened) = asked.shared.store_state.readable() else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    let query = wanted.query.or_else(|| in_path(&context.path));
+    let Some(opened) = context.shared.store_state.readable() else {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let Ok(tenant) = asked.tenant.clone() else {
-        return asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
+    let Ok(tenant) = context.tenant.clone() else {
+        return context.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
     };
-    let wanted = RetrieveScope::new(&asked, &opened.keys, &tenant);
+    let wanted = RetrieveScope::new(&context, &opened.keys, &tenant);
     let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
@@ -54,11 +54,11 @@ pub(super) async fn answer(
     });
     match found.await.ok().flatten() {
         Some(found) => {
-            asked.pending_record.record.retrievals += 1;
-            asked.reply(StatusCode::OK, &found)
+            context.pending_record.record.retrievals += 1;
+            context.reply(StatusCode::OK, &found)
         }
         // Unknown, malformed and foreign refs are all the same.
-        None => asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
+        None => context.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
     }
 }
 
@@ -94,23 +94,23 @@ struct RetrieveScope {
     prefix: String,
     /// The session that our own header names: it may be a whole name, as our answers give it.
     named: Option<String>,
-    /// The families that a name of the client's means, one for each dialect.
-    families: Vec<String>,
+    /// The client sessions that a name of the client's means, one for each dialect.
+    client_sessions: Vec<String>,
 }
 
 impl RetrieveScope {
-    fn new(asked: &RequestContext, keys: &TenantKeys, tenant: &Tenant) -> Self {
-        let hint = client_session_id::in_headers(&asked.headers);
+    fn new(context: &RequestContext, keys: &TenantKeys, tenant: &Tenant) -> Self {
+        let hint = client_session_id::in_headers(&context.headers);
         let name = hint.map(|hint| hint.session_name(keys, tenant));
-        let families = name.iter().flat_map(|name| {
+        let client_sessions = name.iter().flat_map(|name| {
             Dialect::ALL
                 .into_iter()
                 .map(|dialect| client_sessions::name(tenant, dialect, name))
         });
         Self {
             prefix: format!("{SESSIONS}{}/", tenant.as_str()),
-            named: headers::header_text(&asked.headers, &headers::SESSION).map(str::to_owned),
-            families: families.collect(),
+            named: headers::header_text(&context.headers, &headers::SESSION).map(str::to_owned),
+            client_sessions: client_sessions.collect(),
         }
     }
 
@@ -127,10 +127,11 @@ impl RetrieveScope {
         let Some(named) = &self.named else {
             return session.starts_with(&self.prefix);
         };
-        let mut families = self.families.iter();
+        let mut client_sessions = self.client_sessions.iter();
         session.starts_with(&self.prefix)
             && (session == named
-                || families.any(|family| client_sessions::is_branch(session, family)))
+                || client_sessions
+                    .any(|client_session| client_sessions::is_branch(session, client_session)))
     }
 }
 

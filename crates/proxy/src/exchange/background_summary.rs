@@ -93,15 +93,15 @@ impl SummaryWriter {
     /// What will be written about asking it.
     fn new_record(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
-        let mut note = managed.job.shared.new_record(self.request.method(), path);
-        let record = &mut note.record;
+        let mut pending_record = managed.job.shared.new_record(self.request.method(), path);
+        let record = &mut pending_record.record;
         record.action = RecordAction::Asked;
         record.dialect = Some(self.dialect);
         record.upstream.clone_from(&self.upstream);
         record.model.clone_from(&self.model);
         record.session.clone_from(&managed.session);
         managed.job.tenant.as_str().clone_into(&mut record.tenant);
-        note
+        pending_record
     }
 }
 
@@ -114,11 +114,13 @@ async fn ask(
         None => by_client(managed, wanted),
     }
     .ok_or("the request for a summary cannot be written")?;
-    let mut note = writer.new_record(managed);
-    let answered = send(managed, writer, &mut note.record).await;
+    let mut pending_record = writer.new_record(managed);
+    let answered = send(managed, writer, &mut pending_record.record).await;
     match &answered {
-        Ok(SummariserAnswer::Text { usage, .. }) => note.record.usage = *usage,
-        Ok(SummariserAnswer::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
+        Ok(SummariserAnswer::Text { usage, .. }) => pending_record.record.usage = *usage,
+        Ok(SummariserAnswer::Failed(why)) | Err(why) => {
+            pending_record.record.detail.clone_from(why);
+        }
     }
     answered
 }

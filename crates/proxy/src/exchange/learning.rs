@@ -13,15 +13,19 @@ use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 
 /// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
-pub(crate) async fn learn_later(managed: Arc<ManagedRequest>, window: u64, seen: ObservedAnswer) {
+pub(crate) async fn learn_later(
+    managed: Arc<ManagedRequest>,
+    window: u64,
+    observed: ObservedAnswer,
+) {
     let limit = managed.job.settings.config.limits.plan_time();
-    let learning = deadline::run_within(limit, move || learn_from(&managed, window, &seen));
+    let learning = deadline::run_within(limit, move || learn_from(&managed, window, &observed));
     learning.await.unwrap_or(());
 }
 
 /// Learns from what was seen of the answer to a window of the session.
-fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer) {
-    let Some(usage) = seen.usage else { return };
+fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
+    let Some(usage) = observed.usage else { return };
     let mut learned = false;
     let pending = managed.with_branch(|branch| {
         // The client may have sent its next request before this was learned.
@@ -35,12 +39,12 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, seen: &ObservedAnswer)
             let calibration = branch.session().calibration();
             learned |= models.keep_calibration(managed.model_key(), calibration);
         }
-        let moments: &[Moment] = if seen.has_calls() {
+        let moments: &[Moment] = if observed.has_calls() {
             &[Moment::AfterAnswer]
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
         };
-        Ok(branch.check(moments).filter(|_| seen.is_complete))
+        Ok(branch.check(moments).filter(|_| observed.is_complete))
     });
     if learned {
         write_down(managed);
@@ -64,15 +68,15 @@ fn learn_window(
     usage: &Usage,
     learned: &mut bool,
 ) -> bool {
-    let (models, whom) = (&managed.job.shared.models, managed.model_key());
-    *learned |= models.disprove_learned_window(whom, usage.prompt());
-    let Some(window) = branch.check_truncation(whom, usage.prompt()) else {
+    let (models, model_key) = (&managed.job.shared.models, managed.model_key());
+    *learned |= models.disprove_learned_window(model_key, usage.prompt());
+    let Some(window) = branch.check_truncation(model_key, usage.prompt()) else {
         return false;
     };
     // The client may have asked the provider to leave something out.
     let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
     if !asked_for {
-        *learned |= models.learn_truncation(whom, window);
+        *learned |= models.learn_truncation(model_key, window);
     }
     !asked_for
 }

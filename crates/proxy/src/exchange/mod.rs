@@ -59,9 +59,9 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(mut managed: ManagedRequest, came: Bytes) -> Self {
+    pub(crate) fn new(mut managed: ManagedRequest, received: Bytes) -> Self {
         Self {
-            received_body: came,
+            received_body: received,
             outgoing: managed.outgoing.clone(),
             bypass_reason: managed.untouched,
             options: managed.options,
@@ -77,12 +77,12 @@ impl Exchange {
     /// where one is wanted.
     pub(crate) async fn run(
         &mut self,
-        asked: &mut RequestContext,
+        context: &mut RequestContext,
     ) -> Result<Response<ProxyBody>, UpstreamFailure> {
         self.summarise().await;
-        self.fill_record(asked);
+        self.fill_record(context);
         let answer = self.answer().await;
-        self.fill_record(asked);
+        self.fill_record(context);
         answer
     }
 
@@ -107,8 +107,8 @@ impl Exchange {
     }
 
     /// Notes in the record what is done.
-    fn fill_record(&self, asked: &mut RequestContext) {
-        let record = &mut asked.pending_record.record;
+    fn fill_record(&self, context: &mut RequestContext) {
+        let record = &mut context.pending_record.record;
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
         record.upstream.clone_from(&managed.route.upstream.name);
@@ -382,16 +382,16 @@ impl Exchange {
     /// Gives the answer to the client.
     pub(crate) async fn deliver(
         self,
-        asked: RequestContext,
+        context: RequestContext,
         answer: Response<ProxyBody>,
     ) -> Response<ProxyBody> {
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
-            return retrieval::deliver(self, asked, answer).await;
+            return retrieval::deliver(self, context, answer).await;
         }
         let watch = self.watch().with_headers(answer.headers());
-        asked.deliver(answer, Some(Box::new(watch)))
+        context.deliver(answer, Some(Box::new(watch)))
     }
 
     /// Watches the answer, and learns from it at its end.

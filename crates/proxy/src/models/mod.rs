@@ -73,29 +73,31 @@ impl ModelTable {
     }
 
     /// Remembers the window that an error named. True if that is new.
-    pub(crate) fn learn_window(&self, whom: ModelKey<'_>, window: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn learn_window(&self, model_key: ModelKey<'_>, window: u64) -> bool {
+        self.change(model_key, |learned| {
             learned.window.replace(window) != Some(window)
         })
     }
 
     /// Remembers that so many tokens were refused as too many. True if that is new.
-    pub(crate) fn learn_refused(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn learn_refused(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
+        self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
             is_less && learned.refused.replace(tokens) != Some(tokens)
         })
     }
 
     /// Remembers the window of a server that cut a prompt silently. True if that is new.
-    pub(crate) fn learn_truncation(&self, whom: ModelKey<'_>, window: u64) -> bool {
-        self.change(whom, |learned| learned.cut.replace(window) != Some(window))
+    pub(crate) fn learn_truncation(&self, model_key: ModelKey<'_>, window: u64) -> bool {
+        self.change(model_key, |learned| {
+            learned.cut.replace(window) != Some(window)
+        })
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
     /// silence, or by a refusal without figures, disproves that. True if it did.
-    pub(crate) fn disprove_learned_window(&self, whom: ModelKey<'_>, tokens: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
+        self.change(model_key, |learned| {
             // What it kept is a little more than what was taken as its window.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
             let refused = learned.refused.take_if(|refused| tokens > *refused);
@@ -104,17 +106,17 @@ impl ModelTable {
     }
 
     /// What was learned of a model's counts.
-    pub(crate) fn calibration(&self, whom: ModelKey<'_>) -> Calibration {
+    pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
         let state = self.state();
-        let learned = state.learned.get(&key(whom));
+        let learned = state.learned.get(&key(model_key));
         let learned = learned.and_then(|learned| learned.calibration.clone());
         learned.unwrap_or_default()
     }
 
     /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
     /// every observation counts, later many of them do.
-    pub(crate) fn keep_calibration(&self, whom: ModelKey<'_>, learned: &Calibration) -> bool {
-        self.change(whom, |known| {
+    pub(crate) fn keep_calibration(&self, model_key: ModelKey<'_>, learned: &Calibration) -> bool {
+        self.change(model_key, |known| {
             let before = known.calibration.as_ref().map_or(0, Calibration::learned);
             let now = learned.learned();
             known.calibration = Some(learned.clone());
@@ -123,23 +125,27 @@ impl ModelTable {
     }
 
     /// Writes down what was learned of a model. A store that fails costs nothing but that.
-    pub(crate) fn write(&self, store: &dyn Store, whom: ModelKey<'_>) {
-        let learned = self.state().learned.get(&key(whom)).cloned();
+    pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
+        let learned = self.state().learned.get(&key(model_key)).cloned();
         if let Some(learned) = learned {
             // Another proxy may have written at the same time: what it learned is as good.
             let _ = learned::write(store, learned);
         }
     }
 
-    fn change(&self, whom: ModelKey<'_>, change: impl FnOnce(&mut LearnedModel) -> bool) -> bool {
+    fn change(
+        &self,
+        model_key: ModelKey<'_>,
+        change: impl FnOnce(&mut LearnedModel) -> bool,
+    ) -> bool {
         let mut state = self.state();
-        let key = key(whom);
+        let key = key(model_key);
         if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
             return false;
         }
         let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
-            upstream: whom.0.to_owned(),
-            model: whom.1.to_owned(),
+            upstream: model_key.0.to_owned(),
+            model: model_key.1.to_owned(),
             ..LearnedModel::default()
         });
         change(learned)
@@ -150,8 +156,8 @@ impl ModelTable {
     }
 }
 
-fn key(whom: ModelKey<'_>) -> (String, String) {
-    (whom.0.to_owned(), whom.1.to_owned())
+fn key(model_key: ModelKey<'_>) -> (String, String) {
+    (model_key.0.to_owned(), model_key.1.to_owned())
 }
 
 impl ModelTableState {

@@ -2,7 +2,7 @@
 //!
 //! A client sends its whole conversation every time. Between two requests cache markers move
 //! and a text flips between a string and a list of one part; neither makes it another
-//! message. A print is a keyed hash of what is left, taken from the bytes of the body without
+//! message. A fingerprint is a keyed hash of what is left, taken from the bytes of the body without
 //! reading the messages.
 
 use std::ops::Range;
@@ -13,34 +13,34 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
 
 use serde_json::value::RawValue;
 
-/// The print of a message, or of a chain of them.
+/// The fingerprint of a message, or of a chain of them.
 pub(crate) type Fingerprint = u128;
 
-/// The prints of a conversation.
+/// The fingerprints of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FingerprintChain {
     /// How many messages at its beginning are the system's.
     head: usize,
-    /// For each message of the head its print; for each later one the print of all from the
-    /// first that is not the system's.
+    /// For each message of the head its fingerprint; for each later one the fingerprint of all from
+    /// the first that is not the system's.
     fingerprints: Vec<Fingerprint>,
     /// Where the model first speaks.
     answer: Option<usize>,
 }
 
 impl FingerprintChain {
-    /// The prints of a body.
+    /// The fingerprints of a body.
     pub(crate) fn of(scan: &BodyScan<'_>, key: &[u8; 192]) -> Self {
         let printer = Fingerprinter::new(scan, key);
-        let mut trail = Self::default();
+        let mut chain = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
-            trail.push(printer.message(message, role), role);
+            chain.push(printer.message(message, role), role);
         }
-        trail
+        chain
     }
 
-    /// The prints of a body whose first messages are known: those of its list begin with the
+    /// The fingerprints of a body whose first messages are known: those of its list begin with the
     /// messages `list` of `known`.
     pub(crate) fn after(
         scan: &BodyScan<'_>,
@@ -50,20 +50,20 @@ impl FingerprintChain {
     ) -> Self {
         let printer = Fingerprinter::new(scan, key);
         let first = scan.first_in_list();
-        let mut trail = Self::default();
+        let mut chain = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
             let same = message.checked_sub(first).map(|at| list.start + at);
             let same = same.filter(|at| list.contains(at));
             match same.and_then(|at| known.get(at)) {
-                Some(print) => trail.restore(print, role),
-                None => trail.push(printer.message(message, role), role),
+                Some(fingerprint) => chain.restore(fingerprint, role),
+                None => chain.push(printer.message(message, role), role),
             }
         }
-        trail
+        chain
     }
 
-    /// Adds the own print of one more message.
+    /// Adds the own fingerprint of one more message.
     pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
         let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
@@ -86,25 +86,25 @@ impl FingerprintChain {
         self.fingerprints.len()
     }
 
-    /// The print at a position.
+    /// The fingerprint at a position.
     pub(crate) fn get(&self, at: usize) -> Option<Fingerprint> {
         self.fingerprints.get(at).copied()
     }
 
-    /// The print of the first message that is not the system's: where a conversation begins.
+    /// The fingerprint of the first message that is not the system's: where a conversation begins.
     pub(crate) fn first_message(&self) -> Option<Fingerprint> {
         self.get(self.head)
     }
 
-    /// Puts back a message whose print was kept.
-    pub(crate) fn restore(&mut self, print: Fingerprint, role: Role) {
+    /// Puts back a message whose fingerprint was kept.
+    pub(crate) fn restore(&mut self, fingerprint: Fingerprint, role: Role) {
         let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
         } else if role == Role::Assistant {
             self.answer = self.answer.or(Some(at));
         }
-        self.fingerprints.push(print);
+        self.fingerprints.push(fingerprint);
     }
 
     /// How many messages both begin with.
@@ -154,7 +154,7 @@ fn chained(before: Fingerprint, own: Fingerprint) -> Fingerprint {
     xxhash_rust::xxh3::xxh3_128(&bytes)
 }
 
-/// Takes prints from a body.
+/// Takes fingerprints from a body.
 struct Fingerprinter<'s, 'a> {
     scan: &'s BodyScan<'a>,
     key: &'s [u8; 192],
@@ -292,7 +292,7 @@ struct TextPart<'a> {
     text: &'a RawValue,
 }
 
-/// The print of a text by itself.
+/// The fingerprint of a text by itself.
 pub(crate) fn fingerprint_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
     xxh3_128_with_secret(text, key)
 }
@@ -304,12 +304,12 @@ mod tests {
 
     const KEY: [u8; 192] = [7; 192];
 
-    fn trail(dialect: Dialect, body: &str) -> FingerprintChain {
+    fn chain(dialect: Dialect, body: &str) -> FingerprintChain {
         FingerprintChain::of(&BodyScan::new(body.as_bytes(), dialect).unwrap(), &KEY)
     }
 
     fn messages(list: &str) -> FingerprintChain {
-        trail(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
+        chain(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_longer_conversation_is_recognised_by_its_beginning() {
-        let chat = |list: &str| trail(Dialect::Chat, &format!(r#"{{"messages": [{list}]}}"#));
+        let chat = |list: &str| chain(Dialect::Chat, &format!(r#"{{"messages": [{list}]}}"#));
         let system = r#"{"role":"system","content":"12:00"}"#;
         let later = r#"{"role":"system","content":"12:01"}"#;
         let said = r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"}"#;

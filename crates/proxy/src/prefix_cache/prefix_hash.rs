@@ -69,7 +69,7 @@ pub(crate) struct PrefixHashes<'h> {
 }
 
 impl PrefixHashes<'_> {
-    /// The print of the first `length` bytes, which is quick if it is not less than what was
+    /// The hash of the first `length` bytes, which is quick if it is not less than what was
     /// asked for before.
     pub(crate) fn hash_of(&mut self, length: usize) -> Fingerprint {
         let kept = (length / APART).checked_sub(1);
@@ -97,11 +97,11 @@ mod tests {
     fn every_beginning_has_the_print_of_its_bytes() {
         let key = [7; 192];
         let body: Vec<u8> = (0..251).cycle().take(5 * APART + 77).collect();
-        let mut hashed = PrefixHash::new(&key);
+        let mut prefix_hash = PrefixHash::new(&key);
         for piece in body.chunks(10_007) {
-            hashed.add(piece);
+            prefix_hash.add(piece);
         }
-        let mut prints = hashed.prefix_hashes(&key, &body);
+        let mut hashes = prefix_hash.prefix_hashes(&key, &body);
         let lengths = [
             1,
             63,
@@ -113,7 +113,7 @@ mod tests {
         ];
         for length in lengths.iter().chain(lengths.iter().rev()) {
             let expected = xxh3_128_with_secret(&body[..*length], &key);
-            assert_eq!(prints.hash_of(*length), expected, "{length}");
+            assert_eq!(hashes.hash_of(*length), expected, "{length}");
         }
     }
 }

@@ -47,14 +47,14 @@ pub(crate) struct ObservedBody {
 impl ObservedBody {
     pub(crate) fn new(
         inner: ProxyBody,
-        note: PendingRecord,
+        pending_record: PendingRecord,
         watch: Option<Box<dyn AnswerWatch>>,
         open: Option<(OpenRequest, Reservation)>,
     ) -> Self {
         let ended = inner.is_end_stream();
         let mut noted = Self {
             inner,
-            pending_record: note,
+            pending_record,
             watch,
             ended: false,
             unwatched: Vec::new(),

@@ -83,7 +83,7 @@ impl RequestContext {
     }
 
     /// Sends it on as it came, for the reason that is noted in its record.
-    pub(crate) async fn pass_because(
+    pub(crate) async fn forward_because(
         mut self,
         reason: &'static str,
         spoken: SpokenDialects,
@@ -94,7 +94,7 @@ impl RequestContext {
     }
 
     /// Sends on a call to a model that is not managed, and reads the usage from its answer.
-    pub(crate) async fn pass_call(
+    pub(crate) async fn forward_call(
         mut self,
         dialect: Dialect,
         why: Unmanaged,
@@ -192,7 +192,7 @@ impl RequestContext {
     }
 
     /// The answer to a request whose upstream gave none.
-    pub(crate) fn unreachable(mut self, failed: &UpstreamFailure) -> Response<ProxyBody> {
+    pub(crate) fn unreachable(mut self, failure: &UpstreamFailure) -> Response<ProxyBody> {
         if self.body_fault.get().is_some() {
             return self.broken_body();
         }
@@ -202,10 +202,13 @@ impl RequestContext {
         let url = found.map_or(name.as_str(), |upstream| upstream.url.as_str());
         let text = format!(
             "the model server at {url} cannot be reached: {}\nhint: trimtab doctor checks it",
-            failed.reason
+            failure.reason
         );
-        self.pending_record.record.detail.clone_from(&failed.reason);
-        let status = if failed.timed_out {
+        self.pending_record
+            .record
+            .detail
+            .clone_from(&failure.reason);
+        let status = if failure.timed_out {
             StatusCode::GATEWAY_TIMEOUT
         } else {
             StatusCode::BAD_GATEWAY

@@ -61,7 +61,7 @@ impl SharedState {
         store_state: StoreState,
         client: UpstreamClient,
         catalogue: Catalogue,
-        book: Arc<Recorder>,
+        recorder: Arc<Recorder>,
         notices: Notices,
     ) -> Self {
         let opened = store_state.readable();
@@ -83,7 +83,7 @@ impl SharedState {
             chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
-            book,
+            book: recorder,
         }
     }
 

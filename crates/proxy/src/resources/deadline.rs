@@ -31,7 +31,7 @@ impl WorkFailure {
 ///
 /// When the time is up, or nobody waits for it any more, the work is told to stop, and does so
 /// at its next report (see [`trimtab_model::work`]). What it was changing is poisoned then, and
-/// read from the store again: see `Family::branches`. What it owns, a permit for example, is
+/// read from the store again: see `ClientSession::branches`. What it owns, a permit for example, is
 /// let go when it has really ended.
 pub(crate) async fn run_within<T: Send + 'static>(
     limit: Duration,

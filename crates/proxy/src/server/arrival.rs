@@ -36,7 +36,7 @@ pub(crate) struct ArrivedRequest {
 
 /// A request that is let in.
 pub(crate) struct AdmittedRequest {
-    pub(crate) asked: RequestContext,
+    pub(crate) context: RequestContext,
     /// Its body, watched as it comes.
     pub(crate) body: ProxyBody,
     /// The connection, if it asks for a WebSocket.
@@ -100,7 +100,7 @@ impl ArrivedRequest {
         let wait = self.settings.config.limits.body_idle_time();
         let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
         let body = counted(body, Arc::clone(&self.note.body_bytes));
-        let asked = RequestContext {
+        let context = RequestContext {
             path: path_of(&self.parts).to_owned(),
             shared: self.shared,
             settings: self.settings,
@@ -115,14 +115,14 @@ impl ArrivedRequest {
         };
         let Some(refusal) = refusal else {
             return Ok(AdmittedRequest {
-                asked,
+                context,
                 body,
                 websocket,
             });
         };
-        let by_client = || SpokenDialects::by_client(&asked.headers).first();
-        let dialect = detect(b"", &asked.path).unwrap_or_else(by_client);
-        Err(Box::new(asked.deny(&refusal, dialect)))
+        let by_client = || SpokenDialects::by_client(&context.headers).first();
+        let dialect = detect(b"", &context.path).unwrap_or_else(by_client);
+        Err(Box::new(context.deny(&refusal, dialect)))
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) async fn handle(
     let arrival = ArrivedRequest::accept(shared, request);
     // Authenticate: check host, token, origin and limits, and find out whose it is.
     let AdmittedRequest {
-        asked,
+        context,
         body,
         websocket,
     } = match arrival.authenticate().await {
@@ -34,48 +34,50 @@ pub(crate) async fn handle(
         Err(refusal) => return Ok(*refusal),
     };
     Ok(match websocket {
-        _ if asked.is_for_us() => endpoints::answer(asked, body).await,
-        _ if !asked.path.starts_with('/') => {
-            asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
+        _ if context.is_for_us() => endpoints::answer(context, body).await,
+        _ if !context.path.starts_with('/') => {
+            context.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        Some(client) => websocket::answer(asked, client).await,
-        None => Box::pin(forward(asked, body)).await,
+        Some(client) => websocket::answer(context, client).await,
+        None => Box::pin(forward(context, body)).await,
     })
 }
 
 /// Sends a request to its upstream: with a window of ours where that is possible.
-async fn forward(mut asked: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
+async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
     // Recognise: find out whether it calls a model, and in which dialect.
-    let call = match ModelCall::recognise(&asked) {
+    let call = match ModelCall::recognise(&context) {
         Ok(call) => call,
-        Err((reason, spoken)) => return asked.pass_because(reason, spoken, body).await,
+        Err((reason, spoken)) => return context.forward_because(reason, spoken, body).await,
     };
     // Read the body, within the limits of size and memory.
-    let read = match model_call::read_body(&mut asked, &call, body).await {
+    let read = match model_call::read_body(&mut context, &call, body).await {
         Ok(read) => read,
-        Err(None) => return asked.broken_body(),
+        Err(None) => return context.broken_body(),
         Err(Some((reason, rest))) => {
-            return asked.pass_because(reason, call.dialect.into(), rest).await;
+            return context
+                .forward_because(reason, call.dialect.into(), rest)
+                .await;
         }
     };
     // Plan, on a thread that may wait: find the conversation, let in what is new, decide on the
     // window, splice it into the body. The steps are in `request::plan`.
-    let came = read.came.clone();
-    let managed = match model_call::plan(&mut asked, &call, read).await {
+    let received = read.received.clone();
+    let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,
         Err(unmanaged) => {
-            return asked
-                .pass_call(call.dialect, unmanaged, full_body(came))
+            return context
+                .forward_call(call.dialect, unmanaged, full_body(received))
                 .await;
         }
     };
     // Send it. If the model says that it is too long, make it smaller and send it again.
-    let mut exchange = Exchange::new(managed, came);
-    let answer = match exchange.run(&mut asked).await {
+    let mut exchange = Exchange::new(managed, received);
+    let answer = match exchange.run(&mut context).await {
         Ok(answer) => answer,
-        Err(failed) => return asked.unreachable(&failed),
+        Err(failed) => return context.unreachable(&failed),
     };
     // Watch the answer on its way to the client, and serve calls of our tools in it. At its end
     // the session learns from the reported usage, and the record is accounted for and written.
-    exchange.deliver(asked, answer).await
+    exchange.deliver(context, answer).await
 }

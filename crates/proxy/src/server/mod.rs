@@ -134,10 +134,10 @@ impl Proxy {
         self
     }
 
-    /// The same, with connections to upstreams that `outgoing` makes.
+    /// The same, with connections to upstreams that `network` makes.
     #[must_use]
-    pub fn network(mut self, outgoing: OutboundNetwork) -> Self {
-        self.outgoing = outgoing;
+    pub fn network(mut self, network: OutboundNetwork) -> Self {
+        self.outgoing = network;
         self
     }
 

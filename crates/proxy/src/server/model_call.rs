@@ -37,17 +37,17 @@ impl ModelCall {
     /// Recognises a call by its method, path and headers. If it is none, gives why it passes
     /// and what the client speaks.
     pub(crate) fn recognise(
-        asked: &RequestContext,
+        context: &RequestContext,
     ) -> Result<Self, (&'static str, SpokenDialects)> {
-        let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
+        let by_path = detect(b"", &context.path).filter(|_| context.method == Method::POST);
         let Some(dialect) = by_path else {
-            return Err(("endpoint", SpokenDialects::by_client(&asked.headers)));
+            return Err(("endpoint", SpokenDialects::by_client(&context.headers)));
         };
-        let reason = if bypass_reason::is_token_count(&asked.path) {
+        let reason = if bypass_reason::is_token_count(&context.path) {
             "count"
-        } else if headers::mode(&asked.headers) == Some(ProxyMode::Bypass) {
+        } else if headers::mode(&context.headers) == Some(ProxyMode::Bypass) {
             "bypass"
-        } else if let Some(opened) = asked.shared.store_state.usable() {
+        } else if let Some(opened) = context.shared.store_state.usable() {
             return Ok(Self { dialect, opened });
         } else {
             "store"
@@ -59,7 +59,7 @@ impl ModelCall {
 /// The body of a call.
 pub(crate) struct ReadBody {
     /// As it came, compressed if it was.
-    pub(crate) came: Bytes,
+    pub(crate) received: Bytes,
     /// Its hash, which was taken while it came.
     hashed: PrefixHash,
     /// What is reserved for planning.
@@ -69,20 +69,20 @@ pub(crate) struct ReadBody {
 /// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
 /// broke off.
 pub(crate) async fn read_body(
-    asked: &mut RequestContext,
+    context: &mut RequestContext,
     call: &ModelCall,
     body: ProxyBody,
 ) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
-    let limit = asked.settings.config.limits.body_bytes;
-    let mut hashed = PrefixHash::new(call.opened.keys.fingerprint_key());
-    let seen = |piece: &[u8]| hashed.add(piece);
-    let memory = (Some(asked.reservation()), BYTES_PER_BYTE);
+    let limit = context.settings.config.limits.body_bytes;
+    let mut prefix_hash = PrefixHash::new(call.opened.keys.fingerprint_key());
+    let seen = |piece: &[u8]| prefix_hash.add(piece);
+    let memory = (Some(context.reservation()), BYTES_PER_BYTE);
     match receive(body, limit, memory, seen).await {
-        ReceivedBody::Whole(came, memory) => {
-            asked.pending_record.record.dialect = Some(call.dialect);
+        ReceivedBody::Whole(received, memory) => {
+            context.pending_record.record.dialect = Some(call.dialect);
             Ok(ReadBody {
-                came,
-                hashed,
+                received,
+                hashed: prefix_hash,
                 memory,
             })
         }
@@ -96,35 +96,35 @@ pub(crate) async fn read_body(
 
 /// Plans what is sent for a call, within the limits of time, number and memory.
 pub(crate) async fn plan(
-    asked: &mut RequestContext,
+    context: &mut RequestContext,
     call: &ModelCall,
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
-    let planned = match decompressed(asked, &read.came).await {
-        Ok(body) => plan_body(asked, call, body, read).await,
+    let planned = match decompressed(context, &read.received).await {
+        Ok(body) => plan_body(context, call, body, read).await,
         Err(reason) => Err(Unmanaged::because(reason)),
     };
-    asked.pending_record.record.plan_ms = asked.pending_record.elapsed_ms();
+    context.pending_record.record.plan_ms = context.pending_record.elapsed_ms();
     planned
 }
 
 async fn plan_body(
-    asked: &mut RequestContext,
+    context: &mut RequestContext,
     call: &ModelCall,
     body: Bytes,
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
-    let is_compressed = asked.headers.contains_key(CONTENT_ENCODING);
-    let whole = whole_conversation(asked, call.dialect, &body);
+    let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
+    let whole = whole_conversation(context, call.dialect, &body);
     let is_pieced = whole.is_some();
     let body = whole.unwrap_or(body);
-    let (dialect, limits) = (call.dialect, asked.settings.config.limits);
+    let (dialect, limits) = (call.dialect, context.settings.config.limits);
     // Small bodies have nothing to trim. They are read for their model's name only.
     if body.len() < limits.session_bytes {
         let small = catch_unwind(|| plan::decide_small_body(dialect, &body));
         return Err(small.unwrap_or_else(|_| Unmanaged::failed("panicked")));
     }
-    let tenant = match &asked.tenant {
+    let tenant = match &context.tenant {
         Ok(tenant) => tenant.clone(),
         Err(unknown) => {
             let detail = &unknown.detail;
@@ -132,20 +132,20 @@ async fn plan_body(
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
-    let work = PlanningJob {
+    let job = PlanningJob {
         is_pieced,
         hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
-        ..PlanningJob::new(asked, Arc::clone(&call.opened), dialect, tenant, body)
+        ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };
-    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
+    let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
-    let mut memory = read.memory.unwrap_or_else(|| asked.reservation());
-    if !memory.grow_to(planning_bytes(&work.body)) {
+    let mut memory = read.memory.unwrap_or_else(|| context.reservation());
+    if !memory.grow_to(planning_bytes(&job.body)) {
         return Err(Unmanaged::failed("memory"));
     }
-    let planning = deadline::run_in_turn(&asked.shared.turns, limits.plan_time(), move || {
+    let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
         let _held = (permit, memory);
-        plan::plan(work)
+        plan::plan(job)
     });
     let planned = planning.await;
     planned.unwrap_or_else(|unfinished| Err(Unmanaged::failed(unfinished.reason())))
@@ -153,36 +153,40 @@ async fn plan_body(
 
 /// The body of the whole conversation, if the client sent only a part of it and the rest was
 /// seen here.
-fn whole_conversation(asked: &mut RequestContext, dialect: Dialect, body: &Bytes) -> Option<Bytes> {
-    let tenant = asked.tenant.as_ref().ok()?;
+fn whole_conversation(
+    context: &mut RequestContext,
+    dialect: Dialect,
+    body: &Bytes,
+) -> Option<Bytes> {
+    let tenant = context.tenant.as_ref().ok()?;
     if dialect != Dialect::Responses {
         return None;
     }
-    let read = asked.shared.chains.read(tenant.as_str(), body);
-    asked.tap = read
+    let read = context.shared.chains.read(tenant.as_str(), body);
+    context.tap = read
         .next
-        .map(|next| AnswerTap::new(&asked.shared.chains, next));
+        .map(|next| AnswerTap::new(&context.shared.chains, next));
     read.full_body
 }
 
 /// The body without its compression; or why it stays as it is.
-async fn decompressed(asked: &RequestContext, came: &Bytes) -> Result<Bytes, &'static str> {
-    if !asked.headers.contains_key(CONTENT_ENCODING) {
-        return Ok(came.clone());
+async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Bytes, &'static str> {
+    if !context.headers.contains_key(CONTENT_ENCODING) {
+        return Ok(received.clone());
     }
-    let limits = asked.settings.config.limits;
-    let permit = asked.shared.unpacking.acquire();
+    let limits = context.settings.config.limits;
+    let permit = context.shared.unpacking.acquire();
     let Ok(Ok(_permit)) = tokio::time::timeout(limits.plan_time(), permit).await else {
         return Err("busy");
     };
-    let memory = asked.reservation();
-    let body = if came.len() <= DECOMPRESSED_AT_ONCE {
-        decode(&asked.headers, came, &limits, memory)
+    let memory = context.reservation();
+    let body = if received.len() <= DECOMPRESSED_AT_ONCE {
+        decode(&context.headers, received, &limits, memory)
     } else {
-        let (headers, body) = (asked.headers.clone(), came.clone());
+        let (headers, body) = (context.headers.clone(), received.clone());
         let decoding = spawn_blocking(move || decode(&headers, &body, &limits, memory));
         decoding.await.map_err(|_| "panicked")?
     };
     let body = body.map_err(NotDecoded::reason)?;
-    Ok(body.unwrap_or_else(|| came.clone()))
+    Ok(body.unwrap_or_else(|| received.clone()))
 }

@@ -48,49 +48,54 @@ fn has_protocol(headers: &HeaderMap, protocol: &str) -> bool {
 }
 
 /// Answers a request that asks for a WebSocket.
-pub(crate) async fn answer(mut asked: RequestContext, client: TunnelClient) -> Response<ProxyBody> {
-    let by_path = detect(b"", &asked.path);
-    let by_client = || SpokenDialects::by_client(&asked.headers);
+pub(crate) async fn answer(
+    mut context: RequestContext,
+    client: TunnelClient,
+) -> Response<ProxyBody> {
+    let by_path = detect(b"", &context.path);
+    let by_client = || SpokenDialects::by_client(&context.headers);
     let spoken = by_path.map_or_else(by_client, SpokenDialects::from);
-    let settings = Arc::clone(&asked.settings);
-    let path = asked.path.clone();
-    let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
+    let settings = Arc::clone(&context.settings);
+    let path = context.path.clone();
+    let chosen = settings
+        .routes
+        .choose(&path, spoken, None, &context.headers);
     let (route, rest) = match chosen {
         Ok(chosen) => chosen,
-        Err(why) => return asked.no_route(why, spoken),
+        Err(why) => return context.no_route(why, spoken),
     };
-    let mode = headers::mode(&asked.headers)
+    let mode = headers::mode(&context.headers)
         .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));
     if by_path.is_some() && mode == ProxyMode::On {
-        let mut answer = asked.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
+        let mut answer = context.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
         let http = HeaderValue::from_static("HTTP/1.1");
         answer.headers_mut().insert(UPGRADE, http);
         return answer;
     }
-    asked.pending_record.set_reason("endpoint");
-    connect(asked, &route, rest, client).await
+    context.pending_record.set_reason("endpoint");
+    connect(context, &route, rest, client).await
 }
 
 /// Connects the client to the upstream, if that agrees.
 async fn connect(
-    mut asked: RequestContext,
+    mut context: RequestContext,
     route: &UpstreamRoute,
     rest: &str,
     client: TunnelClient,
 ) -> Response<ProxyBody> {
-    let Some(mut request) = asked.upstream_request(route, rest, body::full_body("")) else {
-        return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
+    let Some(mut request) = context.upstream_request(route, rest, body::full_body("")) else {
+        return context.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
     ask_for_websocket(request.headers_mut());
-    let upstream = asked.shared.client.clone();
+    let upstream = context.shared.client.clone();
     let mut answer = match upstream.upgrade(request).await {
         Ok(answer) => answer,
-        Err(failed) => return asked.unreachable(&failed),
+        Err(failed) => return context.unreachable(&failed),
     };
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let idle = asked.settings.config.limits.idle_time();
+        let idle = context.settings.config.limits.idle_time();
         let answer = answer.map(|body| body::from_upstream(body, idle));
-        return asked.deliver(answer, None);
+        return context.deliver(answer, None);
     }
     let (client, connection) = client;
     if let Some(connection) = connection {
@@ -103,7 +108,7 @@ async fn connect(
             }
         });
     }
-    let mut answer = asked.deliver(answer.map(|_| body::full_body("")), None);
+    let mut answer = context.deliver(answer.map(|_| body::full_body("")), None);
     ask_for_websocket(answer.headers_mut());
     answer
 }

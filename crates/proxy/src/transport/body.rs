@@ -257,11 +257,11 @@ pub(crate) struct IdleLimitedBody {
 }
 
 impl IdleLimitedBody {
-    /// Watches a body that `who` sends.
-    pub(crate) fn sent_by(who: &'static str, inner: ProxyBody, limit: Duration) -> Self {
+    /// Watches a body that `sender` sends.
+    pub(crate) fn sent_by(sender: &'static str, inner: ProxyBody, limit: Duration) -> Self {
         Self {
             inner,
-            sender: who,
+            sender,
             limit,
             waiting: None,
             alarm: Box::pin(tokio::time::sleep(limit)),

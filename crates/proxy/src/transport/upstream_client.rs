@@ -26,11 +26,11 @@ pub(crate) struct UpstreamClient {
 }
 
 impl UpstreamClient {
-    /// A client with no connections yet, which `outgoing` will make.
-    pub(crate) fn new(limits: &ProxyLimits, outgoing: OutboundNetwork) -> Self {
+    /// A client with no connections yet, which `network` will make.
+    pub(crate) fn new(limits: &ProxyLimits, network: OutboundNetwork) -> Self {
         let wait = Duration::from_millis(limits.connect_ms);
-        let connector = outgoing.connector(wait, HttpVersions::All);
-        let first_version = outgoing.connector(wait, HttpVersions::Http1);
+        let connector = network.connector(wait, HttpVersions::All);
+        let first_version = network.connector(wait, HttpVersions::Http1);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -40,7 +40,7 @@ impl UpstreamClient {
         Self {
             pool,
             upgrades: Pool::builder(TokioExecutor::new()).build(first_version),
-            outgoing,
+            outgoing: network,
             answer_time: limits.idle_time(),
         }
     }
@@ -109,7 +109,7 @@ impl UpstreamFailure {
 }
 
 impl From<UpstreamFailure> for BoxError {
-    fn from(failed: UpstreamFailure) -> Self {
-        failed.reason.into()
+    fn from(failure: UpstreamFailure) -> Self {
+        failure.reason.into()
     }
 }

@@ -1,8 +1,8 @@
 //! A store in a folder: embedded, and shared by several processes.
 //!
 //! A database holds sessions, refs, logs, journals and small outputs; larger outputs have their own
-//! files. `put_output` stores outputs, `streams` appends entries, `stored_image` reads, `removal` and
-//! `sweep` remove, and `check` and `repair` handle damage. `docs/store-format.md` specifies the
+//! files. `put_output` stores outputs, `streams` appends entries, `stored_image` reads, `removal`
+//! and `sweep` remove, and `check` and `repair` handle damage. `docs/store-format.md` specifies the
 //! bytes on disk.
 
 mod batch;

@@ -46,8 +46,8 @@ impl FolderStore {
         RemovalSteps { store: self, rows }
     }
 
-    /// Reserves space for [`with_reserve`](Self::with_reserve). Best effort: a disk without room may have
-    /// room later.
+    /// Reserves space for [`with_reserve`](Self::with_reserve). Best effort: a disk without room
+    /// may have room later.
     pub(super) fn keep_reserve(&self) {
         if matches!(self.dir.entry(RESERVE), Ok(None)) {
             let reserve = self.dir.unfinished();

@@ -263,7 +263,7 @@ pub(super) fn responses(talk: &GeneratedConversation) -> GeneratedJson {
     for (round, said) in talk.said.iter().enumerate() {
         match said {
             GeneratedMessage::User { texts, image, .. } => {
-                entries.push(responses_user(texts, *image))
+                entries.push(responses_user(texts, *image));
             }
             GeneratedMessage::Model {
                 thought,

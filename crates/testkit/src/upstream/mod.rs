@@ -2,7 +2,8 @@
 //!
 //! It speaks Chat Completions, Responses and Messages, streaming and not. Every request is
 //! judged by the rules of its provider, counted against a window, and recorded; reasoning can
-//! be signed against what came before it; answers can go wrong in all the ways of [`ScriptedFault`].
+//! be signed against what came before it; answers can go wrong in all the ways of
+//! [`ScriptedFault`].
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

@@ -33,7 +33,8 @@ pub struct UpstreamOptions {
     /// Fields of a request that the model does not take: it refuses them as unsupported, which
     /// is no fault of the client.
     pub unsupported: Vec<String>,
-    /// Whether the bodies of requests are kept for [`Upstream::requests`](super::Upstream::requests).
+    /// Whether the bodies of requests are kept for
+    /// [`Upstream::requests`](super::Upstream::requests).
     pub keep_bodies: bool,
     /// The models that are listed.
     pub models: Vec<String>,

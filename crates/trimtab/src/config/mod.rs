@@ -140,15 +140,15 @@ impl Config {
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
         let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
         let said = collect_layers(inputs, &KnownKeys { keys })?;
-        let mut laid = LayeredSettings {
+        let mut settings = LayeredSettings {
             table: inputs.defaults.clone(),
             ..LayeredSettings::default()
         };
         let all = said.files.iter().chain(&said.environment);
         for set in all.chain(&said.flags).filter(|set| !set.is_design_name) {
-            laid.apply(set);
+            settings.apply(set);
         }
-        Ok(laid.get(key).cloned())
+        Ok(settings.get(key).cloned())
     }
 
     /// Fails if a setting is not valid for a model with this window.
@@ -231,9 +231,9 @@ impl Config {
 }
 
 /// How other machines are reached, as the settings and the environment say it.
-fn network(inputs: &ConfigInputs, laid: &LayeredSettings) -> Network {
+fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     let set = |name: &str| {
-        let value = laid.get(name).and_then(Value::as_str);
+        let value = settings.get(name).and_then(Value::as_str);
         value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
@@ -247,32 +247,32 @@ fn network(inputs: &ConfigInputs, laid: &LayeredSettings) -> Network {
 fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
-    let mut laid = LayeredSettings {
+    let mut settings = LayeredSettings {
         table,
         ..LayeredSettings::default()
     };
     let source = SettingSource::Preset(preset.to_owned());
-    laid.sources = KEYS
+    settings.sources = KEYS
         .iter()
         .filter(|key| {
-            !OWN.contains(&key.name) && key.name != "preset" && laid.get(key.name).is_some()
+            !OWN.contains(&key.name) && key.name != "preset" && settings.get(key.name).is_some()
         })
         .map(|key| (key.name.to_owned(), source.clone()))
         .collect();
-    laid
+    settings
 }
 
 /// The policy that the settings make.
-fn policy(laid: &LayeredSettings) -> Result<Policy, ConfigError> {
-    let mut table = laid.table.clone();
+fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
+    let mut table = settings.table.clone();
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
     let whole = Value::Table(table.clone());
     whole.try_into().map_err(|error: toml::de::Error| {
-        let (key, value) = culprit(laid, &table);
+        let (key, value) = culprit(settings, &table);
         ConfigError::Value {
             value,
-            source: laid.source(&key),
+            source: settings.source(&key),
             key,
             allowed: error.message().to_owned(),
         }
@@ -293,15 +293,15 @@ fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
     (key, value)
 }
 
-fn readable_without(mut laid: LayeredSettings, key: &str) -> bool {
+fn readable_without(mut settings: LayeredSettings, key: &str) -> bool {
     let mut path: Vec<&str> = key.split('.').collect();
     let Some(last) = path.pop() else { return false };
-    let mut table = &mut laid.table;
+    let mut table = &mut settings.table;
     for name in path {
         match table.get_mut(name) {
             Some(Value::Table(inner)) => table = inner,
             _ => return false,
         }
     }
-    table.remove(last).is_some() && Value::Table(laid.table).try_into::<Policy>().is_ok()
+    table.remove(last).is_some() && Value::Table(settings.table).try_into::<Policy>().is_ok()
 }

@@ -88,12 +88,12 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
 }
 
 /// The preset that the strongest source names.
-pub(super) fn preset(said: &SettingLayers) -> Result<String, ConfigError> {
-    let all = said
+pub(super) fn preset(layers: &SettingLayers) -> Result<String, ConfigError> {
+    let all = layers
         .files
         .iter()
-        .chain(&said.environment)
-        .chain(&said.flags);
+        .chain(&layers.environment)
+        .chain(&layers.flags);
     let named = all.rev().find(|set| set.name == "preset");
     let default = PRESETS.first().map_or("", |preset| preset.name);
     let Some(set) = named else {

@@ -121,7 +121,7 @@ struct EarlierOutput {
     /// Outputs with the position of their message, oldest first.
     outputs: Vec<(usize, String)>,
     /// Everything else that was said.
-    said: String,
+    other_text: String,
     /// The calls that were made.
     calls: HashSet<String>,
 }
@@ -152,7 +152,7 @@ impl EarlierOutput {
     fn need(&self, call: usize, text: &str, [old, fresh]: [NeedKind; 2]) -> Option<Need> {
         let finder = memmem::Finder::new(text);
         let has = |said: &str| finder.find(said.as_bytes()).is_some();
-        if has(&self.said) {
+        if has(&self.other_text) {
             return None;
         }
         let older = self.outputs.len().saturating_sub(FRESH_OUTPUTS);
@@ -194,8 +194,8 @@ impl EarlierOutput {
     }
 
     fn say(&mut self, text: &str) {
-        self.said.push('\n');
-        self.said.push_str(text);
+        self.other_text.push('\n');
+        self.other_text.push_str(text);
     }
 }
 

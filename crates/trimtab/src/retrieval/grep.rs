@@ -102,19 +102,19 @@ impl GrepRequest {
 impl Retrieval<'_> {
     pub(super) fn grep(
         &self,
-        asked: &GrepRequest,
+        request: &GrepRequest,
         names: ToolNames,
     ) -> Result<String, RetrievalRefusal> {
         let started = Instant::now();
         let expired = || started.elapsed() >= self.grep_time;
-        let query = asked.query(self.limits.max_bytes).until(&expired);
-        let id = asked.ref_id.as_deref();
+        let query = request.query(self.limits.max_bytes).until(&expired);
+        let id = request.ref_id.as_deref();
         let found = self.store.grep(&self.session, id, &query)?;
         if let (Some(id), false) = (id, found.binary.is_empty()) {
             let stored = self.store.open(&self.session, id, OutputForm::Text)?;
             return Err(RetrievalRefusal::binary(&stored));
         }
-        let mut answer = GrepAnswer::new(asked.max, self.limits).layout(self.layout);
+        let mut answer = GrepAnswer::new(request.max, self.limits).layout(self.layout);
         let mut places = LinePlaces::new(self);
         let mut unreadable = false;
         for found in &found.matches {
@@ -130,12 +130,12 @@ impl Retrieval<'_> {
             }
         }
         let shown = answer.matches();
-        let mut text = answer.finish(&asked.pattern);
+        let mut text = answer.finish(&request.pattern);
         if unreadable {
             text.push_str(UNREADABLE_NOTE);
         }
         if self.layout == MatchLayout::Grouped {
-            text.push_str(&rest(asked, names, &found, shown));
+            text.push_str(&rest(request, names, &found, shown));
         }
         text.push_str(&self.gaps(&found));
         Ok(text)
@@ -173,7 +173,7 @@ impl Retrieval<'_> {
 }
 
 /// Which matches the answer shows, and the call that shows the next; nothing if it shows all.
-fn rest(asked: &GrepRequest, names: ToolNames, found: &SearchResults, shown: usize) -> String {
+fn rest(request: &GrepRequest, names: ToolNames, found: &SearchResults, shown: usize) -> String {
     let is_cut = matches!(found.stopped, Some(SearchStop::Matches | SearchStop::Bytes));
     if shown == 0 && found.skipped > 0 && found.stopped.is_none() {
         let all = found.skipped;
@@ -183,7 +183,7 @@ fn rest(asked: &GrepRequest, names: ToolNames, found: &SearchResults, shown: usi
         return String::new();
     }
     let (first, last) = (found.skipped + 1, found.skipped + shown);
-    let next = asked.next_call(names.grep, last);
+    let next = request.next_call(names.grep, last);
     format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
 }
 

@@ -40,23 +40,23 @@ struct ShownLine {
 impl Retrieval<'_> {
     pub(super) fn read(
         &self,
-        asked: &ReadRequest,
+        request: &ReadRequest,
         names: ToolNames,
     ) -> Result<String, RetrievalRefusal> {
         let stored = self
             .store
-            .open(&self.session, &asked.ref_id, OutputForm::Text)?;
+            .open(&self.session, &request.ref_id, OutputForm::Text)?;
         if stored.is_binary()? {
             return Err(RetrievalRefusal::binary(&stored));
         }
-        let first = usize::try_from(asked.offset).unwrap_or(usize::MAX);
-        let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits)
+        let first = usize::try_from(request.offset).unwrap_or(usize::MAX);
+        let mut answer = ReadAnswer::new(&request.ref_id, first, request.column, self.limits)
             .out_of(stored.line_count())
             .read_with(names.read);
-        if asked.offset >= stored.line_count() {
+        if request.offset >= stored.line_count() {
             return Ok(answer.finish());
         }
-        let (lines, has_more) = self.lines(&stored, asked)?;
+        let (lines, has_more) = self.lines(&stored, request)?;
         let mut unreadable = false;
         let mut is_full = false;
         for line in &lines {
@@ -85,21 +85,21 @@ impl Retrieval<'_> {
     fn lines(
         &self,
         stored: &OpenOutput,
-        asked: &ReadRequest,
+        request: &ReadRequest,
     ) -> Result<(Vec<ShownLine>, bool), RetrievalRefusal> {
         let range = LineRange {
-            offset: asked.offset,
-            limit: asked.limit,
+            offset: request.offset,
+            limit: request.limit,
             max_line_bytes: self.limits.max_line_bytes,
             max_bytes: self.limits.max_bytes,
         };
         let read = stored.lines(range)?;
-        let behind = asked.offset.saturating_add(asked.limit);
+        let behind = request.offset.saturating_add(request.limit);
         let has_more = read.next.is_some_and(|next| next < behind);
         let mut shown = Vec::with_capacity(read.lines.len());
         for mut line in read.lines {
-            let column = if line.number == asked.offset {
-                asked.column
+            let column = if line.number == request.offset {
+                request.column
             } else {
                 0
             };

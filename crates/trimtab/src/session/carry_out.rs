@@ -69,7 +69,7 @@ impl Session {
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
-            way_back: self.setup.retrieval.is_some(),
+            can_retrieve: self.setup.retrieval.is_some(),
             usage: self.usage,
             tokens: &tokens,
             cold: self.cold,

@@ -66,12 +66,12 @@ impl Session {
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
     pub fn compact(
         &mut self,
-        by_hand: &ManualCompaction,
+        request: &ManualCompaction,
     ) -> Result<Option<PendingSummary>, SessionError> {
-        let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
+        let wishes = Some(request.instructions.trim()).filter(|wishes| !wishes.is_empty());
         let asked = CompactionRequest {
             instructions: wishes.into_iter().map(str::to_owned).collect(),
-            keep_turns: by_hand.keep_turns,
+            keep_turns: request.keep_turns,
             ..CompactionRequest::default()
         };
         let pending = self.draft(&asked)?;

@@ -280,21 +280,21 @@ impl Session {
                 self.events.push(event.with_note(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
-            let arriving = IncomingOutput {
+            let incoming = IncomingOutput {
                 tool,
                 output: &output,
                 observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: file.as_ref().map(SpillFile::spill),
-                way_back: self.setup.retrieval.is_some(),
+                can_retrieve: self.setup.retrieval.is_some(),
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
-                let view = incoming_view(&self.views, &arriving, &room, &weigh);
+                let view = incoming_view(&self.views, &incoming, &room, &weigh);
                 left -= 1;
                 // Only what follows in the same message wants to know.
                 let text = (left > 0).then(|| view.as_ref().unwrap_or(&output).text());

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! `provider` is empty where it is what stands before the first `/` of the id. Token counts end in
-//! `k` where they are whole thousands. Prices are dollars per million tokens. `flags` are letters: `r` reasons, `c` has a prompt cache. `tiers` are
-//! `above:input,output,read,write,write_long`, joined by `;`. Lines that start with `#` come first
-//! and say where the data is from.
+//! `k` where they are whole thousands. Prices are dollars per million tokens. `flags` are letters:
+//! `r` reasons, `c` has a prompt cache. `tiers` are `above:input,output,read,write,write_long`,
+//! joined by `;`. Lines that start with `#` come first and say where the data is from.
 //!
 //! Nothing is parsed until a model is asked for: a lookup is a binary search.
 

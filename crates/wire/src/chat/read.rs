@@ -173,7 +173,7 @@ fn content(
     match given {
         None => spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT),
         Some(ContentValue::Null) => {
-            spelling_marks::set(extra, spelling_marks::CONTENT, RawJson::of(&()))
+            spelling_marks::set(extra, spelling_marks::CONTENT, RawJson::of(&()));
         }
         Some(ContentValue::Text(text)) => parts.push(Part::text(text)),
         Some(ContentValue::List(entries)) => {

@@ -130,7 +130,8 @@ pub struct OverflowVerdict {
     pub action: OverflowAction,
     /// Whether the answer states it explicitly.
     pub certainty: Certainty,
-    /// The figures in the text; bytes for [`OverflowKind::Bytes`] and [`OverflowKind::Media`], else tokens.
+    /// The figures in the text; bytes for [`OverflowKind::Bytes`] and [`OverflowKind::Media`], else
+    /// tokens.
     pub sizes: ErrorSizes,
     /// The delay that the answer asks for.
     #[serde(skip_serializing_if = "Option::is_none")]

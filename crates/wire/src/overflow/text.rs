@@ -230,7 +230,7 @@ impl ErrorText {
                 self.line(&format!("{key}={}", clean(code)));
             }
             Value::Number(number) if inner == TextScope::Error => {
-                self.line(&format!("{key}={number}"))
+                self.line(&format!("{key}={number}"));
             }
             _ if ANSWERS.contains(&key) => self.value(value, TextScope::Answer, depth),
             _ if CONTENT.contains(&key) => {}

@@ -2,8 +2,8 @@
 //! markers.
 //!
 //! The scan is one pass over the bytes without copies. Message positions are those of the model:
-//! [`BodyScan::message`] returns what the reader of the dialect makes of that position, so a plan for
-//! the model's messages can be executed on the bytes.
+//! [`BodyScan::message`] returns what the reader of the dialect makes of that position, so a plan
+//! for the model's messages can be executed on the bytes.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Role};
@@ -68,8 +68,9 @@ impl<'a> BodyScan<'a> {
 
     /// Scans a body that starts like another one, from the first difference on.
     ///
-    /// Up to the [`boundary`](ScanMemo::boundary) of `entries` its bytes must equal those of the memo's
-    /// body; the caller must ensure that. A memo of another body gives a wrong scan, or none.
+    /// Up to the [`boundary`](ScanMemo::boundary) of `entries` its bytes must equal those of the
+    /// memo's body; the caller must ensure that. A memo of another body gives a wrong scan, or
+    /// none.
     pub fn resume(body: &'a [u8], memo: &ScanMemo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         let Some(reader) = memo.reader(text, entries) else {

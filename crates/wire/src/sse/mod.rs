@@ -1,8 +1,8 @@
 //! Reads streamed answers on their way through, and rewrites them if a part is not for the client.
 //!
-//! A [`StreamWatcher`] receives the forwarded bytes in pieces of any size and reports their meaning; it
-//! never holds back a byte. A [`CallFilter`] transforms the bytes: it hides our own retrieval calls and
-//! keeps the numbering of the rest dense.
+//! A [`StreamWatcher`] receives the forwarded bytes in pieces of any size and reports their
+//! meaning; it never holds back a byte. A [`CallFilter`] transforms the bytes: it hides our own
+//! retrieval calls and keeps the numbering of the rest dense.
 //!
 //! ```
 //! use trimtab_model::Dialect;

@@ -1,8 +1,8 @@
 //! Recorded conversations, in the forms that clients and agents write.
 //!
-//! A [`TranscriptReader`] detects the form by content and returns one [`Conversation`] after the other. It
-//! borrows from one line at a time and builds no tree, so a file of many conversations needs the
-//! memory of its largest one.
+//! A [`TranscriptReader`] detects the form by content and returns one [`Conversation`] after the
+//! other. It borrows from one line at a time and builds no tree, so a file of many conversations
+//! needs the memory of its largest one.
 //!
 //! ```
 //! use trimtab_wire::transcript::{TranscriptForm, TranscriptReader};

@@ -208,7 +208,7 @@ impl ChatLoop<'_> {
                 self.user.usage = None;
             }
             ChatCommand::Preset => {
-                change_settings::preset(&mut self.chat, behind, &mut self.user.screen)?
+                change_settings::preset(&mut self.chat, behind, &mut self.user.screen)?;
             }
             ChatCommand::Retry if self.can_retry => self.turn(None),
             ChatCommand::Retry => self.user.screen.text("nothing to retry\n"),
@@ -227,11 +227,11 @@ impl ChatLoop<'_> {
 
     fn context(&mut self) -> Result<(), Failure> {
         let settings = self.chat.agent.settings().clone();
-        let filled = WindowFill::of(self.chat.agent.session_mut())?;
+        let fill = WindowFill::of(self.chat.agent.session_mut())?;
         let model = on_one_line(&settings.model.name);
         let look = (Screen::width(), self.user.screen.has_colour());
         let about = (model.as_str(), settings.policy.preset.as_str());
-        let picture = context::render(&filled, about, self.user.usage.as_ref(), look);
+        let picture = context::render(&fill, about, self.user.usage.as_ref(), look);
         self.user.screen.text(&picture);
         Ok(())
     }

@@ -234,14 +234,14 @@ fn region(message: &Message) -> usize {
 
 /// Draws the window in `width` characters.
 pub(super) fn render(
-    filled: &WindowFill,
+    fill: &WindowFill,
     (model, preset): (&str, &str),
     usage: Option<&Usage>,
     (width, colour): (usize, bool),
 ) -> String {
     let mut text = String::new();
-    let taken = filled.used_tokens();
-    let of_window = match filled.window {
+    let taken = fill.used_tokens();
+    let of_window = match fill.window {
         Some(window) => format!(
             "{} of {} tokens ({})",
             grouped(taken),
@@ -250,18 +250,18 @@ pub(super) fn render(
         ),
         None => format!("{} tokens, unknown window", grouped(taken)),
     };
-    let messages = counted(filled.messages, "message");
+    let messages = counted(fill.messages, "message");
     let heading = format!(
         "{}, {preset}: {of_window}, {messages}",
         clipped(model, width)
     );
     let _ = writeln!(text, "{}", wrapped(&heading, width, 2));
-    let segments = filled.segments();
+    let segments = fill.segments();
     let whole = bar::WIDTH.min(width.saturating_sub(2)).max(1);
     let _ = writeln!(text, "{}", bar::render_in(&segments, colour, whole));
-    marks(&mut text, filled, whole, colour);
-    regions(&mut text, filled, &segments, colour);
-    thresholds(&mut text, filled, width);
+    marks(&mut text, fill, whole, colour);
+    regions(&mut text, fill, &segments, colour);
+    thresholds(&mut text, fill, width);
     if let Some(usage) = usage {
         let told = format!(
             "the provider last reported {} tokens",
@@ -274,12 +274,12 @@ pub(super) fn render(
 }
 
 /// The line below the bar with the numbers of the thresholds.
-fn marks(text: &mut String, filled: &WindowFill, whole: usize, colour: bool) {
-    let Some(window) = filled.window.filter(|window| *window > 0) else {
+fn marks(text: &mut String, fill: &WindowFill, whole: usize, colour: bool) {
+    let Some(window) = fill.window.filter(|window| *window > 0) else {
         return;
     };
     let mut line = vec![' '; whole + 1];
-    for (number, threshold) in numbered(filled) {
+    for (number, threshold) in numbered(fill) {
         let Some(at) = threshold.at else { continue };
         let column = u128::from(at.min(window)) * whole as u128 / u128::from(window);
         let column = usize::try_from(column)
@@ -300,12 +300,12 @@ fn marks(text: &mut String, filled: &WindowFill, whole: usize, colour: bool) {
     }
 }
 
-fn numbered(filled: &WindowFill) -> impl Iterator<Item = (u32, &FillThreshold)> {
-    (1..).zip(&filled.thresholds)
+fn numbered(fill: &WindowFill) -> impl Iterator<Item = (u32, &FillThreshold)> {
+    (1..).zip(&fill.thresholds)
 }
 
-fn regions(text: &mut String, filled: &WindowFill, segments: &[BarSegment], colour: bool) {
-    let whole = filled.window.unwrap_or_else(|| filled.used_tokens());
+fn regions(text: &mut String, fill: &WindowFill, segments: &[BarSegment], colour: bool) {
+    let whole = fill.window.unwrap_or_else(|| fill.used_tokens());
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let style = segment.style;
         let mark = match (colour, segment.letter) {
@@ -323,9 +323,9 @@ fn regions(text: &mut String, filled: &WindowFill, segments: &[BarSegment], colo
     }
 }
 
-fn thresholds(text: &mut String, filled: &WindowFill, width: usize) {
-    let taken = filled.used_tokens();
-    for (number, threshold) in numbered(filled) {
+fn thresholds(text: &mut String, fill: &WindowFill, width: usize) {
+    let taken = fill.used_tokens();
+    for (number, threshold) in numbered(fill) {
         let left = match threshold.at {
             Some(at) if at > taken => {
                 format!(", at {}: {} to go", grouped(at), grouped(at - taken))
@@ -346,7 +346,7 @@ mod tests {
     use crate::ui::visible::VisibleWriter;
 
     fn filled(preset: &str, window: Option<u64>) -> WindowFill {
-        let mut filled = WindowFill {
+        let mut fill = WindowFill {
             system: 100,
             tools: 900,
             user: 500,
@@ -362,12 +362,12 @@ mod tests {
             policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
             policy.ageing.cards.high_percent = 90;
         }
-        filled.thresholds = filled.thresholds(&policy);
-        filled
+        fill.thresholds = fill.thresholds(&policy);
+        fill
     }
 
-    fn drawn(filled: &WindowFill, width: usize) -> String {
-        let text = render(filled, ("gpt-4o", "steady"), None, (width, false));
+    fn drawn(fill: &WindowFill, width: usize) -> String {
+        let text = render(fill, ("gpt-4o", "steady"), None, (width, false));
         let mut shown = VisibleWriter::new(Vec::new(), false);
         shown.write_all(text.as_bytes()).unwrap();
         String::from_utf8(shown.raw().clone()).unwrap()

@@ -1,8 +1,8 @@
 //! `trimtab chat`: an agent in the terminal.
 //!
-//! `open_chat` builds the agent from flags, saved options and settings. `chat_loop` is the interactive loop
-//! and `print` a single turn for scripts; both run the agent through `watched_work`, which delivers its
-//! events and questions to the user.
+//! `open_chat` builds the agent from flags, saved options and settings. `chat_loop` is the
+//! interactive loop and `print` a single turn for scripts; both run the agent through
+//! `watched_work`, which delivers its events and questions to the user.
 
 mod attach;
 mod change_settings;

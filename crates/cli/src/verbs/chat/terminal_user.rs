@@ -41,7 +41,7 @@ impl AgentWatcher for TerminalUser<'_> {
             AgentEvent::Usage(usage) => self.usage = Some(*usage),
             // The session changed the window, so the reported usage no longer describes it.
             AgentEvent::Session(event) if event.kind != SessionEventKind::Warning => {
-                self.usage = None
+                self.usage = None;
             }
             _ => {}
         }

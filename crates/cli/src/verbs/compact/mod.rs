@@ -1,8 +1,8 @@
 //! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
 //!
 //! The transcript is read with `wire::transcript`, compacted in a new session of the store
-//! (`compact_conversation`), and written with the same crate. `next_steps` tells the user how to continue in the
-//! client.
+//! (`compact_conversation`), and written with the same crate. `next_steps` tells the user how to
+//! continue in the client.
 
 mod compact_conversation;
 mod next_steps;

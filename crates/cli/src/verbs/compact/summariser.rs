@@ -56,12 +56,12 @@ fn open(name: &str, base_url: Option<&str>, config: &Config) -> Result<Model, Fa
             name,
         ));
     }
-    let wanted = ModelChoice {
+    let choice = ModelChoice {
         name,
         base_url,
         ..ModelChoice::default()
     };
-    model::find(&wanted, &catalogue::load()?, settings::outgoing(config)?)
+    model::find(&choice, &catalogue::load()?, settings::outgoing(config)?)
 }
 
 /// The tools that were called, because some providers reject calls of unlisted tools.

@@ -1,7 +1,7 @@
 //! `trimtab output`: manages stored tool outputs.
 //!
-//! The verbs are thin: `store_location` finds the store and the session, `prefix` resolves abbreviated
-//! names, and the store does the work.
+//! The verbs are thin: `store_location` finds the store and the session, `prefix` resolves
+//! abbreviated names, and the store does the work.
 
 pub mod erase;
 pub mod gc;

@@ -38,21 +38,21 @@ pub struct FactBlock {
 pub(super) fn render(
     missing: &[MissingFact<'_>],
     outputs: &[StoredOutput<'_>],
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> FactBlock {
     let frame = [OPENING, OUTPUTS, CLOSING];
-    let frame = frame.iter().map(|line| room.weight(line) + 1);
-    let Some(mut tokens) = room.tokens.checked_sub(frame.sum()) else {
+    let frame = frame.iter().map(|line| budget.weight(line) + 1);
+    let Some(mut tokens) = budget.tokens.checked_sub(frame.sum()) else {
         return nothing(outputs);
     };
     // Texts may weigh more together than one by one.
     loop {
-        let inner = room.with(tokens);
+        let inner = budget.with(tokens);
         let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
         let facts = facts_within(missing, &inner.with(tokens - first.weight));
         let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));
         let block = assemble(facts, &listed, outputs);
-        if room.holds(&block.text) {
+        if budget.holds(&block.text) {
             return block;
         }
         tokens /= 2;
@@ -74,20 +74,20 @@ struct FactLines {
 }
 
 /// The facts that matter most, as many as there is room for.
-fn facts_within(missing: &[MissingFact<'_>], room: &TextBudget<'_>) -> FactLines {
-    let mut left = room.tokens;
+fn facts_within(missing: &[MissingFact<'_>], budget: &TextBudget<'_>) -> FactLines {
+    let mut left = budget.tokens;
     let mut facts = 0;
     let mut kinds: BTreeMap<FactKind, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for fact in missing {
         let shown = shown(fact);
         let id = fact.stored.map_or("", Ref::id);
         let by_ref = kinds.get(&fact.kind);
-        let mut weight = room.weight(&shown) + 1;
+        let mut weight = budget.weight(&shown) + 1;
         if by_ref.is_none() {
-            weight += room.weight(fact.kind.plural()) + 1;
+            weight += budget.weight(fact.kind.plural()) + 1;
         }
         if by_ref.is_none_or(|groups| !groups.contains_key(id)) {
-            weight += room.weight(id) + 4;
+            weight += budget.weight(id) + 4;
         }
         let Some(rest) = left.checked_sub(weight) else {
             break;
@@ -103,7 +103,7 @@ fn facts_within(missing: &[MissingFact<'_>], room: &TextBudget<'_>) -> FactLines
             .map(|(kind, groups)| line(*kind, groups))
             .collect(),
         facts,
-        weight: room.tokens - left,
+        weight: budget.tokens - left,
     }
 }
 
@@ -145,9 +145,9 @@ fn entry(output: &StoredOutput<'_>) -> String {
 
 /// As many of the newest outputs as there is room for: all with their call, else all by
 /// their ref and as many as possible with their call, else the newest.
-fn outputs_within(outputs: &[StoredOutput<'_>], room: &TextBudget<'_>) -> ListedOutputs {
-    let bare = |output: &StoredOutput<'_>| room.weight(output.id) + 1;
-    let mut left = room.tokens;
+fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> ListedOutputs {
+    let bare = |output: &StoredOutput<'_>| budget.weight(output.id) + 1;
+    let mut left = budget.tokens;
     let mut listed = ListedOutputs {
         labelled: 0,
         bare: 0,
@@ -161,7 +161,7 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &TextBudget<'_>) -> Listed
         listed.bare += 1;
     }
     for output in outputs.iter().rev().take(listed.bare) {
-        let more = (room.weight(&entry(output)) + 1).saturating_sub(bare(output));
+        let more = (budget.weight(&entry(output)) + 1).saturating_sub(bare(output));
         let Some(rest) = left.checked_sub(more) else {
             break;
         };
@@ -169,7 +169,7 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &TextBudget<'_>) -> Listed
         listed.labelled += 1;
     }
     listed.bare -= listed.labelled;
-    listed.weight = room.tokens - left;
+    listed.weight = budget.tokens - left;
     listed
 }
 

@@ -156,8 +156,8 @@ impl<'m> SummaryAudit<'m> {
     /// matter most, by kind and with the refs of the outputs that they came from, and every
     /// stored output of the replaced messages by its ref. Where the room forbids that, older
     /// outputs are named by their bare ref, and then the oldest are left out.
-    pub fn fact_block(&self, room: &TextBudget<'_>) -> FactBlock {
-        let mut block = block::render(&self.missing, &self.outputs, room);
+    pub fn fact_block(&self, budget: &TextBudget<'_>) -> FactBlock {
+        let mut block = block::render(&self.missing, &self.outputs, budget);
         block.coverage = Coverage {
             added: block.coverage.added,
             ..self.coverage

@@ -17,7 +17,7 @@ const SHORTEST: usize = 60;
 /// All that was said, each message once. Long words are cut before old ones go.
 pub(super) fn assistant_text_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let said = replaced.messages.iter();
     let said = said.filter(|message| message.role == Role::Assistant);
@@ -31,7 +31,7 @@ pub(super) fn assistant_text_section(
             count if count <= length => text.clone(),
             _ => clip_line(text, length),
         });
-        SummarySection::newest(SectionTitle::Words, items, room)
+        SummarySection::newest(SectionTitle::Words, items, budget)
     };
     let mut sections = LENGTHS.into_iter().map(within);
     let whole = sections.find(|section| section.items.len() == all.len());

@@ -18,7 +18,7 @@ const MOST: usize = 400;
 /// The calls with how they ended, equal ones in a row as one.
 pub(super) fn calls_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let ended = replaced.calls.iter().rev();
     let ended = ended.map(|(call, output)| (*call, CallOutcome::of(call, *output)));
@@ -46,5 +46,5 @@ pub(super) fn calls_section(
     });
     let before = replaced.earlier_items(SectionTitle::Runs);
     let before = before.map(|item| clip_line(&item, CARRIED));
-    SummarySection::newest(SectionTitle::Runs, before.chain(shown), room)
+    SummarySection::newest(SectionTitle::Runs, before.chain(shown), budget)
 }

@@ -24,7 +24,7 @@ struct FileHistory<'m> {
 /// The files, the one touched last at the end.
 pub(super) fn files_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     // Newest first.
     let mut order: Vec<String> = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn files_section(
     });
     let lines = order.iter().rev();
     let lines = lines.filter_map(|path| Some(line(path, files.get(path)?)));
-    SummarySection::newest(SectionTitle::Files, before.chain(lines), room)
+    SummarySection::newest(SectionTitle::Files, before.chain(lines), budget)
 }
 
 fn line(path: &str, file: &FileHistory<'_>) -> String {

@@ -68,9 +68,9 @@ pub struct FallbackSummary {
 /// assert!(made.summary.contains("Never edit the fixtures."));
 /// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
 /// ```
-pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &TextBudget<'_>) -> FallbackSummary {
+pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> FallbackSummary {
     let replaced = ReplacedMessages::new(replaced);
-    let room = room.with(room.tokens.min(weight_below(&replaced.messages, room)));
+    let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
     let mut tokens = room.tokens;
     // Texts may weigh more together than one by one.
     while tokens > 0 {
@@ -83,21 +83,25 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &TextBudget<'_>) -> F
     within(&replaced, &room.with(0))
 }
 
-fn within(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> FallbackSummary {
-    let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
+fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
+    let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
     for (title, percent) in SHARES {
-        let share = room.share(percent).tokens.saturating_add(unused).min(left);
-        let section = write(title, replaced, &room.with(share));
-        let used = section.weight(room).min(share);
+        let share = budget
+            .share(percent)
+            .tokens
+            .saturating_add(unused)
+            .min(left);
+        let section = write(title, replaced, &budget.with(share));
+        let used = section.weight(budget).min(share);
         unused = share - used;
         left -= used;
         sections.push(section);
     }
     let said = text_of(sections);
     let audit = audit(&replaced.messages, &[&said]);
-    let block = audit.fact_block(&room.with(left.saturating_sub(2)));
+    let block = audit.fact_block(&budget.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     // An opening without sections says nothing.
@@ -116,17 +120,17 @@ fn within(replaced: &ReplacedMessages<'_>, room: &TextBudget<'_>) -> FallbackSum
 fn write(
     title: SectionTitle,
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     match title {
-        SectionTitle::FirstRequest => user_messages::first_request_section(replaced, room),
-        SectionTitle::UserMessages => user_messages::user_messages_section(replaced, room),
-        SectionTitle::Words => assistant_text::assistant_text_section(replaced, room),
-        SectionTitle::OpenWork => open_work::open_work_section(replaced, room),
-        SectionTitle::Errors => open_work::errors_section(replaced, room),
-        SectionTitle::Files => files::files_section(replaced, room),
-        SectionTitle::Runs => call_outcomes::calls_section(replaced, room),
-        SectionTitle::Earlier => replaced.earlier(room),
+        SectionTitle::FirstRequest => user_messages::first_request_section(replaced, budget),
+        SectionTitle::UserMessages => user_messages::user_messages_section(replaced, budget),
+        SectionTitle::Words => assistant_text::assistant_text_section(replaced, budget),
+        SectionTitle::OpenWork => open_work::open_work_section(replaced, budget),
+        SectionTitle::Errors => open_work::errors_section(replaced, budget),
+        SectionTitle::Files => files::files_section(replaced, budget),
+        SectionTitle::Runs => call_outcomes::calls_section(replaced, budget),
+        SectionTitle::Earlier => replaced.earlier(budget),
     }
 }
 
@@ -139,19 +143,19 @@ fn text_of(mut sections: Vec<SummarySection>) -> String {
 }
 
 /// One less than what the messages weigh, as far as that is below the budget.
-fn weight_below(messages: &[&Message], room: &TextBudget<'_>) -> u64 {
+fn weight_below(messages: &[&Message], budget: &TextBudget<'_>) -> u64 {
     let mut weight = 0u64;
     for part in messages.iter().flat_map(|message| &message.parts) {
         let more = match part {
-            Part::Text(text) => room.weight(&text.text),
-            Part::Call(call) => room.weight(&call.name) + room.weight(&call.arguments),
-            Part::Output(output) => room.weight(&output.text()),
-            Part::Reasoning(thought) => room.weight(&thought.text),
+            Part::Text(text) => budget.weight(&text.text),
+            Part::Call(call) => budget.weight(&call.name) + budget.weight(&call.arguments),
+            Part::Output(output) => budget.weight(&output.text()),
+            Part::Reasoning(thought) => budget.weight(&thought.text),
             Part::Media(_) | Part::Opaque(_) => 0,
         };
         weight = weight.saturating_add(more);
-        if weight > room.tokens {
-            return room.tokens;
+        if weight > budget.tokens {
+            return budget.tokens;
         }
     }
     weight.saturating_sub(1)

@@ -25,12 +25,12 @@ const OUTPUTS: usize = 100;
 /// The newest list of things to do, and the calls that nobody answered.
 pub(super) fn open_work_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
     let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
     let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
-    SummarySection::newest(SectionTitle::OpenWork, items, room)
+    SummarySection::newest(SectionTitle::OpenWork, items, budget)
 }
 
 /// The entries of the newest call of a tool for lists of things to do.
@@ -70,7 +70,7 @@ fn todo(entry: &Value) -> String {
 /// The newest errors, each once.
 pub(super) fn errors_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let mut known = HashSet::new();
     let mut is_new = |error: &String| known.insert(without_digits(error));
@@ -83,7 +83,7 @@ pub(super) fn errors_section(
     errors.reverse();
     let before = replaced.earlier_items(SectionTitle::Errors).filter(is_new);
     let all: Vec<String> = before.chain(errors).collect();
-    SummarySection::newest(SectionTitle::Errors, all, room)
+    SummarySection::newest(SectionTitle::Errors, all, budget)
 }
 
 fn errors_of(output: &Output) -> Vec<String> {
@@ -91,7 +91,7 @@ fn errors_of(output: &Output) -> Vec<String> {
     let mut errors = Vec::new();
     for piece in without_markers(last_bytes(&text, READ)) {
         facts::errors(piece, &mut |fact| {
-            errors.push(clip_line(fact.text, LONGEST))
+            errors.push(clip_line(fact.text, LONGEST));
         });
     }
     if output.is_error && errors.is_empty() {

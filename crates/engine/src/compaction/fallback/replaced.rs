@@ -21,7 +21,8 @@ pub(super) struct ReplacedMessages<'m> {
 impl<'m> ReplacedMessages<'m> {
     pub(super) fn new<M: Borrow<Message>>(replaced: &'m [M]) -> Self {
         let messages: Vec<&Message> = replaced.iter().map(Borrow::borrow).collect();
-        let part = |place: PartPosition| messages.get(place.message)?.parts.get(place.part);
+        let part =
+            |position: PartPosition| messages.get(position.message)?.parts.get(position.part);
         let rounds = rounds::pair(&messages).rounds.into_iter();
         let calls = rounds.flat_map(|round| round.calls).filter_map(|pair| {
             let output = pair.output.and_then(part).and_then(Part::as_output);
@@ -58,13 +59,13 @@ impl<'m> ReplacedMessages<'m> {
     }
 
     /// What summaries of another form say, and what those of ours carried of such.
-    pub(super) fn earlier(&self, room: &TextBudget<'_>) -> SummarySection {
+    pub(super) fn earlier(&self, budget: &TextBudget<'_>) -> SummarySection {
         let others = self.earlier_summaries.iter().filter(|text| !is_ours(text));
         let others = others.map(|text| without_block(text));
         let said = self.earlier_items(SectionTitle::Earlier).chain(others);
         let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
-        let head = head_of(&said.join("\n"), SectionTitle::Earlier, room);
-        SummarySection::newest(SectionTitle::Earlier, [head], room)
+        let head = head_of(&said.join("\n"), SectionTitle::Earlier, budget);
+        SummarySection::newest(SectionTitle::Earlier, [head], budget)
     }
 }
 

@@ -41,15 +41,15 @@ pub(super) struct SummarySection {
 impl SummarySection {
     /// The newest of `items` that there is room for, in their own order. Tags in them are
     /// disarmed, and those that say nothing are left out.
-    pub(super) fn newest<I>(title: SectionTitle, items: I, room: &TextBudget<'_>) -> Self
+    pub(super) fn newest<I>(title: SectionTitle, items: I, budget: &TextBudget<'_>) -> Self
     where
         I: IntoIterator<Item = String, IntoIter: DoubleEndedIterator>,
     {
-        let mut left = room.tokens.checked_sub(room.weight(title.line()) + 1);
+        let mut left = budget.tokens.checked_sub(budget.weight(title.line()) + 1);
         let mut taken = Vec::new();
         let items = items.into_iter().filter(|item| !item.is_empty());
         for item in items.rev().map(|item| as_item(&item)) {
-            let rest = left.and_then(|left| left.checked_sub(room.weight(&item) + 1));
+            let rest = left.and_then(|left| left.checked_sub(budget.weight(&item) + 1));
             if rest.is_none() {
                 break;
             }
@@ -61,12 +61,12 @@ impl SummarySection {
         Self { title, items }
     }
 
-    pub(super) fn weight(&self, room: &TextBudget<'_>) -> u64 {
+    pub(super) fn weight(&self, budget: &TextBudget<'_>) -> u64 {
         if self.items.is_empty() {
             return 0;
         }
-        let items = self.items.iter().map(|item| room.weight(item) + 1);
-        room.weight(self.title.line()) + 1 + items.sum::<u64>()
+        let items = self.items.iter().map(|item| budget.weight(item) + 1);
+        budget.weight(self.title.line()) + 1 + items.sum::<u64>()
     }
 
     pub(super) fn text(&self) -> String {
@@ -75,12 +75,12 @@ impl SummarySection {
 }
 
 /// As much of the head of `text` as fits as the only item.
-pub(super) fn head_of(text: &str, title: SectionTitle, room: &TextBudget<'_>) -> String {
-    let around = room.weight(title.line()) + 4;
+pub(super) fn head_of(text: &str, title: SectionTitle, budget: &TextBudget<'_>) -> String {
+    let around = budget.weight(title.line()) + 4;
     // Indenting and disarming make a text longer, but no head of it shorter than another.
-    let as_long = |text: &str| room.weight(&as_item(text));
-    let room = TextBudget::new(room.tokens.saturating_sub(around), &as_long);
-    room.head(text).trim_end().to_owned()
+    let as_long = |text: &str| budget.weight(&as_item(text));
+    let budget = TextBudget::new(budget.tokens.saturating_sub(around), &as_long);
+    budget.head(text).trim_end().to_owned()
 }
 
 /// An item on its own line; further lines of it are indented, so that none is taken for a

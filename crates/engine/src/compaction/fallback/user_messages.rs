@@ -24,40 +24,40 @@ fn user_messages<'r>(
 /// What the user asked for at the very beginning.
 pub(super) fn first_request_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let title = SectionTitle::FirstRequest;
     let first = replaced.earlier_items(title).next().or_else(|| {
         let mut said = user_messages(replaced).filter(|_| !replaced.has_summary());
         said.next().map(|message| message.text().into_owned())
     });
-    let head = first.map(|first| head_of(&first, title, room));
-    SummarySection::newest(title, head, room)
+    let head = first.map(|first| head_of(&first, title, budget));
+    SummarySection::newest(title, head, budget)
 }
 
 /// The newest messages word for word, and the first sentence of those before them.
 pub(super) fn user_messages_section(
     replaced: &ReplacedMessages<'_>,
-    room: &TextBudget<'_>,
+    budget: &TextBudget<'_>,
 ) -> SummarySection {
     let title = SectionTitle::UserMessages;
     let mut items = Vec::new();
-    let mut left = room.share(WORD_FOR_WORD).tokens;
+    let mut left = budget.share(WORD_FOR_WORD).tokens;
     let mut whole = true;
     for message in user_messages(replaced).rev().take(MOST) {
         let text = message.text();
-        let weight = room.weight(&text);
+        let weight = budget.weight(&text);
         whole = whole && (weight <= left || items.is_empty());
         items.push(if whole {
             left = left.saturating_sub(weight);
-            head_of(&text, title, room)
+            head_of(&text, title, budget)
         } else {
             first_sentence(&text)
         });
     }
     let before = replaced.earlier_items(title).rev();
     items.extend(before.map(|item| first_sentence(&item)));
-    SummarySection::newest(title, items.into_iter().rev(), room)
+    SummarySection::newest(title, items.into_iter().rev(), budget)
 }
 
 /// The first sentence of `text`, on one line.

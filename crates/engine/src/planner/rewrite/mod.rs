@@ -1,9 +1,10 @@
-//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block (ours).
+//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block
+//! (ours).
 //!
 //! Rewriting what was sent before costs money: everything behind the first change has to be
 //! written to the provider's cache again. Reading old text with every call costs money, too. So
-//! nothing changes until a [`SwitchReason`] point, and then all at once. What is hidden goes through
-//! the same [`CompactionDraft`] as what a summary replaces.
+//! nothing changes until a [`SwitchPoint`], and then all at once. What is hidden goes
+//! through the same [`CompactionDraft`] as what a summary replaces.
 //!
 //! What is kept was measured on recorded sessions; `docs/steady.md` has the figures.
 
@@ -139,17 +140,17 @@ fn calls(conversation: &ConversationState<'_>) -> (u64, u64) {
 
 fn is_worth_it(
     settings: &RewriteAgeing,
-    due: &SwitchPoint,
+    switch_point: &SwitchPoint,
     account: &RewriteAccount,
     since: u64,
 ) -> bool {
-    match due.switch {
+    match switch_point.switch {
         SwitchReason::HighWater | SwitchReason::Cold => true,
         // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
-        SwitchReason::PriceCliff => account.after <= due.room && account.pays(),
+        SwitchReason::PriceCliff => account.after <= switch_point.room && account.pays(),
         SwitchReason::ReadTooOften => {
             let tokens = (account.before, account.after, account.suffix);
-            account.pays() && was_read_too_often(settings, due, tokens, since)
+            account.pays() && was_read_too_often(settings, switch_point, tokens, since)
         }
     }
 }
@@ -297,13 +298,14 @@ impl Reductions<'_, '_> {
         }
     }
 
-    fn account(&self, due: &SwitchPoint, calls: u64) -> RewriteAccount {
+    fn account(&self, switch_point: &SwitchPoint, calls: u64) -> RewriteAccount {
         let first = self.first_changed();
         let segments = self.survey.segments.iter();
         let kept = segments.filter(|segment| segment.end <= first);
         let kept: u64 = kept.map(|segment| segment.tokens).sum();
         let tokens = (self.survey.total, self.now, self.now.saturating_sub(kept));
-        let mut account = RewriteAccount::new(due.switch, tokens, due.rates, calls);
+        let mut account =
+            RewriteAccount::new(switch_point.switch, tokens, switch_point.rates, calls);
         account.excerpts = self.excerpts.len();
         account.hidden = self.hidden.len();
         account.shortened = self.shortened.len();

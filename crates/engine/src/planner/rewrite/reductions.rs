@@ -247,12 +247,12 @@ impl<'s, 'a> Reductions<'s, 'a> {
             let cap = share.unwrap_or(0).max(LEAST_SHOWN);
             let measure = |text: &str| self.conditions.weigh(&Measure::of_text(text));
             let text = seen.output.text();
-            let how = CutRequest {
+            let request = CutRequest {
                 cap,
                 measure: &measure,
                 stored: seen.output.stored.as_ref(),
             };
-            let view = cut(&text, &how);
+            let view = cut(&text, &request);
             if matches!(view, Cow::Owned(_)) && seen.output.stored.is_some() {
                 let saved = seen.tokens.saturating_sub(measure(&view));
                 self.now = self.now.saturating_sub(saved);

@@ -116,14 +116,14 @@ pub(super) fn possible_switch_point(
 ) -> Option<SwitchPoint> {
     // Where nobody knows the window, money is still a reason.
     let known = conditions.window.map(|_| conditions.messages_room());
-    let due = SwitchPoint {
+    let switch_point = SwitchPoint {
         switch: SwitchReason::ReadTooOften,
         room: known.unwrap_or(u64::MAX),
         rates: conditions.rates,
     };
     // A rewrite seldom leaves less than this. What it would really leave is looked up only now
     // and then, because that costs a walk over the window.
-    let least = settings.low_mark(due.room);
+    let least = settings.low_mark(switch_point.room);
     // In a long window the walk is long too. There, a look must promise more.
     let is_long = calls > CALLS_OF_EARLY_LOOKS;
     let expected = least.max(if is_long {
@@ -131,11 +131,11 @@ pub(super) fn possible_switch_point(
     } else {
         0
     });
-    let read = read_in_vain(total, expected, calls, &due.rates);
+    let read = read_in_vain(total, expected, calls, &switch_point.rates);
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
-        && read >= cost_limit(settings, expected, &due);
-    may_be.then_some(due)
+        && read >= cost_limit(settings, expected, &switch_point);
+    may_be.then_some(switch_point)
 }
 
 /// True if reading what a rewrite would take out has cost as much as writing the rest again, in
@@ -143,12 +143,12 @@ pub(super) fn possible_switch_point(
 /// goes on for long. `suffix` is what is written again.
 pub(super) fn was_read_too_often(
     settings: &RewriteAgeing,
-    due: &SwitchPoint,
+    switch_point: &SwitchPoint,
     (before, after, suffix): (u64, u64, u64),
     calls: u64,
 ) -> bool {
-    let read = read_in_vain(before, after, calls, &due.rates);
-    read >= cost_limit(settings, suffix, due)
+    let read = read_in_vain(before, after, calls, &switch_point.rates);
+    read >= cost_limit(settings, suffix, switch_point)
 }
 
 /// What it cost to read a window beyond `after` tokens that grew from there to `before`.
@@ -158,10 +158,13 @@ fn read_in_vain(before: u64, after: u64, calls: u64, rates: &TokenRates) -> u64 
 }
 
 /// What writing `suffix` tokens again may have cost in vain before it is done.
-fn cost_limit(settings: &RewriteAgeing, suffix: u64, due: &SwitchPoint) -> u64 {
-    let extra = due.rates.write.saturating_sub(due.rates.read);
+fn cost_limit(settings: &RewriteAgeing, suffix: u64, switch_point: &SwitchPoint) -> u64 {
+    let extra = switch_point
+        .rates
+        .write
+        .saturating_sub(switch_point.rates.read);
     let cost = suffix.saturating_mul(extra);
-    cost.saturating_mul(settings.patience(due.room)) / 1_000
+    cost.saturating_mul(settings.patience(switch_point.room)) / 1_000
 }
 
 /// The cliff that the next call would go over.

@@ -24,8 +24,13 @@ const STRUCTURE_ATTEMPTS: usize = 3;
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
 /// The view of `text`, whose tree is `tree`; none if not even its marker fits.
-pub(super) fn cut(text: &str, tree: &Tree<'_>, how: &CutRequest<'_>) -> Option<ShortenedView> {
-    RenderAttempt { text, tree, how }.best()
+pub(super) fn cut(text: &str, tree: &Tree<'_>, request: &CutRequest<'_>) -> Option<ShortenedView> {
+    RenderAttempt {
+        text,
+        tree,
+        how: request,
+    }
+    .best()
 }
 
 struct RenderAttempt<'a> {
@@ -169,12 +174,12 @@ mod tests {
 
     fn within(text: &str, cap: u64) -> Value {
         let bytes = |text: &str| text.len() as u64;
-        let how = CutRequest {
+        let request = CutRequest {
             cap,
             measure: &bytes,
             stored: None,
         };
-        let view = cut(text, &parse(text).unwrap(), &how).unwrap();
+        let view = cut(text, &parse(text).unwrap(), &request).unwrap();
         assert!(view.text.len() as u64 <= cap);
         serde_json::from_str(&view.text).unwrap()
     }
@@ -248,12 +253,12 @@ mod tests {
         let text = format!("{{{}}}", members.join(","));
         let once = within(&text, 900).to_string();
         let bytes = |text: &str| text.len() as u64;
-        let how = CutRequest {
+        let request = CutRequest {
             cap: 300,
             measure: &bytes,
             stored: None,
         };
-        let twice = cut(&once, &parse(&once).unwrap(), &how).unwrap().text;
+        let twice = cut(&once, &parse(&once).unwrap(), &request).unwrap().text;
         assert_eq!(twice.matches("\"[trimtab]\":").count(), 1);
         assert_eq!(twice.matches("\"[…]\":").count(), 1);
     }

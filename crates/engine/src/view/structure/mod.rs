@@ -2,8 +2,8 @@
 //!
 //! JSON stays JSON, tables keep their header, diffs their file and hunk headers, test and build
 //! logs their failures and last lines, source files what they define,
-//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come after everything else,
-//! and lines that look like errors come first.
+//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come
+//! after everything else, and lines that look like errors come first.
 //!
 //! What holds for every text, every cap and every measure:
 //!
@@ -75,11 +75,11 @@ const ATTEMPTS: u32 = 6;
 /// assert!(view.len() <= 300);
 /// assert!(view.starts_with("step 1 of the build\n"));
 /// ```
-pub fn cut<'a>(text: &'a str, how: &CutRequest<'_>) -> Cow<'a, str> {
-    if how.fits(text) {
+pub fn cut<'a>(text: &'a str, request: &CutRequest<'_>) -> Cow<'a, str> {
+    if request.fits(text) {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(shorter(text, how).text)
+        Cow::Owned(shorter(text, request).text)
     }
 }
 
@@ -90,20 +90,20 @@ struct ShortenedView {
     shown_bytes: usize,
 }
 
-fn shorter(text: &str, how: &CutRequest<'_>) -> ShortenedView {
+fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
     let kind = detect(text);
     let lines = TextLines::new(text);
     let tree = (kind == OutputFormat::Json)
         .then(|| json::parse(text))
         .flatten();
     let shorter = match tree {
-        Some(tree) => json::cut(text, &tree, how),
-        None => by_lines(&lines, kind, how),
+        Some(tree) => json::cut(text, &tree, request),
+        None => by_lines(&lines, kind, request),
     };
     shorter.unwrap_or_else(|| {
         // Nothing of the output is shown, only the longest marker that fits.
-        let forms = marker::marker_forms(&lines, how.stored);
-        let text = forms.into_iter().find(|form| how.fits(form));
+        let forms = marker::marker_forms(&lines, request.stored);
+        let text = forms.into_iter().find(|form| request.fits(form));
         ShortenedView {
             text: text.unwrap_or_default(),
             shown_bytes: 0,
@@ -115,24 +115,24 @@ fn shorter(text: &str, how: &CutRequest<'_>) -> ShortenedView {
 fn by_lines(
     lines: &TextLines<'_>,
     kind: OutputFormat,
-    how: &CutRequest<'_>,
+    request: &CutRequest<'_>,
 ) -> Option<ShortenedView> {
     let folds = fold::Folds::of(lines, kind);
     let marks = errors::find_errors(lines);
-    let reserve = (how.measure)(&marker::longest_marker(lines, how.stored)) + 1;
-    let mut room = how.cap.checked_sub(reserve)?;
+    let reserve = (request.measure)(&marker::longest_marker(lines, request.stored)) + 1;
+    let mut room = request.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
-        let mut selection = LineSelection::new(room, lines, &folds, how.measure);
+        let mut selection = LineSelection::new(room, lines, &folds, request.measure);
         selection.fill(line_waves::waves(kind, lines, &marks));
         if selection.is_empty() {
             return None;
         }
-        let shorter = selection.render(how.stored);
-        let measured = (how.measure)(&shorter.text);
-        if measured <= how.cap {
+        let shorter = selection.render(request.stored);
+        let measured = (request.measure)(&shorter.text);
+        if measured <= request.cap {
             return Some(shorter);
         }
-        room = room.checked_sub(measured - how.cap)?;
+        room = room.checked_sub(measured - request.cap)?;
     }
     None
 }

@@ -130,15 +130,15 @@ impl RefSearch {
 }
 
 impl Branch {
-    /// Makes the window fit and splices it into the body. With `prints` of the body's beginnings,
-    /// the body is made from the one that was sent last, if it begins like it.
+    /// Makes the window fit and splices it into the body. With `prefix_hashes` of the body's
+    /// beginnings, the body is made from the one that was sent last, if it begins like it.
     pub(crate) fn compose(
         &mut self,
         scan: &BodyScan<'_>,
-        ways: &ComposeOptions,
-        prints: Option<PrefixHashes<'_>>,
+        options: &ComposeOptions,
+        prefix_hashes: Option<PrefixHashes<'_>>,
     ) -> Result<OutgoingBody, BranchError> {
-        let offers = self.budget_retrieval_tools(scan, ways)?;
+        let offers = self.budget_retrieval_tools(scan, options)?;
         let ready = self.session.ready();
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
@@ -161,7 +161,7 @@ impl Branch {
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
-        let limit = ways.limit(scan, tokens, window);
+        let limit = options.limit(scan, tokens, window);
         let mut whole: Vec<BodyChange> = limit
             .map(|tokens| BodyChange::SetLimit { tokens })
             .into_iter()
@@ -171,7 +171,7 @@ impl Branch {
                 tools: ours.definitions.clone(),
             });
         }
-        let body = self.carry_out(scan, whole, prints, offered)?;
+        let body = self.carry_out(scan, whole, prefix_hashes, offered)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events().into_iter();
@@ -220,9 +220,9 @@ impl Branch {
     pub(crate) fn budget_retrieval_tools(
         &mut self,
         scan: &BodyScan<'_>,
-        ways: &ComposeOptions,
+        options: &ComposeOptions,
     ) -> Result<Option<ToolNames>, BranchError> {
-        let offers = ways.names(scan);
+        let offers = options.names(scan);
         let shows = offers.is_some() && self.shows_a_ref()?;
         self.count(scan, offers.filter(|_| shows));
         if offers.is_some() && !shows && !self.session.fits()? {
@@ -233,12 +233,12 @@ impl Branch {
 
     /// Tells the session, before anything is admitted, how large the tools are that its first ref
     /// brings along, and what they are called.
-    pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, ways: &ComposeOptions) {
-        let offers = ways.names(scan);
+    pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {
+        let offers = options.names(scan);
         let tools =
             offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
-        let elsewhere = ways.offer && retrieval_tools::has_mcp_server(scan);
+        let elsewhere = options.offer && retrieval_tools::has_mcp_server(scan);
         self.session
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
     }
@@ -265,7 +265,7 @@ impl Branch {
         &mut self,
         scan: &BodyScan<'_>,
         mut whole: Vec<BodyChange>,
-        prints: Option<PrefixHashes<'_>>,
+        prefix_hashes: Option<PrefixHashes<'_>>,
         offered: Option<ToolNames>,
     ) -> Result<Option<Bytes>, BranchError> {
         self.session.window()?;
@@ -277,9 +277,9 @@ impl Branch {
         let came = |at: usize| scan.message(at);
         let as_client = self.message_map.in_client_positions(log, entries, came);
         let is_plain = as_client.is_none();
-        let mut prints = prints.filter(|_| is_plain);
-        if let (Some(last), Some(prints)) = (&mut self.last_sent, &mut prints)
-            && let Some(body) = last.extend(scan, (log, entries), &whole, prints)
+        let mut hashes = prefix_hashes.filter(|_| is_plain);
+        if let (Some(last), Some(hashes)) = (&mut self.last_sent, &mut hashes)
+            && let Some(body) = last.extend(scan, (log, entries), &whole, hashes)
         {
             return Ok(Some(body));
         }
@@ -303,10 +303,10 @@ impl Branch {
         };
         // A limit on the answer depends on the room that is left, so it changes with every call.
         let lasts = |change: &BodyChange| !matches!(change, BodyChange::SetLimit { .. });
-        let prints = prints.filter(|_| whole.iter().all(lasts));
-        if let (Some(mut prints), Some(memo)) = (prints, memo) {
-            let carried = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut prints);
-            self.last_sent = carried.map(Box::new);
+        let hashes = hashes.filter(|_| whole.iter().all(lasts));
+        if let (Some(mut hashes), Some(memo)) = (hashes, memo) {
+            let last_sent = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut hashes);
+            self.last_sent = last_sent.map(Box::new);
         }
         Ok(Some(body))
     }

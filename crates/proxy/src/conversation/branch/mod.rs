@@ -113,12 +113,12 @@ impl Branch {
         let staged = Arc::new(StagedStore::new(Arc::clone(store)));
         let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
-        let Some(ledger) = MessageMap::read(log) else {
+        let Some(message_map) = MessageMap::read(log) else {
             return Ok(None);
         };
-        let mixed = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
+        let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
-        let came = ledger.log_positions().iter().filter_map(measure).sum();
+        let came = message_map.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
@@ -126,11 +126,11 @@ impl Branch {
             session,
             staged,
             flush_scheduled: FlushScheduled::default(),
-            message_map: ledger,
+            message_map,
             refs: RefSearch::default(),
             tools: (0, Measure::default()),
             tools_measure: Measure::default(),
-            pending_calls: mixed,
+            pending_calls: pending,
             last_request: None,
             summarising: false,
             chosen: false,
@@ -144,7 +144,7 @@ impl Branch {
         }))
     }
 
-    /// The prints of the client's messages.
+    /// The fingerprints of the client's messages.
     pub(crate) fn fingerprints(&self) -> &FingerprintChain {
         &self.message_map.fingerprints
     }
@@ -248,13 +248,13 @@ impl Branch {
 
     /// Takes the tool definitions of the next call; the same ones are measured once.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
-        let print = fingerprint_of(json.as_bytes(), key);
-        if self.tools.0 != print {
+        let fingerprint = fingerprint_of(json.as_bytes(), key);
+        if self.tools.0 != fingerprint {
             if self.tools.0 != 0 {
                 // Tools stand before everything in the cache.
                 self.session.cache_is_cold();
             }
-            self.tools = (print, Measure::of_text(json));
+            self.tools = (fingerprint, Measure::of_text(json));
         }
         self.session.set_tools(self.tools.1 + self.tools_measure);
     }
@@ -276,38 +276,39 @@ impl Branch {
     pub(crate) fn admit(
         &mut self,
         scan: &BodyScan<'_>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
     ) -> Result<(), BranchError> {
         self.body_bytes = scan.body().len();
         let known = self.message_map.fingerprints.len();
         for (at, message) in (known..).zip(scan.messages(known)) {
             let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
-            let print = trail.get(at).ok_or_else(unread)?;
+            let fingerprint = chain.get(at).ok_or_else(unread)?;
             let mut message = message.ok_or_else(unread)?;
             // Whether the model sees a message is not for a field of the body to say.
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
-            message_map::mark(&mut message, print);
-            let (mut mixed, mut came) = (None, None);
+            message_map::mark(&mut message, fingerprint);
+            let (mut pending, mut came) = (None, None);
             if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
-                mixed =
+                pending =
                     hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
                 let said = self.said_in_hidden();
                 // What the log holds then is not what came.
-                came = (mixed.is_some() || !said.is_empty()).then(|| Measure::of(&message));
-                message = hidden_rounds::restore_provider_message(message, &said, mixed.as_ref());
+                came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
+                message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
             }
             let place = self.session.admit(message)?;
             let projection = self.session.projection();
             let admitted = || projection.measure(place).copied().unwrap_or_default();
             self.received_measure += came.unwrap_or_else(admitted);
             if let Some(message) = projection.log().get(place) {
-                self.message_map.add_client_message(print, message, place);
+                self.message_map
+                    .add_client_message(fingerprint, message, place);
             }
-            if let Some(mixed) = mixed {
+            if let Some(pending) = pending {
                 // With its calls, which are in the log by now.
-                work::without_cancel(|| self.admit_outputs(mixed.outputs))?;
+                work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
         Ok(())
@@ -348,11 +349,11 @@ impl Branch {
     /// Keeps calls of ours that are put back when the client comes with its outputs.
     pub(crate) fn keep_pending_calls(
         &mut self,
-        mut mixed: PendingOwnCalls,
+        mut pending: PendingOwnCalls,
     ) -> Result<(), BranchError> {
-        mixed.at = self.session.projection().log().len();
-        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &mixed);
-        self.pending_calls = Some(mixed);
+        pending.at = self.session.projection().log().len();
+        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
+        self.pending_calls = Some(pending);
         Ok(kept.map_err(SessionError::from)?)
     }
 
@@ -387,14 +388,14 @@ impl Branch {
 
     /// Takes in how much of the window a model says it read; gives the window that it must
     /// have, if it cut what it was sent.
-    pub(crate) fn check_truncation(&mut self, whom: (&str, &str), read: u64) -> Option<u64> {
+    pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
         if self.thinks {
             return None;
         }
         // Not of the window as it is now: a summary may have come since it was sent.
         let (decided, sent) = self.sent;
         let now = PromptReading {
-            model_key: (whom.0.to_owned(), whom.1.to_owned()),
+            model_key: (model_key.0.to_owned(), model_key.1.to_owned()),
             decisions: decided,
             sent,
             read,

@@ -1,7 +1,7 @@
 //! The conversations of one client session, and all of them in memory.
 //!
 //! A client names its session, or the beginning of its conversation names it. What comes under
-//! one name is a family: the main conversation, forks of it, sub-agents, what follows a
+//! one name is a client session: the main conversation, forks of it, sub-agents, what follows a
 //! compaction of the client's own. Each is a branch with a session of its own; a new branch may
 //! redeem the refs of those before it.
 
@@ -24,23 +24,23 @@ use crate::resources::memory_budget::Reservation;
 
 pub(crate) use registry::ClientSessions;
 
-/// The most branches of a family that are looked through; older ones are not found again.
+/// The most branches of a client session that are looked through; older ones are not found again.
 const BRANCHES: usize = 64;
-/// Bytes of memory that a family takes beside its branches, about.
-const FAMILY_BYTES: usize = 1 << 10;
+/// Bytes of memory that a client session takes beside its branches, about.
+const CLIENT_SESSION_BYTES: usize = 1 << 10;
 
 /// The conversations of one client session.
 pub(crate) struct ClientSession {
     name: String,
     used: AtomicU64,
-    /// When it was used last, in seconds since the families began.
+    /// When it was used last, in seconds since the client sessions began.
     used_at: AtomicU64,
     /// The memory that its branches take.
     memory: Mutex<Reservation>,
     branches: Mutex<LoadedBranches>,
 }
 
-/// The branches of a family that are in memory.
+/// The branches of a client session that are in memory.
 #[derive(Default)]
 pub(crate) struct LoadedBranches {
     loaded: Vec<(usize, Branch)>,
@@ -83,7 +83,7 @@ impl ClientSession {
         if let Some(branches) = self.free_branches() {
             let bytes = branches.memory_bytes();
             drop(branches);
-            self.memory().set(FAMILY_BYTES + bytes);
+            self.memory().set(CLIENT_SESSION_BYTES + bytes);
         }
     }
 
@@ -101,7 +101,7 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
         setup: &Setup,
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
@@ -110,22 +110,22 @@ impl ClientSession {
             return Err(StoreError::ReadOnly.into());
         }
         branches.forget_removed(store.as_ref(), status.removals);
-        branches.forget_outdated(store, trail)?;
-        if let Some(number) = branches.find(trail) {
+        branches.forget_outdated(store, chain)?;
+        if let Some(number) = branches.find(chain) {
             return Ok(number);
         }
-        if branches.count.is_none() || branches.fork(trail).is_none() {
-            self.load(branches, store, trail, setup)?;
+        if branches.count.is_none() || branches.fork(chain).is_none() {
+            self.load(branches, store, chain, setup)?;
         }
-        if let Some(number) = branches.find(trail) {
+        if let Some(number) = branches.find(chain) {
             return Ok(number);
         }
         // A fork copies from the store, so the store must be up to date.
         branches.flush()?;
-        if let Some(number) = self.follow(branches, store, trail, setup)? {
+        if let Some(number) = self.follow(branches, store, chain, setup)? {
             return Ok(number);
         }
-        self.fork_branch(branches, store, trail, setup, came)
+        self.fork_branch(branches, store, chain, setup, came)
     }
 
     /// Begins a new branch with what the conversation shares with another one, if it does.
@@ -133,7 +133,7 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
         setup: &Setup,
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
@@ -147,7 +147,7 @@ impl ClientSession {
             fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
             return self.begin_branch(branches, store, setup);
         }
-        let Some((from, beginning)) = branches.fork(trail) else {
+        let Some((from, beginning)) = branches.fork(chain) else {
             if let Some(before) = next.checked_sub(1) {
                 store.link(&to, &self.id(before)?)?;
             }
@@ -167,13 +167,13 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
         setup: &Setup,
     ) -> Result<Option<usize>, SessionError> {
-        let Some((from, beginning)) = branches.fork(trail) else {
+        let Some((from, beginning)) = branches.fork(chain) else {
             return Ok(None);
         };
-        let Some((number, has)) = branches.copy_of(from, trail) else {
+        let Some((number, has)) = branches.copy_of(from, chain) else {
             return Ok(None);
         };
         let id = self.id(number)?;
@@ -208,7 +208,7 @@ impl ClientSession {
         &self,
         branches: &mut LoadedBranches,
         store: &Arc<dyn Store>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
         setup: &Setup,
     ) -> Result<(), SessionError> {
         let count = if let Some(count) = branches.count {
@@ -224,7 +224,7 @@ impl ClientSession {
             }
             let opened = Branch::open(store, self.id(number)?, setup.clone())?;
             if let Some(branch) =
-                opened.filter(|branch| trail.common_length(branch.fingerprints()) > 0)
+                opened.filter(|branch| chain.common_length(branch.fingerprints()) > 0)
             {
                 branches.loaded.push((number, branch));
             }
@@ -265,7 +265,7 @@ impl ClientSession {
     }
 }
 
-/// The name under which a family of a tenant is kept.
+/// The name under which a client session of a tenant is kept.
 pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
     let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
     format!("{SESSIONS}{tenant}/{dialect}/{name}")
@@ -280,9 +280,9 @@ pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// True if `session` is a branch of the family, the first or another.
-pub(crate) fn is_branch(session: &str, family: &str) -> bool {
-    let rest = session.strip_prefix(family);
+/// True if `session` is a branch of the client session, the first or another.
+pub(crate) fn is_branch(session: &str, client_session: &str) -> bool {
+    let rest = session.strip_prefix(client_session);
     rest.is_some_and(|rest| {
         let number = rest.strip_prefix('.');
         rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
@@ -350,11 +350,11 @@ impl LoadedBranches {
     fn forget_outdated(
         &mut self,
         store: &Arc<dyn Store>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
     ) -> Result<(), SessionError> {
         let mut outdated = Vec::new();
         for (number, branch) in &self.loaded {
-            let is_shared = trail.common_length(branch.fingerprints()) > 0;
+            let is_shared = chain.common_length(branch.fingerprints()) > 0;
             if is_shared && branch.is_outdated(store.as_ref())? {
                 outdated.push(*number);
             }
@@ -367,46 +367,46 @@ impl LoadedBranches {
 
     /// The branch that the conversation goes on from: the longest that it begins with whole,
     /// unless it has more in common with another one.
-    pub(crate) fn find(&self, trail: &FingerprintChain) -> Option<usize> {
+    pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
         let whole = self.loaded.iter().filter_map(|(number, branch)| {
             let length = branch.fingerprints().len();
-            let is_whole = length > 0 && trail.common_length(branch.fingerprints()) == length;
+            let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
             is_whole.then_some((length, Reverse(*number)))
         });
         let (length, Reverse(number)) = whole.max()?;
-        let shared = self.longest_shared(trail).map_or(0, |(common, _)| common);
+        let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
         (shared <= length).then_some(number)
     }
 
     /// The branch with which the conversation has most in common, and how many messages. It
     /// must have been answered at least once: before that nothing is worth keeping.
-    fn longest_shared(&self, trail: &FingerprintChain) -> Option<(usize, usize)> {
+    fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
         let shared = self
             .loaded
             .iter()
-            .map(|(number, branch)| (trail.common_length(branch.fingerprints()), Reverse(*number)));
+            .map(|(number, branch)| (chain.common_length(branch.fingerprints()), Reverse(*number)));
         let (common, Reverse(number)) = shared.max()?;
-        trail.has_answer_before(common).then_some((common, number))
+        chain.has_answer_before(common).then_some((common, number))
     }
 
     /// The branch that the conversation parted from, and what they share.
-    fn fork(&self, trail: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
-        let (common, number) = self.longest_shared(trail)?;
+    fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
+        let (common, number) = self.longest_shared(chain)?;
         let mut branches = self.loaded.iter();
         let (_, branch) = branches.find(|(known, _)| *known == number)?;
         let beginning = SharedBeginning {
             messages: branch.log_length(common),
-            goes_on: trail.len() > common,
+            goes_on: chain.len() > common,
         };
         Some((number, beginning))
     }
 
     /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
     /// of the conversation; with how many entries its log and its journal have.
-    fn copy_of(&self, from: usize, trail: &FingerprintChain) -> Option<(usize, (u64, u64))> {
+    fn copy_of(&self, from: usize, chain: &FingerprintChain) -> Option<(usize, (u64, u64))> {
         let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
             let is_on_the_way =
-                trail.common_length(branch.fingerprints()) == branch.fingerprints().len();
+                chain.common_length(branch.fingerprints()) == branch.fingerprints().len();
             let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
             Some((*number, has))
         });

@@ -1,4 +1,5 @@
-//! All families in memory. The oldest are let go when there are too many; the store has them.
+//! All client sessions in memory. The oldest are let go when there are too many; the store has
+//! them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use trimtab_store::SessionId;
 
-use super::{ClientSession, FAMILY_BYTES};
+use super::{CLIENT_SESSION_BYTES, ClientSession};
 use crate::resources::memory_budget::MemoryBudget;
 
-/// How many families are let go at once when there are too many.
+/// How many client sessions are let go at once when there are too many.
 const LET_GO: usize = 16;
-/// After how many requests it is added up how much memory families take.
+/// After how many requests it is added up how much memory client sessions take.
 const ADDED_UP: u64 = 16;
-/// The share of the memory budget that families may take, as a divisor.
+/// The share of the memory budget that client sessions may take, as a divisor.
 const SHARE: usize = 2;
 
 type ClientSessionsByName = HashMap<String, Arc<ClientSession>>;
 
-/// All families in memory. The oldest are let go; the store has them.
+/// All client sessions in memory. The oldest are let go; the store has them.
 pub(crate) struct ClientSessions {
     by_name: Mutex<ClientSessionsByName>,
     clock: AtomicU64,
@@ -28,7 +29,7 @@ pub(crate) struct ClientSessions {
 }
 
 impl ClientSessions {
-    /// No family yet; all together may take a share of `budget`.
+    /// No client session yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
             by_name: Mutex::default(),
@@ -42,35 +43,35 @@ impl ClientSessions {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The family of that name.
+    /// The client session of that name.
     pub(crate) fn get(&self, name: &str, most: usize) -> Arc<ClientSession> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        let mut families = self.by_name();
-        let family = families.entry(name.to_owned()).or_insert_with(|| {
+        let mut client_sessions = self.by_name();
+        let client_session = client_sessions.entry(name.to_owned()).or_insert_with(|| {
             Arc::new(ClientSession {
                 name: name.to_owned(),
                 used: AtomicU64::new(now),
                 used_at: AtomicU64::new(0),
-                memory: Mutex::new(self.budget.always_reserve(None, FAMILY_BYTES)),
+                memory: Mutex::new(self.budget.always_reserve(None, CLIENT_SESSION_BYTES)),
                 branches: Mutex::default(),
             })
         });
-        family.used.store(now, Ordering::Relaxed);
+        client_session.used.store(now, Ordering::Relaxed);
         let seconds = self.started.elapsed().as_secs();
-        family.used_at.store(seconds, Ordering::Relaxed);
-        let family = Arc::clone(family);
-        let old = self.take_excess(&mut families, most);
-        drop(families);
-        // The families are dropped without the lock, because that takes time.
+        client_session.used_at.store(seconds, Ordering::Relaxed);
+        let client_session = Arc::clone(client_session);
+        let old = self.take_excess(&mut client_sessions, most);
+        drop(client_sessions);
+        // The client sessions are dropped without the lock, because that takes time.
         drop(old);
-        family
+        client_session
     }
 
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
-        for family in self.all() {
+        for client_session in self.all() {
             // There is nobody to tell. What is lost the client brings again.
-            family.branches().flush().unwrap_or(());
+            client_session.branches().flush().unwrap_or(());
         }
     }
 
@@ -79,21 +80,21 @@ impl ClientSessions {
         self.by_name().len()
     }
 
-    /// Lets go of families until so many bytes are free, if there are enough.
+    /// Lets go of client sessions until so many bytes are free, if there are enough.
     pub(crate) fn evict(&self, bytes: usize) {
-        let mut families = self.by_name();
-        let old = evict_oldest(&mut families, |_, freed| freed >= bytes);
-        drop(families);
+        let mut client_sessions = self.by_name();
+        let old = evict_oldest(&mut client_sessions, |_, freed| freed >= bytes);
+        drop(client_sessions);
         drop(old);
     }
 
     /// The sessions that are in memory now.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        let families = self.all();
+        let client_sessions = self.all();
         let mut sessions = Vec::new();
-        for family in families {
+        for client_session in client_sessions {
             // Another thread works on it, so it was just used. It is listed the next time.
-            let Some(branches) = family.free_branches() else {
+            let Some(branches) = client_session.free_branches() else {
                 continue;
             };
             sessions.extend(
@@ -106,12 +107,12 @@ impl ClientSessions {
         sessions
     }
 
-    /// Lets go of families that were not used for so long.
+    /// Lets go of client sessions that were not used for so long.
     pub(crate) fn evict_idle(&self, idle: Duration) {
         let now = self.started.elapsed().as_secs();
-        self.by_name().retain(|_, family| {
-            let idle_for = now.saturating_sub(family.used_at.load(Ordering::Relaxed));
-            let in_use = Arc::strong_count(family) > 1 || !family.is_idle();
+        self.by_name().retain(|_, client_session| {
+            let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
+            let in_use = Arc::strong_count(client_session) > 1 || !client_session.is_idle();
             in_use || idle_for < idle.as_secs()
         });
     }
@@ -120,39 +121,49 @@ impl ClientSessions {
         self.by_name().values().cloned().collect()
     }
 
-    /// Takes out the oldest families, if there are too many or they take too much memory.
+    /// Takes out the oldest client sessions, if there are too many or they take too much memory.
     fn take_excess(
         &self,
-        families: &mut ClientSessionsByName,
+        client_sessions: &mut ClientSessionsByName,
         most: usize,
     ) -> Vec<Arc<ClientSession>> {
         // Adding up takes time, so it is not done for every request.
-        if families.len() <= most && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP) {
+        if client_sessions.len() <= most
+            && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP)
+        {
             return Vec::new();
         }
         let share = self.budget.limit() / SHARE;
-        let total: usize = families.values().map(|family| family.memory_bytes()).sum();
-        if families.len() <= most && total <= share {
+        let total: usize = client_sessions
+            .values()
+            .map(|client_session| client_session.memory_bytes())
+            .sum();
+        if client_sessions.len() <= most && total <= share {
             return Vec::new();
         }
-        let count = families.len();
-        evict_oldest(families, |gone, freed| {
+        let count = client_sessions.len();
+        evict_oldest(client_sessions, |gone, freed| {
             gone >= LET_GO && count <= most + gone && total <= share + freed
         })
     }
 }
 
-/// Takes out the oldest families until it is `enough`: that is told how many were taken out,
+/// Takes out the oldest client sessions until it is `enough`: that is told how many were taken out,
 /// and their bytes.
 fn evict_oldest(
-    families: &mut ClientSessionsByName,
+    client_sessions: &mut ClientSessionsByName,
     enough: impl Fn(usize, usize) -> bool,
 ) -> Vec<Arc<ClientSession>> {
-    let mut oldest: Vec<(u64, String)> = families
+    let mut oldest: Vec<(u64, String)> = client_sessions
         .values()
-        // A family stays that is in use or has something to write.
-        .filter(|family| Arc::strong_count(family) == 1 && family.is_idle())
-        .map(|family| (family.used.load(Ordering::Relaxed), family.name.clone()))
+        // A client session stays that is in use or has something to write.
+        .filter(|client_session| Arc::strong_count(client_session) == 1 && client_session.is_idle())
+        .map(|client_session| {
+            (
+                client_session.used.load(Ordering::Relaxed),
+                client_session.name.clone(),
+            )
+        })
         .collect();
     oldest.sort_unstable();
     let (mut taken, mut freed) = (Vec::new(), 0);
@@ -160,9 +171,9 @@ fn evict_oldest(
         if enough(taken.len(), freed) {
             break;
         }
-        if let Some(family) = families.remove(&name) {
-            freed += family.memory_bytes();
-            taken.push(family);
+        if let Some(client_session) = client_sessions.remove(&name) {
+            freed += client_session.memory_bytes();
+            taken.push(client_session);
         }
     }
     taken
@@ -173,7 +184,7 @@ mod tests {
     use super::*;
     use crate::config::ProxyLimits;
 
-    fn families(memory_bytes: usize) -> ClientSessions {
+    fn client_sessions(memory_bytes: usize) -> ClientSessions {
         ClientSessions::new(MemoryBudget::new(&ProxyLimits {
             memory_bytes,
             ..ProxyLimits::default()
@@ -182,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_oldest_families_are_let_go() {
-        let many = families(1 << 30);
+        let many = client_sessions(1 << 30);
         for at in 0..100 {
             many.get(&format!("f{at}"), 50);
         }
         assert!(many.len() <= 50);
-        let small = families(40 * FAMILY_BYTES);
+        let small = client_sessions(40 * CLIENT_SESSION_BYTES);
         for at in 0..100 {
             small.get(&format!("f{at}"), 5_000);
         }
@@ -196,24 +207,24 @@ mod tests {
 
     #[test]
     fn families_make_room_for_requests() {
-        let families = families(1 << 20);
+        let client_sessions = client_sessions(1 << 20);
         for at in 0..10 {
-            families.get(&format!("f{at}"), 50);
+            client_sessions.get(&format!("f{at}"), 50);
         }
-        assert_eq!(families.budget.used(), 10 * FAMILY_BYTES);
-        families.evict(3 * FAMILY_BYTES);
-        assert_eq!(families.len(), 7);
-        assert_eq!(families.budget.used(), 7 * FAMILY_BYTES);
-        assert!(families.by_name().contains_key("f9"));
+        assert_eq!(client_sessions.budget.used(), 10 * CLIENT_SESSION_BYTES);
+        client_sessions.evict(3 * CLIENT_SESSION_BYTES);
+        assert_eq!(client_sessions.len(), 7);
+        assert_eq!(client_sessions.budget.used(), 7 * CLIENT_SESSION_BYTES);
+        assert!(client_sessions.by_name().contains_key("f9"));
     }
 
     #[test]
     fn a_family_in_use_stays() {
-        let families = families(1 << 30);
-        let held = families.get("held", 1);
+        let client_sessions = client_sessions(1 << 30);
+        let held = client_sessions.get("held", 1);
         for at in 0..100 {
-            families.get(&format!("f{at}"), 1);
+            client_sessions.get(&format!("f{at}"), 1);
         }
-        assert!(Arc::ptr_eq(&held, &families.get("held", 1)));
+        assert!(Arc::ptr_eq(&held, &client_sessions.get("held", 1)));
     }
 }

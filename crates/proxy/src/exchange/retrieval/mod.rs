@@ -38,19 +38,19 @@ const STUCK: &str = "the model asks for stored outputs again and again, and does
 /// Gives an answer in which the model may ask for stored outputs.
 pub(crate) async fn deliver(
     exchange: Exchange,
-    asked: RequestContext,
+    context: RequestContext,
     answer: Response<ProxyBody>,
 ) -> Response<ProxyBody> {
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if answer::is_event_stream(kind) {
-        return stream(exchange, asked, answer);
+        return stream(exchange, context, answer);
     }
     if kind.starts_with("application/json") {
-        return in_one_piece(exchange, asked, answer).await;
+        return in_one_piece(exchange, context, answer).await;
     }
     let watch = exchange.watch().with_headers(answer.headers());
-    asked.deliver(answer, Some(Box::new(watch)))
+    context.deliver(answer, Some(Box::new(watch)))
 }
 
 /// True if an answer asks for nothing but stored outputs.
@@ -64,7 +64,7 @@ type FrameSender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 /// Gives a stream, which goes on with the next answer where the model asked only us.
 fn stream(
     exchange: Exchange,
-    asked: RequestContext,
+    context: RequestContext,
     answer: Response<ProxyBody>,
 ) -> Response<ProxyBody> {
     let (mut parts, body) = answer.into_parts();
@@ -74,7 +74,7 @@ fn stream(
     let server = RetrievalServer::new(exchange, outcome.clone());
     tokio::spawn(pump(server, body, pieces));
     let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
-    asked.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
+    context.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
 }
 
 /// Passes streams to the client, one after the other.
@@ -259,7 +259,7 @@ impl futures_core::Stream for FrameReceiver {
 /// Gives an answer in one piece, after all that the model asked us was served.
 async fn in_one_piece(
     exchange: Exchange,
-    asked: RequestContext,
+    context: RequestContext,
     answer: Response<ProxyBody>,
 ) -> Response<ProxyBody> {
     let outcome = AnswerOutcome::default();
@@ -269,11 +269,11 @@ async fn in_one_piece(
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
-        let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
+        let bytes = match collect_reserved(body, LONGEST_ANSWER, context.reservation()).await {
             CollectedBody::Whole(bytes) => bytes,
             CollectedBody::Longer(read, rest) => {
                 let answer = Response::from_parts(parts, rejoined_body(read, rest));
-                return asked.deliver(answer, Some(watch));
+                return context.deliver(answer, Some(watch));
             }
         };
         let (shown, said, learning) = server.read_whole_answer(&bytes, earlier.is_empty());
@@ -292,14 +292,16 @@ async fn in_one_piece(
                     (parts, body) = next.into_parts();
                     continue;
                 }
-                Err(RoundFailure::Refused(refused)) => return asked.deliver(*refused, Some(watch)),
-                Err(RoundFailure::Unreachable(failed)) => return asked.unreachable(&failed),
+                Err(RoundFailure::Refused(refused)) => {
+                    return context.deliver(*refused, Some(watch));
+                }
+                Err(RoundFailure::Unreachable(failed)) => return context.unreachable(&failed),
                 Err(RoundFailure::Stuck) => {
                     if !earlier
                         .iter()
                         .any(|shown| hide_calls::shows_content(dialect, shown))
                     {
-                        return asked.no_answer(STUCK);
+                        return context.no_answer(STUCK);
                     }
                     earlier.pop();
                 }
@@ -310,7 +312,7 @@ async fn in_one_piece(
             .await
             .unwrap_or(bytes);
         parts.headers.remove(CONTENT_LENGTH);
-        return asked.deliver(
+        return context.deliver(
             Response::from_parts(parts, body::full_body(bytes)),
             Some(watch),
         );

@@ -25,7 +25,7 @@ const NEWEST: usize = 8;
 pub(crate) struct LastSent {
     /// The entries of the window before the cut.
     entries: Vec<WindowEntry>,
-    /// The bytes of the client's body before the cut, and their print.
+    /// The bytes of the client's body before the cut, and their fingerprint.
     received_bytes: usize,
     fingerprint: Fingerprint,
     /// The body that was sent, the bytes of it before the cut, and what is known of it.
@@ -82,7 +82,7 @@ impl LastSent {
         (log, entries): (&Log, &[WindowEntry]),
         (body, memo): (&Bytes, ScanMemo),
         whole: Vec<BodyChange>,
-        prints: &mut PrefixHashes<'_>,
+        prefix_hashes: &mut PrefixHashes<'_>,
     ) -> Option<Self> {
         let cut = WindowCut::of(scan, entries)?;
         // Messages has a field of its own for the system's text, which may stand elsewhere next
@@ -105,7 +105,7 @@ impl LastSent {
         Some(Self {
             entries: entries.get(..cut.entries)?.to_vec(),
             received_bytes: cut.received_bytes,
-            fingerprint: prints.hash_of(cut.received_bytes),
+            fingerprint: prefix_hashes.hash_of(cut.received_bytes),
             body: body.clone(),
             sent,
             memo,
@@ -125,13 +125,13 @@ impl LastSent {
         scan: &BodyScan<'_>,
         (log, entries): (&Log, &[WindowEntry]),
         whole: &[BodyChange],
-        prints: &mut PrefixHashes<'_>,
+        prefix_hashes: &mut PrefixHashes<'_>,
     ) -> Option<Bytes> {
         let (before, behind) = entries.split_at_checked(self.entries.len())?;
         let is_same = whole == self.request_changes
             && before.iter().zip(&self.entries).all(is_same_entry)
             && self.received_bytes <= scan.body().len()
-            && prints.hash_of(self.received_bytes) == self.fingerprint;
+            && prefix_hashes.hash_of(self.received_bytes) == self.fingerprint;
         let messages = client_position(before.last()?)? + 1;
         if !is_same
             || behind
@@ -156,7 +156,7 @@ impl LastSent {
         let new = entries.get(self.entries.len()..cut.entries);
         self.entries.extend_from_slice(new.unwrap_or_default());
         self.received_bytes = cut.received_bytes;
-        self.fingerprint = prints.hash_of(cut.received_bytes);
+        self.fingerprint = prefix_hashes.hash_of(cut.received_bytes);
         self.body = Bytes::from(body);
         self.sent = sent;
         self.memo = memo;
@@ -176,8 +176,8 @@ impl LastSent {
     }
 }
 
-/// What stands behind a cut, changed, and where `client_position` goes in it; none if more than outputs
-/// is shown differently there.
+/// What stands behind a cut, changed, and where `client_position` goes in it; none if more than
+/// outputs is shown differently there.
 fn tail(
     scan: &BodyScan<'_>,
     cut: &WindowCut,

@@ -64,22 +64,22 @@ fn body(dialect: Dialect, rounds: usize) -> String {
 /// anew.
 fn sent(branch: &mut Branch, dialect: Dialect, body: &str) -> (Option<Bytes>, Option<Bytes>) {
     let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
-    let hashed = PrefixHash::of(&KEY, body.as_bytes());
+    let prefix_hash = PrefixHash::of(&KEY, body.as_bytes());
     branch
         .admit(&scan, &FingerprintChain::of(&scan, &KEY))
         .unwrap();
     let pending = branch.check(&[Moment::BeforeCall]);
     pending.map(|pending| branch.session().finish(pending).unwrap());
-    let ways = ComposeOptions {
+    let options = ComposeOptions {
         offer: true,
         ..ComposeOptions::default()
     };
-    let prints = hashed.prefix_hashes(&KEY, body.as_bytes());
-    let carried = branch.compose(&scan, &ways, Some(prints)).unwrap();
+    let hashes = prefix_hash.prefix_hashes(&KEY, body.as_bytes());
+    let outgoing = branch.compose(&scan, &options, Some(hashes)).unwrap();
     let last = branch.last_sent.take();
-    let anew = branch.compose(&scan, &ways, None).unwrap();
+    let anew = branch.compose(&scan, &options, None).unwrap();
     branch.last_sent = last;
-    (carried.body, anew.body)
+    (outgoing.body, anew.body)
 }
 
 #[test]
@@ -94,9 +94,9 @@ fn what_goes_on_from_the_last_body_is_what_would_be_made_anew() {
         let mut edited = 0;
         for rounds in 1..ROUNDS {
             let body = body(dialect, rounds);
-            let (carried, anew) = sent(&mut branch, dialect, &body);
-            assert_eq!(carried, anew, "{dialect:?}, {preset}, round {rounds}");
-            edited += usize::from(carried.is_some());
+            let (outgoing, anew) = sent(&mut branch, dialect, &body);
+            assert_eq!(outgoing, anew, "{dialect:?}, {preset}, round {rounds}");
+            edited += usize::from(outgoing.is_some());
         }
         assert!(edited > ROUNDS / 3, "{dialect:?}, {preset}: {edited}");
     }
@@ -113,8 +113,8 @@ fn what_stands_before_the_cut_is_not_made_again() {
             let text = String::from_utf8(last.body.to_vec()).unwrap();
             last.body = Bytes::from(text.replacen("read all of it", "READ ALL OF IT", 1));
         }
-        let (carried, _) = sent(&mut branch, dialect, &body(dialect, rounds));
-        let sent = carried.unwrap_or_default();
+        let (outgoing, _) = sent(&mut branch, dialect, &body(dialect, rounds));
+        let sent = outgoing.unwrap_or_default();
         let sign = sent.windows(14).any(|bytes| bytes == b"READ ALL OF IT");
         taken_over += usize::from(sign);
         branch.last_sent = branch.last_sent.take().filter(|_| !sign);
@@ -133,8 +133,8 @@ fn another_beginning_is_made_anew() {
     }
     // The same messages, and another word before them.
     let other = body(dialect, rounds).replacen(r#""model":"m""#, r#""model":"o""#, 1);
-    let (carried, anew) = sent(&mut branch, dialect, &other);
-    assert_eq!(carried, anew);
-    let text = String::from_utf8(carried.unwrap().to_vec()).unwrap();
+    let (outgoing, anew) = sent(&mut branch, dialect, &other);
+    assert_eq!(outgoing, anew);
+    let text = String::from_utf8(outgoing.unwrap().to_vec()).unwrap();
     assert!(text.contains(r#""model":"o""#));
 }

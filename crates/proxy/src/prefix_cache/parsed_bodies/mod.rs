@@ -115,16 +115,16 @@ impl ParsedBodies {
     ) -> Result<BodyReading<'a>, Unscannable> {
         let guessed = self.guess((tenant, dialect), body);
         let from = proven(guessed, hashed.prefix_hashes(key, body));
-        let (scan, trail) = if let Some((known, mark)) = &from {
+        let (scan, chain) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
             let scan = BodyScan::new(body, dialect)?;
-            let trail = FingerprintChain::of(&scan, key);
-            (scan, trail)
+            let chain = FingerprintChain::of(&scan, key);
+            (scan, chain)
         };
         Ok(BodyReading {
             scan,
-            fingerprints: trail,
+            fingerprints: chain,
             tenant,
             resumed_from: from,
             hashed,
@@ -152,15 +152,15 @@ impl ParsedBodies {
     }
 
     /// Remembers a body that was read.
-    pub(crate) fn keep(&self, read: BodyReading<'_>) {
+    pub(crate) fn keep(&self, reading: BodyReading<'_>) {
         let BodyReading {
             scan,
-            fingerprints: trail,
+            fingerprints: chain,
             tenant,
             resumed_from: from,
             hashed,
             key,
-        } = read;
+        } = reading;
         let (body, dialect) = (scan.body(), scan.dialect());
         let head = scan.first_in_list();
         let Some(memo) = scan.into_memo() else { return };
@@ -176,7 +176,7 @@ impl ParsedBodies {
         };
         let known = Arc::new(ParsedBody {
             memo,
-            fingerprints: trail,
+            fingerprints: chain,
             head,
             resume_points: marks,
             sample,
@@ -245,17 +245,17 @@ impl ParsedBody {
         let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
         let scan = BodyScan::resume(body, &self.memo, entries)?;
         let known = self.head..self.head + messages;
-        let trail = FingerprintChain::after(&scan, key, &self.fingerprints, known);
-        Ok((scan, trail))
+        let chain = FingerprintChain::after(&scan, key, &self.fingerprints, known);
+        Ok((scan, chain))
     }
 }
 
 /// The known body that one is proven to begin like, and the last mark up to which it does.
 fn proven(
     guessed: Vec<(Arc<ParsedBody>, usize)>,
-    mut prints: PrefixHashes<'_>,
+    mut prefix_hashes: PrefixHashes<'_>,
 ) -> Option<(Arc<ParsedBody>, usize)> {
-    let mut is_same = |mark: &ResumePoint| prints.hash_of(mark.offset) == mark.fingerprint;
+    let mut is_same = |mark: &ResumePoint| prefix_hashes.hash_of(mark.offset) == mark.fingerprint;
     // Up to here, conversations that differ only in their beginning look alike.
     let mut all = guessed.iter();
     let whole = all
@@ -275,7 +275,7 @@ fn resume_points(
     memo: &ScanMemo,
     before: &[ResumePoint],
     body: &[u8],
-    mut prints: PrefixHashes<'_>,
+    mut prefix_hashes: PrefixHashes<'_>,
 ) -> Vec<ResumePoint> {
     let entries = memo.entries();
     let mut marks: Vec<ResumePoint> = Vec::new();
@@ -299,7 +299,7 @@ fn resume_points(
             entries: entries_before,
             messages: boundary.messages,
             offset: boundary.offset,
-            fingerprint: prints.hash_of(boundary.offset),
+            fingerprint: prefix_hashes.hash_of(boundary.offset),
             tail,
         };
         marks.push(mark);

@@ -42,7 +42,7 @@ pub(crate) struct ManagedRequest {
     pub(crate) mode: ProxyMode,
     pub(crate) model_limits: KnownModel,
     pub(crate) client_session: Arc<ClientSession>,
-    /// Where families of the same name are listed, for credentials that are renewed.
+    /// Where client sessions of the same name are listed, for credentials that are renewed.
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
@@ -56,10 +56,10 @@ pub(crate) struct ManagedRequest {
 }
 
 impl ManagedRequest {
-    /// Chooses the upstream and the mode of a request, and finds the family of its conversation.
-    /// Nothing is done to the conversation yet.
-    pub(super) fn new(work: PlanningJob, read: &BodyReading<'_>) -> Result<Self, Unmanaged> {
-        let (scan, settings) = (&read.scan, Arc::clone(&work.settings));
+    /// Chooses the upstream and the mode of a request, and finds the client session of its
+    /// conversation. Nothing is done to the conversation yet.
+    pub(super) fn new(work: PlanningJob, reading: &BodyReading<'_>) -> Result<Self, Unmanaged> {
+        let (scan, settings) = (&reading.scan, Arc::clone(&work.settings));
         let named = scan.model().map(String::from);
         if scan.is_partial() {
             return Err(Unmanaged {
@@ -79,7 +79,7 @@ impl ManagedRequest {
         if mode == ProxyMode::Bypass {
             return Err(passes("bypass"));
         }
-        let name = work.family_name(scan, &read.fingerprints);
+        let name = work.family_name(scan, &reading.fingerprints);
         let (name, listed) = name.ok_or_else(|| passes("empty"))?;
         if work.opened.keys.share_of_name(&name) < settings.config.holdout {
             return Err(passes("holdout"));
@@ -96,9 +96,9 @@ impl ManagedRequest {
             lowered: None,
             may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
         };
-        let families = &work.opened.client_sessions;
+        let client_sessions = &work.opened.client_sessions;
         Ok(Self {
-            client_session: families.get(&name, settings.config.limits.sessions),
+            client_session: client_sessions.get(&name, settings.config.limits.sessions),
             untouched: bypass_reason::bypass_reason(&work.path, &work.headers, scan),
             options: ways,
             job: work,
@@ -120,19 +120,19 @@ impl ManagedRequest {
     /// again if another process wrote to the conversation meanwhile.
     pub(super) fn on_conversation(
         &mut self,
-        read: &BodyReading<'_>,
+        reading: &BodyReading<'_>,
         steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
-        let family = Arc::clone(&self.client_session);
-        let mut branches = family.branches();
+        let client_session = Arc::clone(&self.client_session);
+        let mut branches = client_session.branches();
         if work::is_cancelled() {
             // It is too late, and nothing is half done yet.
             return Err(Unmanaged::of_model("slow", &self.model));
         }
-        let setup = self.setup(&read.scan);
+        let setup = self.setup(&reading.scan);
         let mut conflicts = 0;
         loop {
-            let found = self.find_branch(&family, &mut branches, read, &setup);
+            let found = self.find_branch(&client_session, &mut branches, reading, &setup);
             let done = found.and_then(|branch| steps(self, branch, &setup));
             let Err(trouble) = done else { return Ok(()) };
             match &trouble {
@@ -160,20 +160,21 @@ impl ManagedRequest {
 
     fn find_branch<'b>(
         &mut self,
-        family: &ClientSession,
+        client_session: &ClientSession,
         branches: &'b mut LoadedBranches,
-        read: &BodyReading<'_>,
+        reading: &BodyReading<'_>,
         setup: &Setup,
     ) -> Result<&'b mut Branch, BranchError> {
-        let (scan, trail) = (&read.scan, &read.fingerprints);
+        let (scan, chain) = (&reading.scan, &reading.fingerprints);
         let store = Arc::clone(&self.job.opened.store);
         let listed = self.renewal_list.as_deref();
         let came = listed.map(|place| IncomingConversation {
             place,
             scan,
-            fingerprints: trail,
+            fingerprints: chain,
         });
-        self.branch = family.find_or_open_branch(branches, &store, trail, setup, came.as_ref())?;
+        self.branch =
+            client_session.find_or_open_branch(branches, &store, chain, setup, came.as_ref())?;
         let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         branches.get(self.branch).ok_or_else(gone)
     }
@@ -182,10 +183,10 @@ impl ManagedRequest {
     pub(super) fn admit_new(
         &mut self,
         branch: &mut Branch,
-        read: &BodyReading<'_>,
+        reading: &BodyReading<'_>,
         setup: &Setup,
     ) -> Result<(), BranchError> {
-        let scan = &read.scan;
+        let scan = &reading.scan;
         branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
         branch.note_idle_time();
@@ -193,7 +194,7 @@ impl ManagedRequest {
         branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
         branch.id().as_str().clone_into(&mut self.session);
         branch.budget_first_ref(scan, &self.options);
-        branch.admit(scan, &read.fingerprints)
+        branch.admit(scan, &reading.fingerprints)
     }
 
     /// Lets the policy plan the window, if the request is not to be sent as it came.
@@ -219,7 +220,7 @@ impl ManagedRequest {
     pub(super) fn splice(
         &mut self,
         branch: &mut Branch,
-        read: &BodyReading<'_>,
+        reading: &BodyReading<'_>,
     ) -> Result<(), BranchError> {
         let waits = self.job.settings.config.compaction == SummaryMode::Wait;
         if waits && self.mode == ProxyMode::On && self.pending.is_some() {
@@ -227,7 +228,8 @@ impl ManagedRequest {
             return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
-        self.outgoing = branch.compose(&read.scan, &self.options, Some(read.prefix_hashes()))?;
+        self.outgoing =
+            branch.compose(&reading.scan, &self.options, Some(reading.prefix_hashes()))?;
         if branch.decisions() != decided {
             // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;

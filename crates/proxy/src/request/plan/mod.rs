@@ -56,17 +56,17 @@ pub(crate) struct PlanningJob {
 }
 
 /// Plans what is sent for a request.
-pub(crate) fn plan(mut work: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
-    let (opened, body) = (Arc::clone(&work.opened), work.body.clone());
-    let (tenant, key) = (work.tenant.clone(), opened.keys.fingerprint_key());
+pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
+    let (opened, body) = (Arc::clone(&job.opened), job.body.clone());
+    let (tenant, key) = (job.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
-    let hashed = work.hashed.take();
+    let hashed = job.hashed.take();
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
-    let of = (tenant.as_str(), work.dialect);
+    let of = (tenant.as_str(), job.dialect);
     let read = opened.parsed_bodies.read(of, (&body, &hashed), key);
     let read = read.map_err(|why| Unmanaged::not_understood(&why))?;
     // Choose the upstream and the mode, and find out which conversations it may belong to.
-    let mut managed = ManagedRequest::new(work, &read)?;
+    let mut managed = ManagedRequest::new(job, &read)?;
     managed.on_conversation(&read, |managed, branch, setup| {
         managed.admit_new(branch, &read, setup)?;
         managed.decide(branch, &read.scan)?;
@@ -135,11 +135,11 @@ impl PlanningJob {
     fn family_name(
         &self,
         scan: &BodyScan<'_>,
-        trail: &FingerprintChain,
+        chain: &FingerprintChain,
     ) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
-        let beginning = trail.first_message().map(u128::to_le_bytes);
+        let beginning = chain.first_message().map(u128::to_le_bytes);
         let said: &[&[u8]] = match (&hint, &beginning) {
             (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
             (None, Some(beginning)) => &[beginning],

@@ -71,13 +71,17 @@ impl DesignName {
         same(self.name) || bare.is_some_and(|bare| bare != "enabled" && same(bare))
     }
 
-    fn sets(&self, laid: &LayeredSettings, set: &SetValue) -> Result<Vec<SetValue>, ConfigError> {
+    fn sets(
+        &self,
+        settings: &LayeredSettings,
+        set: &SetValue,
+    ) -> Result<Vec<SetValue>, ConfigError> {
         let made = match self.means {
             NameMeaning::Same if self.kind.admits(&set.value) => {
                 Some(vec![(self.setting, set.value.clone())])
             }
             NameMeaning::Same => None,
-            NameMeaning::Made(make) => make(laid, &set.value),
+            NameMeaning::Made(make) => make(settings, &set.value),
         };
         let made = made.ok_or_else(|| ConfigError::Value {
             key: self.name.to_owned(),
@@ -142,7 +146,7 @@ pub(super) fn parse_typed(name: &str, text: &str) -> Option<Value> {
 /// Lays settings over those that are there: of each source those under our names first, then
 /// those under the names of the design, in the order of its table.
 pub(super) fn apply_all(
-    laid: &mut LayeredSettings,
+    settings: &mut LayeredSettings,
     preset: &str,
     sets: &[SetValue],
 ) -> Result<(), ConfigError> {
@@ -150,7 +154,7 @@ pub(super) fn apply_all(
         let (designs, ours): (Vec<&SetValue>, Vec<&SetValue>) =
             of_source.iter().partition(|set| set.is_design_name);
         for set in ours {
-            laid.apply(set);
+            settings.apply(set);
         }
         let own = |set: &SetValue| designs_with_name(&set.name).any(|one| one.preset == preset);
         if let Some(set) = designs.iter().find(|set| !own(set)) {
@@ -158,23 +162,27 @@ pub(super) fn apply_all(
         }
         for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
             for set in designs.iter().filter(|set| name.is(&set.name)) {
-                lay(laid, name, set)?;
+                lay(settings, name, set)?;
             }
         }
     }
     Ok(())
 }
 
-fn lay(laid: &mut LayeredSettings, name: &DesignName, set: &SetValue) -> Result<(), ConfigError> {
-    for made in name.sets(laid, set)? {
-        laid.apply(&made);
+fn lay(
+    settings: &mut LayeredSettings,
+    name: &DesignName,
+    set: &SetValue,
+) -> Result<(), ConfigError> {
+    for made in name.sets(settings, set)? {
+        settings.apply(&made);
     }
     Ok(())
 }
 
 /// Lays what the environment says under the names of the preset's design.
 pub(super) fn apply_environment(
-    laid: &mut LayeredSettings,
+    settings: &mut LayeredSettings,
     preset: &str,
     inputs: &ConfigInputs,
 ) -> Result<(), ConfigError> {
@@ -189,7 +197,7 @@ pub(super) fn apply_environment(
             appends: false,
             is_design_name: true,
         };
-        lay(laid, name, &set)?;
+        lay(settings, name, &set)?;
     }
     Ok(())
 }

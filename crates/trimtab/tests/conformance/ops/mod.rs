@@ -204,7 +204,7 @@ fn aged(
             bytes: None,
             tools: 0,
             first_ref: 0,
-            way_back: false,
+            can_retrieve: false,
             usage: usage.map(|usage| (usage, Measure::default())),
             tokens: &|measure| measure.tokens(),
             cold: false,

@@ -20,8 +20,8 @@ use crate::splice::edits::ByteEdits;
 /// Hides calls of our own tools from the client.
 ///
 /// If an answer calls only hidden tools, its end is held back: the caller answers the calls and
-/// continues with the next answer ([`CallFilter::continue_answer`]), so that the client sees one answer; or it
-/// releases the end ([`CallFilter::release`]).
+/// continues with the next answer ([`CallFilter::continue_answer`]), so that the client sees one
+/// answer; or it releases the end ([`CallFilter::release`]).
 ///
 /// Events are forwarded as soon as they are complete. Unchanged events are forwarded byte for byte.
 #[derive(Clone, Debug)]

@@ -70,8 +70,8 @@ impl From<ReadError> for WriteError {
 
 /// Writes a transcript in its own form with other messages.
 ///
-/// `windows` contains the new window of each conversation, in the order of [`TranscriptReader`], with
-/// positions in its messages. A conversation without a window stays unchanged.
+/// `windows` contains the new window of each conversation, in the order of [`TranscriptReader`],
+/// with positions in its messages. A conversation without a window stays unchanged.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -17,7 +17,8 @@ pub(super) struct RenderLimits {
     pub(super) items: usize,
     /// Bytes of a string.
     pub(super) string: usize,
-    /// True to cut a longer string like an output of its own, by its lines; else its start is shown.
+    /// True to cut a longer string like an output of its own, by its lines; else its start is
+    /// shown.
     pub(super) by_structure: bool,
     /// Levels below the root.
     pub(super) depth: usize,
@@ -100,7 +101,7 @@ impl RenderedJson {
             JsonNode::Array(items) if items.is_empty() => self.text.push_str("[]"),
             JsonNode::Object(members) if members.is_empty() => self.text.push_str("{}"),
             JsonNode::Array(items) if depth > self.bounds.depth => {
-                self.elided(items.len(), "element")
+                self.elided(items.len(), "element");
             }
             JsonNode::Object(members) if depth > self.bounds.depth => {
                 self.elided(members.len(), "member");
@@ -190,12 +191,12 @@ impl RenderedJson {
     /// where nothing is torn apart. The marker of the whole output has its ref.
     fn shortened(&self, text: &str) -> (String, usize) {
         if self.bounds.by_structure && text.contains('\n') {
-            let how = CutRequest {
+            let request = CutRequest {
                 cap: self.bounds.string as u64,
                 measure: &bytes,
                 stored: None,
             };
-            let shorter = structure::shorter(text, &how);
+            let shorter = structure::shorter(text, &request);
             return (shorter.text, shorter.shown_bytes);
         }
         let most = first_bytes(text, self.bounds.string).len();
