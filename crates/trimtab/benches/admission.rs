@@ -65,7 +65,7 @@ fn main() {
         ("one line", line),
     ];
     for (kind, text) in kinds {
-        compare(kind, text.into(), folder.path(), &chosen);
+        compare(kind, &text.into(), folder.path(), &chosen);
     }
 }
 
@@ -80,8 +80,8 @@ fn grow(line: impl Fn(usize) -> String) -> String {
     text
 }
 
-fn compare(kind: &str, text: Rc<str>, folder: &Path, chosen: &[String]) {
-    let (measured, viewed, stored) = (Rc::clone(&text), Rc::clone(&text), Rc::clone(&text));
+fn compare(kind: &str, text: &Rc<str>, folder: &Path, chosen: &[String]) {
+    let (measured, viewed, stored) = (Rc::clone(text), Rc::clone(text), Rc::clone(text));
     let bytes = |text: &str| text.len() as u64;
     let shared = store(folder, kind, "shared");
     let mut puts = 0;
@@ -105,7 +105,7 @@ fn compare(kind: &str, text: Rc<str>, folder: &Path, chosen: &[String]) {
     for preset in PRESETS {
         if chosen.is_empty() || chosen.iter().any(|name| name == preset.name) {
             let mut session = session(store(folder, kind, preset.name), preset.name);
-            let text = Rc::clone(&text);
+            let text = Rc::clone(text);
             let mut outputs = 0;
             comparison = comparison.candidate(preset.name, move || {
                 outputs += 1;

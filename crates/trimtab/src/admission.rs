@@ -88,24 +88,19 @@ impl SpillFile {
         session: &SessionId,
         views: &CompiledViews,
         (tool, output): (&str, &Output),
-    ) -> Result<Option<Self>> {
+    ) -> Option<Self> {
         let stored = output.stored.as_ref();
-        let Some(stored) = stored.filter(|_| admission::needs_spill_file(views, tool, output))
-        else {
-            return Ok(None);
-        };
-        match store.spill(session, stored.id()) {
-            Ok(SpilledFile { path, sha256, .. }) => Ok(Some(Self::Saved {
+        let stored = stored.filter(|_| admission::needs_spill_file(views, tool, output))?;
+        Some(match store.spill(session, stored.id()) {
+            Ok(SpilledFile { path, sha256, .. }) => Self::Saved {
                 path: path.to_string_lossy().into_owned(),
                 sha256,
-            })),
+            },
             Err(error) => {
                 let id = stored.id();
-                Ok(Some(Self::Failed(format!(
-                    "{error}; it is whole behind ref {id}"
-                ))))
+                Self::Failed(format!("{error}; it is whole behind ref {id}"))
             }
-        }
+        })
     }
 
     /// The same for the view.

@@ -294,7 +294,7 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
         .messages()
         .map(|message| message.text().into_owned())
         .collect();
-    let shows = |id: &str| texts.iter().any(|text| text.contains(id));
+    let mentions = |id: &str| texts.iter().any(|text| text.contains(id));
     // A rewrite may have put a copy of a message elsewhere, so the place does not count.
     let shown: HashSet<(String, String)> = window
         .messages()
@@ -310,9 +310,10 @@ fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
             let own = output
                 .stored
                 .as_ref()
-                .is_some_and(|stored| shows(stored.id()));
-            let holds =
-                |archive: &Archive| archive.holds.contains(&output.call_id) && shows(&archive.id);
+                .is_some_and(|stored| mentions(stored.id()));
+            let holds = |archive: &Archive| {
+                archive.holds.contains(&output.call_id) && mentions(&archive.id)
+            };
             let archived = run.archives.iter().any(holds);
             prop_assert!(
                 own || archived,

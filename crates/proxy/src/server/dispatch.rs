@@ -79,5 +79,5 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
     };
     // Watch the answer on its way to the client, and serve calls of our tools in it. At its end
     // the session learns from the reported usage, and the record is accounted for and written.
-    exchange.deliver(context, answer).await
+    Box::pin(exchange.deliver(context, answer)).await
 }

@@ -238,7 +238,7 @@ impl Session {
             &mut message,
             named,
         )?;
-        let shown = self.show(&message)?;
+        let shown = self.show(&message);
         let mut entry = StoredEntry {
             message,
             shown,
@@ -267,13 +267,13 @@ impl Session {
     }
 
     /// How the outputs of a message are shown that comes in.
-    fn show(&mut self, message: &Message) -> Result<Vec<(usize, Output)>, SessionError> {
+    fn show(&mut self, message: &Message) -> Vec<(usize, Output)> {
         let (mut views, mut round) = (Vec::new(), 0);
         let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
             let tool = tool_of(&output, &self.projection);
             let place = (tool, &*output);
-            let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
+            let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
             if let Some(SpillFile::Failed(why)) = &file {
                 let note = format!("an output has no file of its own: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
@@ -304,7 +304,7 @@ impl Session {
             round += takes;
             views.extend(view.map(|view| (part, view)));
         }
-        Ok(views)
+        views
     }
 
     /// The window as it would be sent now, whether it fits or not.
