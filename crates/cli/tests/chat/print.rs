@@ -172,7 +172,8 @@ fn compaction_of_a_full_window_is_reported() {
         .map(|line| line["kind"].as_str().unwrap())
         .collect();
     assert!(kinds.contains(&"compacted"), "{kinds:?}");
-    for line in &told {
+    // The design warns of summaries of summaries: that event is no plan.
+    for line in told.iter().filter(|line| line["kind"] != "warning") {
         assert!(
             line["tokens_before"].as_u64() > line["tokens_after"].as_u64(),
             "{line}"

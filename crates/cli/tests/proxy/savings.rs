@@ -266,6 +266,9 @@ impl Compared {
     }
 }
 
+/// A window that holds everything, in which a repeated output becomes a reference.
+const REPEATS: [&str; 4] = ["--window", "400k", "--set", "views.repeats=true"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
     for dialect in Dialect::ALL {
@@ -274,7 +277,7 @@ async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
                 stream,
                 ..Play::of(dialect)
             };
-            let done = compared(play, None, &["--window", "400k"]).await;
+            let done = compared(play, None, &REPEATS).await;
             let name = format!("{dialect}, stream {stream}");
             done.agree(&name, TOLERANCE);
             let model = if dialect == Dialect::Messages {
@@ -294,7 +297,7 @@ async fn claimed_savings_agree_with_many_tools() {
         spare_tools: 60,
         ..Play::of(Dialect::Messages)
     };
-    let done = compared(play, None, &["--window", "400k"]).await;
+    let done = compared(play, None, &REPEATS).await;
     // Tools and outputs are different kinds of text, and the first prompt has both.
     done.agree("many tools", 3.0 * TOLERANCE);
     // The tools are in both figures of every record.
@@ -323,7 +326,7 @@ async fn hidden_rounds_reduce_the_savings() {
             asks_at: Some(6),
             ..Play::of(Dialect::Chat)
         };
-        let done = compared(play, None, &["--window", "400k"]).await;
+        let done = compared(play, None, &REPEATS).await;
         assert_eq!(
             done.managed.len(),
             done.straight.len() + 1,
@@ -336,7 +339,7 @@ async fn hidden_rounds_reduce_the_savings() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_an_overflow_is_counted_once() {
     // The proxy believes in a larger window than the upstream has.
-    let done = compared(Play::of(Dialect::Chat), Some(30_000), &["--window", "400k"]).await;
+    let done = compared(Play::of(Dialect::Chat), Some(30_000), &REPEATS).await;
     assert!(done.number("recovered") > 0, "{}", done.status);
     done.agree("overflows", TOLERANCE);
 }

@@ -254,15 +254,21 @@ async fn window_names_the_tools_that_are_offered(preset: &str, dialect: Dialect)
         body["tools"] = if has_theirs { &theirs } else { &plain }.clone();
         send(&served, dialect, &body).await;
         let requests = upstream.requests().clone();
-        // Summarisers have no tools.
-        let last = requests.iter().rfind(|one| !one.tools.is_empty()).unwrap();
+        // The last of many hidden rounds says that there are no more, and offers no tool of ours.
+        let is_main = |one: &ReceivedRequest| {
+            !is_own(one) && !one.tools.is_empty() && !one.last.contains("no more of these calls")
+        };
+        let last = requests.iter().rfind(|one| is_main(one)).unwrap();
         let called = names_called(last);
         let right = if has_theirs {
             "trimtab_tool_output_cache"
         } else {
             "tool_output_cache"
         };
-        let told = format!("{preset} {dialect} {number}: {called:?}");
+        let told = format!(
+            "{preset} {dialect} {number}: {called:?} of {:?}",
+            last.tools
+        );
         assert!(called.iter().all(|name| name == right), "{told}");
         if number > 4 {
             assert!(!called.is_empty(), "{told}");

@@ -22,6 +22,7 @@ use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
 use crate::view::policy::CompiledViews;
+use crate::view::tools::is_retrieval;
 use crate::view::{Shape, Spill, StructureCut, ViewContext, view};
 
 pub use repeats::RepeatIndex;
@@ -102,9 +103,11 @@ impl OutputRoom {
     /// # use trimtab_engine::admission::OutputRoom;
     /// # use trimtab_engine::view::StructureCut;
     /// let shape = StructureCut { room_percent: 8, near_percent: 2, ..StructureCut::default() };
-    /// let (messages, high, low, first_ref, known) = (40_000, 38_000, 14_000, 0, true);
+    /// let (messages, high, low, first_ref) = (40_000, 38_000, 14_000, 0);
+    /// let window_is_known = true;
     /// let cap = |used, round| {
-    ///     OutputRoom { messages, high, low, used, round, first_ref, known }.cap(&shape)
+    ///     let room = OutputRoom { messages, high, low, used, round, first_ref, window_is_known };
+    ///     room.cap(&shape)
     /// };
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
@@ -141,7 +144,8 @@ pub fn incoming_view(
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
     let text = plain_text(incoming.output)?;
-    if views.protects(incoming.tool) {
+    // A page that the model reads back is as long as the window has room for already.
+    if views.protects(incoming.tool) || is_retrieval(incoming.tool) {
         return None;
     }
     let measure = |text: &str| weigh(&Measure::of_text(text));

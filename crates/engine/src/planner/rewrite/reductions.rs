@@ -17,6 +17,7 @@ use crate::planner::CallConditions;
 use crate::policy::RewriteAgeing;
 use crate::view::policy::CompiledViews;
 use crate::view::structure::{CutRequest, cut};
+use crate::view::tools::is_retrieval;
 
 /// So many of the newest outputs are always left as they are.
 const NEWEST_OUTPUTS: usize = 2;
@@ -238,8 +239,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
         }
         let start = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
-        let tail: Vec<(usize, &SurveyedOutput<'_>)> =
-            outputs.filter(|(_, seen)| seen.slot >= start).collect();
+        let tail: Vec<(usize, &SurveyedOutput<'_>)> = outputs
+            .filter(|(_, seen)| seen.slot >= start && !is_read_back(seen))
+            .collect();
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
         for (index, seen) in tail {
@@ -260,6 +262,11 @@ impl<'s, 'a> Reductions<'s, 'a> {
             }
         }
     }
+}
+
+/// True for a page that the model reads back: shortening it would make the model ask again.
+fn is_read_back(seen: &SurveyedOutput<'_>) -> bool {
+    seen.call.is_some_and(|call| is_retrieval(&call.name))
 }
 
 /// Takes `tokens` from what is left, if there is enough; else there is nothing left.
