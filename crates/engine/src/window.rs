@@ -260,7 +260,7 @@ impl Projection {
     /// let plan = Plan::new(PlanReason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
     /// let plan = projection.would_shrink(plan, Measure::tokens)?;
     /// assert!(plan.is_some_and(|plan| plan.tokens_after < plan.tokens_before));
-    /// # Ok::<_, trimtab_engine::window::Invalid>(())
+    /// # Ok::<_, trimtab_engine::window::InvalidWindow>(())
     /// ```
     pub fn would_shrink(
         &mut self,

@@ -8,7 +8,7 @@
 //! This crate does no I/O and uses no clock and no randomness.
 //!
 //! ```
-//! use trimtab_model::{Call, Message, worker_permits};
+//! use trimtab_model::{Call, Message, turns};
 //!
 //! let log = [
 //!     Message::user("what is in the folder?"),
@@ -17,7 +17,7 @@
 //!     Message::assistant("two files"),
 //!     Message::user("thanks"),
 //! ];
-//! assert_eq!(worker_permits::boundaries(&log), [0, 4]);
+//! assert_eq!(turns::boundaries(&log), [0, 4]);
 //! ```
 
 mod dialect;

@@ -9,13 +9,13 @@ use crate::Message;
 /// The index of each message that starts a turn.
 ///
 /// ```
-/// # use trimtab_model::{MessageKind, Message, worker_permits};
+/// # use trimtab_model::{MessageKind, Message, turns};
 /// let log = [
 ///     Message::user("[summary of earlier work]").with_kind(MessageKind::Summary),
 ///     Message::user("go on"),
 ///     Message::assistant("done"),
 /// ];
-/// assert_eq!(worker_permits::boundaries(&log), [1]);
+/// assert_eq!(turns::boundaries(&log), [1]);
 /// ```
 pub fn boundaries<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
     messages

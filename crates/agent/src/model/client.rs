@@ -25,7 +25,7 @@ pub trait ModelBackend: Send + Sync {
 ///
 /// let local = Endpoint::new("http://127.0.0.1:8080/v1")?;
 /// assert_eq!(ModelClient::chat(local).dialect(), Dialect::Chat);
-/// # Ok::<_, trimtab_agent::model::BadBase>(())
+/// # Ok::<_, trimtab_agent::model::BadBaseUrl>(())
 /// ```
 #[derive(Clone)]
 pub struct ModelClient(Arc<dyn ModelBackend>);

@@ -52,7 +52,7 @@ impl fmt::Debug for ApiKey {
 /// let endpoint = Endpoint::new("https://models.example/v1")?.key(ApiKey::new("secret"));
 /// assert!(!format!("{endpoint:?}").contains("secret"));
 /// assert!(Endpoint::new("not a url").is_err());
-/// # Ok::<_, trimtab_agent::model::BadBase>(())
+/// # Ok::<_, trimtab_agent::model::BadBaseUrl>(())
 /// ```
 #[derive(Clone)]
 pub struct Endpoint {

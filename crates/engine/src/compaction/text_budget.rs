@@ -5,7 +5,7 @@ use crate::view::figures::longest_start;
 /// A budget, and how a text is weighed against it.
 ///
 /// ```
-/// # use trimtab_engine::compaction::room::TextBudget;
+/// # use trimtab_engine::compaction::text_budget::TextBudget;
 /// let bytes = |text: &str| text.len() as u64;
 /// let room = TextBudget::new(10, &bytes);
 /// assert!(room.holds("ten bytes!") && !room.holds("eleven byte"));

@@ -71,7 +71,7 @@ pub enum SummaryMode {
 ///
 /// let error = ProxyConfig::from_toml("holdout = 2.0").unwrap_err();
 /// assert!(error.to_string().contains("holdout = 2 is not valid; allowed: 0 to 1"));
-/// # Ok::<_, trimtab_proxy::ConfigError>(())
+/// # Ok::<_, trimtab_proxy::ProxyConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

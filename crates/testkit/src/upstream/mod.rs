@@ -7,10 +7,10 @@
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! use trimtab_testkit::script::{Reply, Script};
+//! use trimtab_testkit::script::{Script, ScriptedReply};
 //! use trimtab_testkit::upstream::{UpstreamOptions, ReplySource, Upstream};
 //!
-//! let script = Script::new([Reply::text("hello")]);
+//! let script = Script::new([ScriptedReply::text("hello")]);
 //! let upstream = Upstream::start(UpstreamOptions {
 //!     window: Some(8_000),
 //!     ..UpstreamOptions::new(ReplySource::script(script))

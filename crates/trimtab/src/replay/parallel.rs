@@ -8,7 +8,7 @@ use std::thread;
 /// What `work` gives for each of `items`, in their order.
 ///
 /// ```
-/// let squares = trimtab::replay::each::map(&[1, 2, 3], |n| n * n);
+/// let squares = trimtab::replay::parallel::map(&[1, 2, 3], |n| n * n);
 /// assert_eq!(squares, [1, 4, 9]);
 /// ```
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {

@@ -26,7 +26,7 @@ pub struct SentMessage {
 /// use trimtab_wire::splice::{BodyChange, SentMessage, changes};
 ///
 /// let came = ["one", "two"].map(Message::user);
-/// let last = SentMessage { message: Arc::new(came[1].clone()), from: Some(1) };
+/// let last = SentMessage { message: Arc::new(came[1].clone()), log_position: Some(1) };
 /// assert_eq!(changes(&came, &[last], Dialect::Chat), [BodyChange::Remove { message: 0 }]);
 /// ```
 pub fn changes<M: Borrow<Message>>(

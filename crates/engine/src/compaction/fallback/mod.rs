@@ -55,7 +55,7 @@ pub struct FallbackSummary {
 /// The summary of the `replaced` messages, within `text_budget` and smaller than they are.
 ///
 /// ```
-/// use trimtab_engine::compaction::{fallback, room::TextBudget};
+/// use trimtab_engine::compaction::{fallback, text_budget::TextBudget};
 /// use trimtab_model::{Call, Message};
 ///
 /// let replaced = [

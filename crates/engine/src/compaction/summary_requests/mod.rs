@@ -101,7 +101,7 @@ pub struct SummaryRequests {
 /// model is for that.
 ///
 /// ```
-/// use trimtab_engine::compaction::chunks::{SummaryModel, requests};
+/// use trimtab_engine::compaction::summary_requests::{SummaryModel, requests};
 /// use trimtab_engine::compaction::prompt::SummaryPrompt;
 /// use trimtab_engine::policy::SummaryRequestForm;
 /// use trimtab_model::Message;

@@ -84,8 +84,8 @@ impl From<ReadError> for WriteError {
 /// let two = TranscriptReader::new(file.as_bytes()).next().unwrap()?.messages.remove(1);
 /// let summary = Message::user("it was about one").with_kind(MessageKind::Summary);
 /// let window = vec![
-///     SentMessage { message: Arc::new(summary), from: None },
-///     SentMessage { message: Arc::new(two), from: Some(1) },
+///     SentMessage { message: Arc::new(summary), log_position: None },
+///     SentMessage { message: Arc::new(two), log_position: Some(1) },
 /// ];
 /// let written = String::from_utf8(write(file.as_bytes(), &[window])?).unwrap();
 /// let lines: Vec<&str> = written.lines().collect();
