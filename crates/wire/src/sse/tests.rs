@@ -191,7 +191,7 @@ fn data_over_several_lines_is_one_event() {
     let stream =
         "data: {\"choices\":\ndata:[{\"index\":0,\ndata: \"delta\":{\"content\":\"x\"}}]}\n\n";
     let said = watch(Dialect::Chat, [stream.as_bytes()]);
-    assert_eq!(said, ["Start", "Text(Delta { json: \"\\\"x\\\"\" })"]);
+    assert_eq!(said, ["Start", "Text(TextDelta { json: \"\\\"x\\\"\" })"]);
 }
 
 #[test]
