@@ -1,6 +1,5 @@
-//! The way of a request, from its connection to its record. Start reading here.
-//!
-//! If a step of ours fails, the request goes to its upstream as it came.
+//! The way of a request, from its connection to its record. Start reading here. If one of our
+//! steps fails, the request goes to its upstream unchanged.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -60,8 +59,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
                 .await;
         }
     };
-    // Plan, on a thread that may wait: find the conversation, let in what is new, decide on the
-    // window, splice it into the body. The steps are in `request::plan`.
+    // Plan in the steps of `request::plan`: conversation, new messages, window, spliced body.
     let received = read.received.clone();
     let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,
@@ -77,7 +75,6 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
         Ok(answer) => answer,
         Err(failed) => return context.unreachable(&failed),
     };
-    // Watch the answer on its way to the client, and serve calls of our tools in it. At its end
-    // the session learns from the reported usage, and the record is accounted for and written.
+    // Watch the answer, serve calls of our tools, learn from its usage, and write the record.
     Box::pin(exchange.deliver(context, answer)).await
 }
