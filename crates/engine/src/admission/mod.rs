@@ -22,7 +22,6 @@ use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
 use crate::view::policy::CompiledViews;
-use crate::view::tools::is_retrieval;
 use crate::view::{Shape, Spill, StructureCut, ViewContext, view};
 
 pub use repeats::RepeatIndex;
@@ -144,8 +143,7 @@ pub fn incoming_view(
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
     let text = plain_text(incoming.output)?;
-    // A page that the model reads back is as long as the window has room for already.
-    if views.protects(incoming.tool) || is_retrieval(incoming.tool) {
+    if views.protects(incoming.tool) {
         return None;
     }
     let measure = |text: &str| weigh(&Measure::of_text(text));
