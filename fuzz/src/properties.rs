@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Part, Role};
-use trimtab_wire::scan::{PartKind, Scan};
-use trimtab_wire::splice::{Change, splice};
-use trimtab_wire::sse::{Event, Filter, Watcher};
+use trimtab_wire::scan::{BodyScan, PartKind};
+use trimtab_wire::splice::{BodyChange, splice};
+use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher};
 use trimtab_wire::validate::validate;
 use trimtab_wire::{chat, messages, responses};
 
 /// Scanning refuses, or sees what the readers see.
 pub fn scan(body: &[u8], dialect: Dialect) {
-    let Ok(scan) = Scan::new(body, dialect) else {
+    let Ok(scan) = BodyScan::new(body, dialect) else {
         return;
     };
     assert!(is_json(body));
@@ -22,20 +22,20 @@ pub fn scan(body: &[u8], dialect: Dialect) {
 
 /// What leaves things out gives JSON that is no longer.
 pub fn splice_any(body: &[u8], dialect: Dialect) {
-    let Ok(scan) = Scan::new(body, dialect) else {
+    let Ok(scan) = BodyScan::new(body, dialect) else {
         return;
     };
-    let remove = |message| Change::Remove { message };
+    let remove = |message| BodyChange::Remove { message };
     let parts = |message| {
         let parts = 0..scan.parts(message).len();
-        parts.map(move |part| Change::RemovePart { message, part })
+        parts.map(move |part| BodyChange::RemovePart { message, part })
     };
     let all = 0..scan.len();
     let changes = [
         all.clone().map(remove).collect::<Vec<_>>(),
         all.clone().step_by(2).map(remove).collect(),
         all.flat_map(parts).step_by(2).collect(),
-        vec![Change::StripReasoning { before: scan.len() }],
+        vec![BodyChange::StripReasoning { before: scan.len() }],
     ];
     for changes in changes {
         let spliced = splice(&scan, &changes).unwrap();
@@ -54,7 +54,7 @@ pub fn splice_any(body: &[u8], dialect: Dialect) {
 pub fn sse(stream: &[u8], dialect: Dialect, size: usize) {
     let whole = watch(dialect, [stream]);
     assert_eq!(watch(dialect, stream.chunks(size.max(1))), whole);
-    let mut filter = Filter::new(dialect, ["mine"]);
+    let mut filter = CallFilter::new(dialect, ["mine"]);
     let mut out = Vec::new();
     for piece in stream.chunks(size.max(1)) {
         filter.push(piece, &mut out);
@@ -62,7 +62,7 @@ pub fn sse(stream: &[u8], dialect: Dialect, size: usize) {
     filter.finish(&mut out);
     filter.release(&mut out);
     let mut again = Vec::new();
-    let mut filter = Filter::new(dialect, ["mine"]);
+    let mut filter = CallFilter::new(dialect, ["mine"]);
     filter.push(stream, &mut again);
     filter.finish(&mut again);
     filter.release(&mut again);
@@ -70,9 +70,9 @@ pub fn sse(stream: &[u8], dialect: Dialect, size: usize) {
 }
 
 fn watch<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     let mut said = Vec::new();
-    let mut note = |event: Event<'_>| said.push(format!("{event:?}"));
+    let mut note = |event: StreamEvent<'_>| said.push(format!("{event:?}"));
     for piece in pieces {
         watcher.push(piece, &mut note);
     }
@@ -133,7 +133,7 @@ pub fn kind(part: &Part) -> PartKind {
 
 /// Holds a scan against what the readers see.
 pub fn check_view(body: &str, dialect: Dialect) {
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
     let expected = read(body, dialect).unwrap();
     assert_eq!(scan.len(), expected.len(), "{body}");
     for (at, message) in expected.iter().enumerate() {

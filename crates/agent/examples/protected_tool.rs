@@ -7,24 +7,26 @@ use std::error::Error;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab::session::ByHand;
-use trimtab_agent::model::{Client, Model, Scripted};
-use trimtab_agent::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
-use trimtab_agent::{Agent, Settings};
+use trimtab::session::ManualCompaction;
+use trimtab_agent::model::{Model, ModelClient, ScriptedModel};
+use trimtab_agent::tools::{
+    Confirm, Tool, ToolDefinition, ToolFuture, ToolOutcome, ToolSet, Workspace,
+};
+use trimtab_agent::{Agent, AgentSettings};
 use trimtab_store::{MemoryStore, SessionId};
-use trimtab_wire::script::{Reply, Script};
+use trimtab_wire::script::{Script, ScriptedReply};
 
 /// What the team has agreed on. The model must never lose sight of it.
 struct Rules;
 
 impl Tool for Rules {
-    fn definition(&self) -> Definition {
+    fn definition(&self) -> ToolDefinition {
         let schema = json!({"type": "object", "properties": {}});
-        Definition::new("rules", "Gives the rules of the house.", schema)
+        ToolDefinition::new("rules", "Gives the rules of the house.", schema)
     }
 
-    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
-        Box::pin(async { Outcome::text("Never deploy on a Friday.") })
+    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async { ToolOutcome::text("Never deploy on a Friday.") })
     }
 
     fn is_protected(&self) -> bool {
@@ -36,34 +38,34 @@ impl Tool for Rules {
 struct Weather;
 
 impl Tool for Weather {
-    fn definition(&self) -> Definition {
+    fn definition(&self) -> ToolDefinition {
         let schema = json!({"type": "object", "properties": {"day": {"type": "string"}}});
-        Definition::new("weather", "Gives the weather of a day.", schema)
+        ToolDefinition::new("weather", "Gives the weather of a day.", schema)
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             let Some(day) = arguments["day"].as_str() else {
-                return Outcome::error("error: which day?");
+                return ToolOutcome::error("error: which day?");
             };
-            Outcome::text(format!("{day}: {}", "rain, then sun; ".repeat(100)))
+            ToolOutcome::text(format!("{day}: {}", "rain, then sun; ".repeat(100)))
         })
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let weather = |day: &str| Reply::call("weather", json!({ "day": day }));
+    let weather = |day: &str| ScriptedReply::call("weather", json!({ "day": day }));
     let script = Script::new([
-        Reply::call("rules", json!({})),
+        ScriptedReply::call("rules", json!({})),
         weather("Monday"),
         weather("Tuesday"),
-        Reply::text("Deploy on Tuesday."),
+        ScriptedReply::text("Deploy on Tuesday."),
     ]);
-    let model = Model::new(Client::new(Scripted::new(script)), "scripted");
-    let mut settings = Settings::new(model, Workspace::new(".", Confirm::Never)?);
+    let model = Model::new(ModelClient::new(ScriptedModel::new(script)), "scripted");
+    let mut settings = AgentSettings::new(model, Workspace::new(".", Confirm::Never)?);
     settings.limits.window = Some(16_000);
-    settings.tools = Tools::none().with(Rules).with(Weather);
+    settings.tools = ToolSet::none().with(Rules).with(Weather);
     // Nothing but what is protected survives a compaction, so that the example is clear.
     settings.policy.compaction.keep.clear();
 
@@ -71,7 +73,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (mut agent, _events) = Agent::open(store, id, settings)?;
     agent.turn("when shall we deploy?").await?;
     agent.turn("thank you").await?;
-    agent.compact(&ByHand::default()).await?;
+    agent.compact(&ManualCompaction::default()).await?;
 
     let window = agent.session_mut().window()?;
     let outputs = window.messages().flat_map(|message| message.outputs());

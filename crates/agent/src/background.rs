@@ -1,47 +1,47 @@
-//! Compaction points, and summaries that are written while the agent goes on.
+//! Moments at which the policy may compact, and summaries that are written while the agent
+//! continues.
 
 use tokio::task::JoinHandle;
-use trimtab::session::{Answered, ByHand, Moment, Pending};
+use trimtab::session::{ManualCompaction, Moment, PendingSummary, SummariserAnswer};
 
-use crate::summary::Summariser;
-use crate::{Agent, AgentError, Event};
+use crate::summary::ModelSummariser;
+use crate::{Agent, AgentError, AgentEvent};
 
-/// How many plans may follow each other at one moment: archiving, then compacting, and one to
-/// spare.
+/// The maximum number of consecutive plans at one moment: archiving, compacting, and one spare.
 const PLANS: usize = 3;
 
-/// A summary that is being written while the agent goes on. Dropping it breaks it off.
+/// A summary that is written while the agent continues. Dropping it aborts it.
 #[derive(Debug)]
-pub(crate) struct Background {
-    writing: JoinHandle<Pending>,
-    /// What is wanted, in case the summariser breaks down.
-    wanted: Pending,
+pub(crate) struct BackgroundSummary {
+    writing: JoinHandle<PendingSummary>,
+    /// The requested summary, in case the summariser fails.
+    wanted: PendingSummary,
 }
 
-impl Background {
-    fn start(pending: Pending, summariser: Summariser) -> Self {
+impl BackgroundSummary {
+    fn start(pending: PendingSummary, summariser: ModelSummariser) -> Self {
         let wanted = pending.clone();
         let writing = tokio::spawn(async move { summariser.answer(pending).await });
         Self { writing, wanted }
     }
 
-    /// The plan without a summary, because whoever wrote it broke down.
-    fn unwritten(&self) -> Pending {
+    /// The plan without a summary, because the task that wrote it panicked.
+    fn without_summary(&self) -> PendingSummary {
         let mut pending = self.wanted.clone();
-        pending.answer(Answered::Failed("it broke down".to_owned()));
+        pending.answer(SummariserAnswer::Failed("it broke down".to_owned()));
         pending
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundSummary {
     fn drop(&mut self) {
         self.writing.abort();
     }
 }
 
 impl Agent {
-    /// Passes a moment at which the policy may want something done, and does it.
-    pub(crate) async fn pass(&mut self, moment: Moment) -> Result<(), AgentError> {
+    /// Reports a moment to the policy and executes the resulting plans.
+    pub(crate) async fn checkpoint(&mut self, moment: Moment) -> Result<(), AgentError> {
         if self.has_late_summary() {
             self.take_background().await?;
         }
@@ -50,7 +50,7 @@ impl Agent {
             self.tell_session();
             let Some(pending) = pending else { break };
             if self.background.is_some() {
-                // One is being written: where it must be now, it is waited for.
+                // One summary at a time. Only before a call must it be finished.
                 if moment != Moment::BeforeCall {
                     break;
                 }
@@ -59,9 +59,10 @@ impl Agent {
                 }
                 continue;
             }
+            // The user reads the answer now, so this is the time to write a summary unnoticed.
             if moment == Moment::AfterTurn && self.settings.policy.compaction.background {
                 self.tell_summarising(true)?;
-                self.background = Some(Background::start(pending, self.summariser()));
+                self.background = Some(BackgroundSummary::start(pending, self.summariser()));
                 break;
             }
             if !self.summarise(pending).await? {
@@ -73,7 +74,7 @@ impl Agent {
 
     fn tell_summarising(&mut self, background: bool) -> Result<(), AgentError> {
         let (tokens, messages) = self.session.window_tokens()?;
-        self.teller.tell(Event::Summarising {
+        self.event_sender.send(AgentEvent::Summarising {
             background,
             tokens,
             messages,
@@ -81,9 +82,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Has a summary written and carries out the plan that wants it. False if that came to
-    /// nothing.
-    pub(crate) async fn summarise(&mut self, pending: Pending) -> Result<bool, AgentError> {
+    /// Requests a summary and executes the plan that needs it. False if nothing changed.
+    pub(crate) async fn summarise(&mut self, pending: PendingSummary) -> Result<bool, AgentError> {
         self.tell_summarising(false)?;
         let summariser = self.summariser();
         let answered = tokio::select! {
@@ -96,14 +96,15 @@ impl Agent {
         Ok(done)
     }
 
-    /// Compacts because somebody asked for it. False if there was nothing to do, or if it was
-    /// interrupted; the events tell what was saved, or why nothing was.
-    pub async fn compact(&mut self, by_hand: &ByHand) -> Result<bool, AgentError> {
+    /// Compacts on request. False if there was nothing to do or it was interrupted; events report
+    /// the savings or the reason.
+    pub async fn compact(&mut self, request: &ManualCompaction) -> Result<bool, AgentError> {
         self.interrupt.clear();
+        // A summary in the background may already do what the user wants.
         if !self.take_background().await? {
             return Ok(false);
         }
-        let pending = self.session.compact(by_hand)?;
+        let pending = self.session.compact(request)?;
         let done = match pending {
             Some(pending) => self.summarise(pending).await?,
             None => false,
@@ -112,26 +113,26 @@ impl Agent {
         Ok(done)
     }
 
-    /// Waits for a summary that is being written in the background, if there is one.
+    /// Waits for a summary in the background, if there is one.
     pub async fn settle(&mut self) -> Result<(), AgentError> {
         self.interrupt.clear();
         self.take_background().await?;
         Ok(())
     }
 
-    /// True if a summary is being written in the background, or waits to be taken in.
+    /// True while a summary is in progress or waits to be used.
     pub fn is_summarising(&self) -> bool {
         self.background.is_some()
     }
 
-    /// True if the summary in the background is written.
+    /// True if the summary in the background is finished.
     fn has_late_summary(&self) -> bool {
         let background = self.background.as_ref();
         background.is_some_and(|background| background.writing.is_finished())
     }
 
-    /// Waits for the summary in the background and takes it in. An interrupt ends the waiting,
-    /// not the writing, and gives false.
+    /// Waits for the summary in the background and applies it. An interrupt ends the waiting but
+    /// not the summary, and returns false.
     async fn take_background(&mut self) -> Result<bool, AgentError> {
         let Some(mut background) = self.background.take() else {
             return Ok(true);
@@ -144,14 +145,14 @@ impl Agent {
             }
             answered = &mut background.writing => answered,
         };
-        let pending = answered.unwrap_or_else(|_| background.unwritten());
+        let pending = answered.unwrap_or_else(|_| background.without_summary());
         self.session.finish(pending)?;
         self.tell_session();
         Ok(true)
     }
 
-    fn summariser(&self) -> Summariser {
-        Summariser {
+    fn summariser(&self) -> ModelSummariser {
+        ModelSummariser {
             model: self.settings.summariser(),
             tools: self.tools.definitions(),
         }

@@ -1,18 +1,21 @@
-//! The calls of an answer, carried out.
+//! Executes the calls of an answer.
+//!
+//! It runs between two model calls of a turn: each output is admitted to the session, which stores
+//! it and decides how much of it the model sees.
 
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use trimtab_engine::view::tools::is_retrieval;
 use trimtab_model::{Call, Message, Output, Part, Role};
 
-use crate::tools::Outcome;
-use crate::{Agent, AgentError, Event};
+use crate::tools::ToolOutcome;
+use crate::{Agent, AgentError, AgentEvent};
 
 impl Agent {
-    /// Carries out calls and admits their outputs, in the order in which the model made them.
-    /// Neighbours that only read are carried out at the same time. False if the user broke it
-    /// off.
+    /// Executes calls and admits their outputs in the model's order. Adjacent calls that only read
+    /// run in parallel. False if the user interrupted.
     pub(crate) async fn carry_out(&mut self, calls: &[Call]) -> Result<bool, AgentError> {
         let reads = |call: &Call| {
             let tool = self.tools.get(&call.name);
@@ -23,11 +26,13 @@ impl Agent {
             .collect();
         for batch in batches {
             for call in batch {
-                self.teller.tell(Event::Call(call.clone()));
+                self.event_sender.send(AgentEvent::Call(call.clone()));
             }
             let Some(outcomes) = self.outcomes(batch).await else {
                 return Ok(false);
             };
+            // Admit in the order of the calls, not of their completion: the window must be
+            // reproducible.
             for (call, outcome) in batch.iter().zip(outcomes) {
                 self.session.admit(output(call, outcome))?;
             }
@@ -37,24 +42,31 @@ impl Agent {
         Ok(true)
     }
 
-    /// The outcomes of some calls, in their order; none if the user broke them off.
-    async fn outcomes(&self, calls: &[Call]) -> Option<Vec<Outcome>> {
-        // Dropping the set ends what is still running.
+    /// The outcomes of some calls in their order; none if the user interrupted.
+    async fn outcomes(&self, calls: &[Call]) -> Option<Vec<ToolOutcome>> {
+        let reads = calls.iter().filter(|call| is_retrieval(&call.name));
+        let limits = self.session.retrieval_limits(reads.count());
+        self.answer_room.set(limits);
+        // Dropping the set ends the calls that are still running.
         let mut running = JoinSet::new();
         for (at, call) in calls.iter().cloned().enumerate() {
             let (tools, workspace) = (self.tools.clone(), self.settings.workspace.clone());
             let time = self.settings.tool_time;
+            // A task per call, so that a panic in a tool does not end the agent.
             running.spawn(async move {
                 let outcome = timeout(time, tools.call(&call, &workspace)).await;
-                (at, outcome.unwrap_or_else(|_| hung(&call, time.as_secs())))
+                (
+                    at,
+                    outcome.unwrap_or_else(|_| hung_outcome(&call, time.as_secs())),
+                )
             });
         }
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; calls.len()];
+        let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         loop {
             let ended = tokio::select! {
                 biased;
                 () = self.interrupt.interrupted() => {
-                    // Nothing of them runs any more when the user is told.
+                    // Wait until nothing runs any more before the user is told.
                     running.shutdown().await;
                     return None;
                 }
@@ -66,12 +78,13 @@ impl Agent {
                         *place = Some(outcome);
                     }
                 }
-                // Its place stays empty: it broke down.
+                // The tool panicked. Its place stays empty.
                 Some(Err(_)) => {}
                 None => break,
             }
         }
-        let broken = || Outcome::error("error: the tool broke down; this is a fault in the tool");
+        let broken =
+            || ToolOutcome::error("error: the tool broke down; this is a fault in the tool");
         let outcomes = outcomes.into_iter();
         Some(
             outcomes
@@ -80,7 +93,7 @@ impl Agent {
         )
     }
 
-    /// Tells what the model will see of the outputs.
+    /// Reports the views of the outputs, as the model will see them.
     fn tell_outputs(&mut self, calls: &[Call]) -> Result<(), AgentError> {
         let window = self.session.window()?;
         let newest: Vec<Arc<Message>> = window
@@ -92,7 +105,7 @@ impl Agent {
         for call in calls {
             let outputs = newest.iter().flat_map(|message| message.outputs());
             for output in outputs.filter(|output| output.call_id == call.id) {
-                self.teller.tell(Event::Output {
+                self.event_sender.send(AgentEvent::Output {
                     tool: call.name.clone(),
                     output: output.clone(),
                 });
@@ -102,14 +115,14 @@ impl Agent {
     }
 }
 
-fn hung(call: &Call, seconds: u64) -> Outcome {
-    Outcome::error(format!(
-        "error: `{}` did not end within {seconds} s and was broken off",
+fn hung_outcome(call: &Call, seconds: u64) -> ToolOutcome {
+    ToolOutcome::error(format!(
+        "error: `{}` did not end within {seconds} s and was stopped",
         call.name
     ))
 }
 
-fn output(call: &Call, outcome: Outcome) -> Message {
+fn output(call: &Call, outcome: ToolOutcome) -> Message {
     let output = Output {
         tool: Some(call.name.clone()),
         is_error: outcome.is_error,

@@ -1,19 +1,19 @@
-//! What can go wrong with an agent.
+//! Errors of the agent.
 
 use thiserror::Error;
 use trimtab::session::SessionError;
 
 use crate::model::ModelError;
 
-/// Why a turn did not come to its end. The session lives on: the next turn begins where this
-/// one stopped.
+/// The reasons why a turn fails. The session stays usable: the next turn continues where this one
+/// stopped.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The model gave no answer.
+    /// The model did not answer.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The session could not do its part: the store failed, or no window can be made to fit.
+    /// The session failed: the store failed, or no window fits.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The store failed.

@@ -1,4 +1,4 @@
-//! What an agent tells while it works.
+//! Events that an agent reports while it works.
 
 use std::time::Duration;
 
@@ -8,69 +8,69 @@ use trimtab_model::{Call, Output, Usage};
 
 use crate::turn::TurnEnd;
 
-/// Something that happens in a turn.
+/// An event of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum AgentEvent {
     /// More text of the answer.
     Text(String),
-    /// More of what the model thinks.
+    /// More of the model's reasoning.
     Reasoning(String),
-    /// A call of the model is about to be carried out.
+    /// A call is about to run.
     Call(Call),
-    /// A call was carried out.
+    /// A call has ended.
     Output {
         /// The tool.
         tool: String,
-        /// What the model sees of it, with the ref of the whole.
+        /// The view of the output, with the ref of the full output.
         output: Output,
     },
-    /// What the provider reported for a call of the model.
+    /// The usage that the provider reported for a model call.
     Usage(Usage),
-    /// The model could not be asked, and is asked again after a while.
+    /// A model call failed and is repeated after a delay.
     Retry {
-        /// Which attempt failed, from 1.
+        /// The number of the failed attempt, from 1.
         attempt: u32,
-        /// How long until the next.
+        /// The delay before the next attempt.
         wait: Duration,
-        /// Why it failed.
+        /// The reason.
         why: String,
     },
-    /// The answer broke off. What was said stays, and the model is asked to go on.
+    /// The answer was cut off. The partial answer stays, and the model is asked to continue.
     BrokeOff {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A summary is being written.
     Summarising {
-        /// True if the agent goes on meanwhile.
+        /// True if the agent continues meanwhile.
         background: bool,
-        /// Tokens of the window, by estimate.
+        /// Estimated tokens of the window.
         tokens: u64,
-        /// Messages of the window.
+        /// Number of messages in the window.
         messages: usize,
     },
-    /// The session did something: it trimmed, compacted, gave a warning.
-    Session(session::Event),
-    /// The turn has come to its end.
+    /// The session trimmed, compacted, or issued a warning.
+    Session(session::SessionEvent),
+    /// The turn has ended.
     TurnEnded(TurnEnd),
 }
 
 /// The events of an agent, in order.
-pub type Events = mpsc::UnboundedReceiver<Event>;
+pub type AgentEvents = mpsc::UnboundedReceiver<AgentEvent>;
 
-/// Where an agent puts its events.
+/// The sending end of an agent's events.
 #[derive(Clone, Debug)]
-pub(crate) struct Teller(mpsc::UnboundedSender<Event>);
+pub(crate) struct EventSender(mpsc::UnboundedSender<AgentEvent>);
 
-impl Teller {
-    pub(crate) fn new() -> (Self, Events) {
+impl EventSender {
+    pub(crate) fn new() -> (Self, AgentEvents) {
         let (sender, events) = mpsc::unbounded_channel();
         (Self(sender), events)
     }
 
-    pub(crate) fn tell(&self, event: Event) {
-        // An agent that nobody watches works all the same.
+    pub(crate) fn send(&self, event: AgentEvent) {
+        // The agent works even if nobody listens.
         let _ = self.0.send(event);
     }
 }

@@ -1,41 +1,41 @@
-//! Breaking a turn off.
+//! Interrupts a turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Breaks the turn of an agent off, from anywhere. Cloning gives another handle.
+/// Interrupts the turn of an agent, from any thread. Clones share the same state.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<State>);
+pub struct Interrupt(Arc<InterruptState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct InterruptState {
     set: AtomicBool,
     waiting: Notify,
 }
 
 impl Interrupt {
-    /// Breaks the turn off that is going on, if there is one.
+    /// Interrupts the current turn, if there is one.
     pub fn interrupt(&self) {
         self.0.set.store(true, Ordering::SeqCst);
         self.0.waiting.notify_waiters();
     }
 
-    /// True if the turn shall end, or if the last one was broken off.
+    /// True if the turn should end, or if the last one was interrupted.
     pub fn is_set(&self) -> bool {
         self.0.set.load(Ordering::SeqCst)
     }
 
-    /// A new turn begins.
+    /// Resets the state for a new turn.
     pub(crate) fn clear(&self) {
         self.0.set.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until the turn shall end.
+    /// Waits for an interrupt.
     pub(crate) async fn interrupted(&self) {
         loop {
-            // Made before the look, so that nothing is missed in between.
+            // Register before checking the flag, so that an interrupt in between is not missed.
             let woken = self.0.waiting.notified();
             if self.is_set() {
                 return;
@@ -51,7 +51,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn whoever_waits_is_woken() {
+    async fn interrupt_wakes_all_waiters() {
         let interrupt = Interrupt::default();
         let other = interrupt.clone();
         let waiting = tokio::spawn(async move { other.interrupted().await });

@@ -1,10 +1,10 @@
-//! A small agent on the trimtab library, and the reference for everyone who builds one.
+//! A small agent on the trimtab library, and the reference for building one.
 //!
 //! - [`model`]: clients for the three dialects, and a scripted model.
-//! - [`tools`]: what the model can do, confined to a workspace.
-//! - [`Agent`]: the loop. Every output is admitted, every window is verified before it is sent,
-//!   and the policy of the session decides what is trimmed and compacted, and when.
-//! - [`Event`]: what happens meanwhile, as a stream.
+//! - [`tools`]: the tools of the model, confined to a workspace.
+//! - [`Agent`]: the loop. It admits every output and verifies every window before sending it. The
+//!   session's policy decides what is trimmed and compacted, and when.
+//! - [`AgentEvent`]: a stream of everything that happens.
 
 mod agent;
 mod background;
@@ -20,8 +20,8 @@ mod turn;
 
 pub use agent::Agent;
 pub use error::AgentError;
-pub use event::{Event, Events};
+pub use event::{AgentEvent, AgentEvents};
 pub use interrupt::Interrupt;
-pub use settings::{ASSUMED_WINDOW, Settings};
-pub use summary::Summariser;
-pub use turn::{Turn, TurnEnd};
+pub use settings::{ASSUMED_WINDOW, AgentSettings};
+pub use summary::ModelSummariser;
+pub use turn::{TurnEnd, TurnResult};

@@ -1,66 +1,65 @@
-//! What an agent is made of.
+//! The settings of an agent: model, policy, tools and limits.
 
 use std::time::Duration;
 
 use trimtab::session::{Limits, Setup};
-use trimtab_engine::compaction::keep::Keep;
+use trimtab_engine::compaction::keep_rules::KeepRule;
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::RawJson;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::catalogue::{Catalogue, Model as Known, Prices, Tier};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo as Known, PriceTier, Prices};
 
-use crate::model::{Client, Model};
-use crate::tools::{Tools, Workspace};
+use crate::model::{Model, ModelClient};
+use crate::tools::{ToolSet, Workspace};
 
-/// The most rounds of one turn unless set: more is a model that runs in circles.
+/// The default maximum of rounds in a turn. A model that needs more is usually in a loop.
 const ROUNDS: u32 = 200;
 
-/// How long one call of a tool may take unless set: longer than any limit of the tools here.
+/// The default time limit of a tool call, above the limits of the tools themselves.
 const TOOL_TIME: Duration = Duration::from_mins(15);
 
-/// The longest answer that room is kept for unless set, in tokens. Models can give longer
-/// ones, but an agent that keeps room for them has less for everything else.
+/// The default reserve for an answer in tokens. Models can give longer answers, but reserving more
+/// leaves less room for everything else.
 const ANSWER: u64 = 16_384;
 
-/// The window of a model of which nothing is known, in tokens: most models have at least this. An
-/// error that names a smaller one corrects it.
+/// The assumed window of an unknown model in tokens. Most models have at least this, and an error
+/// that names a smaller window corrects it.
 pub const ASSUMED_WINDOW: u64 = 32_000;
 
-/// What an agent is made of.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AgentSettings {
     /// The model.
     pub model: Model,
-    /// The model that writes summaries; the agent's own client and `compaction.model` of the
-    /// policy where unset.
+    /// The model that writes summaries. If unset: the agent's client, with `compaction.model` of
+    /// the policy if set.
     pub summariser: Option<Model>,
-    /// What decides about the window.
+    /// The policy for the window.
     pub policy: Policy,
-    /// What the model allows.
+    /// The limits of the model.
     pub limits: Limits,
-    /// What it costs, where that is known.
+    /// The prices of the model, if known.
     pub prices: Option<Prices>,
-    /// What it costs above certain lengths of the prompt.
-    pub tiers: Vec<Tier>,
-    /// How long its provider keeps an unused prompt in its cache, where that is known.
+    /// Prices above certain prompt lengths.
+    pub tiers: Vec<PriceTier>,
+    /// How long the provider keeps an unused prompt in its cache, if known.
     pub cache_lifetime: Option<Duration>,
-    /// What it is told before all else; nothing if empty.
+    /// The system prompt; may be empty.
     pub system: String,
-    /// What it can do. The two retrieval tools are added.
-    pub tools: Tools,
-    /// Where it works.
+    /// The tools. The two retrieval tools are added.
+    pub tools: ToolSet,
+    /// The workspace of the tools.
     pub workspace: Workspace,
-    /// The most rounds of one turn.
+    /// The maximum number of rounds in a turn.
     pub max_rounds: u32,
-    /// How long one call of a tool may take.
+    /// The time limit of a tool call.
     pub tool_time: Duration,
 }
 
-impl Settings {
-    /// An agent on `model` in `workspace` with the standard tools and our own policy. What the
-    /// catalogue knows of the model's limits and prices is taken from there; a model that it does
-    /// not know has [`ASSUMED_WINDOW`].
+impl AgentSettings {
+    /// An agent on `model` in `workspace` with the standard tools and our own preset. Limits and
+    /// prices come from the catalogue; an unknown model has [`ASSUMED_WINDOW`].
     pub fn new(model: Model, workspace: Workspace) -> Self {
         let known = known(&model.name);
         Self {
@@ -72,14 +71,14 @@ impl Settings {
             summariser: None,
             policy: Policy::preset("steady").unwrap_or_default(),
             system: String::new(),
-            tools: Tools::standard(),
+            tools: ToolSet::standard(),
             workspace,
             max_rounds: ROUNDS,
             tool_time: TOOL_TIME,
         }
     }
 
-    /// The same on another model, with what the catalogue knows of it.
+    /// Changes the model, with limits and prices from the catalogue.
     #[must_use]
     pub fn with_model(mut self, model: Model) -> Self {
         let known = known(&model.name);
@@ -91,7 +90,7 @@ impl Settings {
         self
     }
 
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub(crate) fn summariser(&self) -> Model {
         if let Some(summariser) = &self.summariser {
             return summariser.clone();
@@ -103,15 +102,19 @@ impl Settings {
         model
     }
 
-    /// What the session is opened with. `tools` are all tools, those for retrieval included, which
-    /// have these names.
-    pub(crate) fn setup(&self, tools: &Tools, retrieval: Option<ToolNames>) -> Setup {
+    /// The setup of the session. `tools` are all tools, including the retrieval tools with the
+    /// names in `retrieval`.
+    pub(crate) fn setup(&self, tools: &ToolSet, retrieval: Option<ToolNames>) -> Setup {
         let mut policy = self.policy.clone();
         let protected = tools.protected();
+        // Protected tools are shown in full and survive compactions, whatever the policy says.
         if !protected.is_empty() {
             let tools = protected;
             policy.views.protected.extend_from_slice(&tools);
-            policy.compaction.keep.push(Keep::ProtectedTools { tools });
+            policy
+                .compaction
+                .keep
+                .push(KeepRule::ProtectedTools { tools });
         }
         let dialect = self.model.client.dialect();
         let definitions = tools.definitions();
@@ -131,8 +134,8 @@ impl Settings {
 }
 
 impl Model {
-    /// The model that `client` knows by `name`.
-    pub fn new(client: Client, name: impl Into<String>) -> Self {
+    /// The model `name` at `client`.
+    pub fn new(client: ModelClient, name: impl Into<String>) -> Self {
         let name = name.into();
         Self { client, name }
     }
@@ -152,6 +155,7 @@ fn assumed() -> Limits {
 
 fn limits(model: &Known) -> Limits {
     let window = model.call_limit();
+    // A quarter of the window at most, so that small models keep room for the conversation.
     let most = ANSWER.min(window / 4);
     Limits {
         window: Some(window),

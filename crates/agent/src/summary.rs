@@ -1,46 +1,45 @@
-//! Summaries, written by a model.
+//! Requests summaries from a model.
 
 use std::sync::Arc;
 
-use trimtab::session::{Answered, Pending, SummaryRequest};
-use trimtab_engine::compaction::answer::Ending as SummaryEnding;
+use trimtab::session::{PendingSummary, SummariserAnswer, SummaryRequest};
+use trimtab_engine::compaction::answer::SummaryEnding;
 
-use crate::model::{Answer, Ending, Model, Request};
-use crate::tools::Definition;
+use crate::model::{AnswerEnding, Model, ModelAnswer, ModelRequest};
+use crate::tools::ToolDefinition;
 
-/// Who writes summaries.
+/// Requests summaries from a model.
 #[derive(Clone, Debug)]
-pub struct Summariser {
-    /// The model that is asked.
+pub struct ModelSummariser {
+    /// The model.
     pub model: Model,
-    /// The tools that the rounds call: some providers refuse calls of tools that are not
-    /// listed.
-    pub tools: Arc<[Definition]>,
+    /// The tools of the summarised rounds, because some providers reject calls of unlisted tools.
+    pub tools: Arc<[ToolDefinition]>,
 }
 
-impl Summariser {
-    /// Answers everything that a pending plan asks for. What cannot be had is noted as failed;
-    /// the plan has something to fall back on.
-    pub async fn answer(&self, mut pending: Pending) -> Pending {
+impl ModelSummariser {
+    /// Answers all requests of a pending plan. A failure is recorded, and the plan uses its
+    /// fallback.
+    pub async fn answer(&self, mut pending: PendingSummary) -> PendingSummary {
         while let Some(request) = pending.request() {
             let answered = self.ask(request).await;
             let failed = answered.is_failed();
             pending.answer(answered);
             if failed {
-                // It was tried often enough: whatever else is wanted would fail like it.
+                // The client has already retried, so further requests would fail too.
                 break;
             }
         }
         pending
     }
 
-    async fn ask(&self, asked: SummaryRequest) -> Answered {
+    async fn ask(&self, asked: SummaryRequest) -> SummariserAnswer {
         let with_calls = asked
             .messages
             .iter()
             .any(|message| message.has_calls() || message.outputs().next().is_some());
         let messages = asked.messages.into_iter().map(Arc::new).collect();
-        let mut request = Request::new(&self.model.name, messages);
+        let mut request = ModelRequest::new(&self.model.name, messages);
         request.max_output = Some(asked.max_output);
         if with_calls {
             request.tools = Arc::clone(&self.tools);
@@ -48,18 +47,18 @@ impl Summariser {
         }
         match self.model.client.call(request).answer().await {
             Ok(answer) => written(&answer),
-            Err(error) => Answered::Failed(error.to_string()),
+            Err(error) => SummariserAnswer::Failed(error.to_string()),
         }
     }
 }
 
-fn written(answer: &Answer) -> Answered {
-    Answered::Text {
+fn written(answer: &ModelAnswer) -> SummariserAnswer {
+    SummariserAnswer::Text {
         text: answer.message.text().into_owned(),
         ending: match answer.ending {
-            Ending::Whole => SummaryEnding::Whole,
-            Ending::CutOff => SummaryEnding::CutOff,
-            Ending::Calls => SummaryEnding::ToolCall,
+            AnswerEnding::Whole => SummaryEnding::Whole,
+            AnswerEnding::CutOff => SummaryEnding::CutOff,
+            AnswerEnding::Calls => SummaryEnding::ToolCall,
         },
         usage: answer.usage(),
     }

@@ -1,23 +1,27 @@
-//! One turn: the model is asked, its calls are carried out, until it has an answer.
+//! One turn: calls the model and executes its calls until it answers.
+//!
+//! This is the main loop of the agent. Before each model call the session makes the window fit. The
+//! loop then sends it, streams the reply, handles failures, and runs the tools that the model
+//! calls.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use trimtab::request::loop_lost_reasoning;
-use trimtab::session::{Moment, Ready, Recovered};
-use trimtab_model::{Kind, Message, Part, Usage};
+use trimtab::session::{Moment, ReadyWindow, RecoveryOutcome};
+use trimtab_model::{Message, MessageKind, Part, Usage};
 
-use crate::model::{Answer, Ending, ModelError, Piece, Request};
-use crate::{Agent, AgentError, Event};
+use crate::model::{AnswerEnding, ModelAnswer, ModelError, ModelRequest, ReplyPiece};
+use crate::{Agent, AgentError, AgentEvent};
 
-/// How often an answer that broke off is asked to go on, per call.
+/// How often a cut-off answer is continued, per call.
 const RESUMES: u32 = 3;
 
-/// Said to a model whose answer broke off.
+/// The note to a model whose answer was cut off.
 const GO_ON: &str = "[the connection broke off here: go on exactly where you stopped, without \
                      repeating anything]";
 
-/// Says that the user broke a turn off.
+/// The note that the user interrupted a turn.
 const ABORTED: &str = "<turn-aborted>\nThe user interrupted the previous turn. Calls that were \
                        running may have been carried out in part: check before you go \
                        on.\n</turn-aborted>";
@@ -27,67 +31,68 @@ const ABORTED: &str = "<turn-aborted>\nThe user interrupted the previous turn. C
 pub enum TurnEnd {
     /// The model answered.
     Answered,
-    /// Its answer was longer than it may be.
+    /// The answer reached the output limit.
     CutOff,
-    /// It was broken off.
+    /// The user interrupted.
     Interrupted,
-    /// It took as many rounds as it may.
+    /// The turn reached the maximum number of rounds.
     OutOfRounds,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct TurnResult {
     /// How it ended.
     pub end: TurnEnd,
-    /// The answer; what there is of it, if it was broken off.
+    /// The answer, or the partial answer if it was interrupted.
     pub text: String,
-    /// How often the model was asked.
+    /// The number of model calls.
     pub rounds: u32,
-    /// What all of that used together.
+    /// The total usage.
     pub usage: Usage,
 }
 
-/// What became of one request.
-enum Heard {
+/// The result of one request.
+enum ModelCallOutcome {
     /// An answer.
-    Answer(Box<Answer>),
-    /// The user broke it off; this was said until then.
+    Answer(Box<ModelAnswer>),
+    /// The user interrupted; contains the partial answer.
     Interrupted(String),
     /// It failed.
-    Failed(Failed),
+    Failed(FailedModelCall),
 }
 
-/// A request that failed.
-struct Failed {
+/// A failed request.
+struct FailedModelCall {
     error: ModelError,
-    /// What was said until then.
-    said: String,
-    /// True if something came, be it a thought: the client does not ask again by itself then.
-    begun: bool,
+    /// The partial answer.
+    text: String,
+    /// True if anything was received, even reasoning. The client then does not retry by itself.
+    delivered: bool,
 }
 
 impl Agent {
-    /// Takes what the user says and works until the model has an answer.
+    /// Admits a user's message and works until the model answers.
     ///
-    /// An error ends the turn and leaves the session as it is: valid, and ready for the next
-    /// turn. So does dropping the future.
-    pub async fn turn(&mut self, said: impl Into<String>) -> Result<Turn, AgentError> {
+    /// An error ends the turn and leaves the session valid for the next turn. So does dropping the
+    /// future.
+    pub async fn turn(&mut self, said: impl Into<String>) -> Result<TurnResult, AgentError> {
         self.turn_with(Message::user(said)).await
     }
 
-    /// The same with a message that may hold more than text.
-    pub async fn turn_with(&mut self, message: Message) -> Result<Turn, AgentError> {
+    /// Like [`turn`](Self::turn), with a message that may contain more than text.
+    pub async fn turn_with(&mut self, message: Message) -> Result<TurnResult, AgentError> {
+        // Providers reject an open call before a user message.
         self.close_round("the session ended before this call was answered")?;
         self.session.admit(message)?;
         self.go_on().await
     }
 
-    /// Goes on with a turn that has not come to its end, after an error or a restart.
-    pub async fn go_on(&mut self) -> Result<Turn, AgentError> {
+    /// Continues an unfinished turn, after an error or a restart.
+    pub async fn go_on(&mut self) -> Result<TurnResult, AgentError> {
         self.interrupt.clear();
         self.close_round("the session ended before this call was answered")?;
-        let mut turn = Turn {
+        let mut turn = TurnResult {
             end: TurnEnd::OutOfRounds,
             text: String::new(),
             rounds: 0,
@@ -96,11 +101,11 @@ impl Agent {
         let worked = self.work(&mut turn).await;
         self.tell_session();
         worked?;
-        self.teller.tell(Event::TurnEnded(turn.end));
+        self.event_sender.send(AgentEvent::TurnEnded(turn.end));
         Ok(turn)
     }
 
-    async fn work(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
+    async fn work(&mut self, turn: &mut TurnResult) -> Result<(), AgentError> {
         while turn.rounds < self.settings.max_rounds {
             turn.rounds += 1;
             let Some(answer) = self.ask(turn).await? else {
@@ -108,47 +113,50 @@ impl Agent {
             };
             let calls: Vec<_> = answer.message.calls().cloned().collect();
             turn.text = answer.message.text().into_owned();
+            // Admit the answer before its calls run, so that a crash cannot lose a call with
+            // effects.
             self.session.admit(answer.message)?;
-            self.pass(Moment::AfterAnswer).await?;
+            self.checkpoint(Moment::AfterAnswer).await?;
             if calls.is_empty() {
                 turn.end = match answer.ending {
-                    Ending::CutOff => TurnEnd::CutOff,
+                    AnswerEnding::CutOff => TurnEnd::CutOff,
                     _ => TurnEnd::Answered,
                 };
-                self.pass(Moment::BeforeFinal).await?;
-                return self.pass(Moment::AfterTurn).await;
+                self.checkpoint(Moment::BeforeFinal).await?;
+                return self.checkpoint(Moment::AfterTurn).await;
             }
             if !self.carry_out(&calls).await? {
                 return self.abort(turn);
             }
-            self.pass(Moment::AfterOutputs).await?;
+            self.checkpoint(Moment::AfterOutputs).await?;
         }
-        self.pass(Moment::AfterTurn).await
+        self.checkpoint(Moment::AfterTurn).await
     }
 
-    /// Asks the model until it answers. None if the user broke it off.
-    async fn ask(&mut self, turn: &mut Turn) -> Result<Option<Answer>, AgentError> {
+    /// Calls the model until it answers. None if the user interrupted.
+    async fn ask(&mut self, turn: &mut TurnResult) -> Result<Option<ModelAnswer>, AgentError> {
         let mut resumes = 0;
         loop {
-            if let Some(asked) = self.asked.replace(Instant::now()) {
+            // The session needs the idle time to know whether the prompt cache is still warm.
+            if let Some(asked) = self.last_call.replace(Instant::now()) {
                 self.session.idle(asked.elapsed());
             }
-            self.pass(Moment::BeforeCall).await?;
+            self.checkpoint(Moment::BeforeCall).await?;
             if self.interrupt.is_set() {
                 return Ok(None);
             }
-            match self.hear().await? {
-                Heard::Answer(answer) => {
+            match self.call_model().await? {
+                ModelCallOutcome::Answer(answer) => {
                     self.learn(turn, &answer)?;
                     return Ok(Some(*answer));
                 }
-                Heard::Interrupted(said) => {
+                ModelCallOutcome::Interrupted(said) => {
                     turn.text.clone_from(&said);
                     self.keep_said(said)?;
                     return Ok(None);
                 }
-                Heard::Failed(failed) => {
-                    if !self.mend(&failed, &mut resumes).await? {
+                ModelCallOutcome::Failed(failed) => {
+                    if !self.recover(&failed, &mut resumes).await? {
                         return Err(failed.error.into());
                     }
                 }
@@ -156,49 +164,56 @@ impl Agent {
         }
     }
 
-    /// Does something about a failure: true to ask again.
-    async fn mend(&mut self, failed: &Failed, resumes: &mut u32) -> Result<bool, AgentError> {
-        self.keep_said(failed.said.clone())?;
+    /// Handles a failure. True to call the model again.
+    async fn recover(
+        &mut self,
+        failed: &FailedModelCall,
+        resumes: &mut u32,
+    ) -> Result<bool, AgentError> {
+        self.keep_said(failed.text.clone())?;
         if let ModelError::Overflow { verdict, .. } = &failed.error {
             let recovered = self.session.recover(verdict)?;
             self.tell_session();
             return match recovered {
-                Recovered::Retry => Ok(true),
-                Recovered::Summarise(pending) => {
+                RecoveryOutcome::Retry => Ok(true),
+                RecoveryOutcome::Summarise(pending) => {
                     self.summarise(pending).await?;
                     Ok(true)
                 }
-                Recovered::GiveUp => Ok(false),
+                RecoveryOutcome::GiveUp => Ok(false),
             };
         }
-        if !failed.error.is_passing() || !failed.begun || *resumes >= RESUMES {
+        // The client has already retried failures before the first byte. Only a cut-off answer is
+        // continued.
+        if !failed.error.is_passing() || !failed.delivered || *resumes >= RESUMES {
             return Ok(false);
         }
         *resumes += 1;
         let why = failed.error.without_hint();
-        self.teller.tell(Event::BrokeOff { why });
-        if !failed.said.trim().is_empty() {
-            let note = Message::user(GO_ON).with_kind(Kind::Note);
+        self.event_sender.send(AgentEvent::BrokeOff { why });
+        if !failed.text.trim().is_empty() {
+            let note = Message::user(GO_ON).with_kind(MessageKind::Note);
             self.session.admit(note)?;
         }
         Ok(true)
     }
 
-    /// Sends the window and listens to what comes back.
-    async fn hear(&mut self) -> Result<Heard, AgentError> {
+    /// Sends the window and receives the reply.
+    async fn call_model(&mut self) -> Result<ModelCallOutcome, AgentError> {
         let request = self.request()?;
         let mut reply = self.settings.model.client.call(request);
         let (mut said, mut begun) = (String::new(), false);
         loop {
+            // Check for an interrupt first: a fast stream must not starve it.
             let piece = tokio::select! {
                 biased;
-                () = self.interrupt.interrupted() => return Ok(Heard::Interrupted(said)),
+                () = self.interrupt.interrupted() => return Ok(ModelCallOutcome::Interrupted(said)),
                 piece = reply.next() => piece,
             };
             let error = match piece {
-                Some(Ok(Piece::End(answer))) => return Ok(Heard::Answer(answer)),
+                Some(Ok(ReplyPiece::End(answer))) => return Ok(ModelCallOutcome::Answer(answer)),
                 Some(Ok(piece)) => {
-                    begun |= !matches!(piece, Piece::Usage(_) | Piece::Retry { .. });
+                    begun |= !matches!(piece, ReplyPiece::Usage(_) | ReplyPiece::Retry { .. });
                     self.tell_piece(piece, &mut said);
                     continue;
                 }
@@ -207,57 +222,62 @@ impl Agent {
                     why: "the client ended without an answer".to_owned(),
                 },
             };
-            return Ok(Heard::Failed(Failed { error, said, begun }));
+            return Ok(ModelCallOutcome::Failed(FailedModelCall {
+                error,
+                text: said,
+                delivered: begun,
+            }));
         }
     }
 
-    fn request(&mut self) -> Result<Request, AgentError> {
+    fn request(&mut self) -> Result<ModelRequest, AgentError> {
         let ready = self.session.ready();
         self.tell_session();
         let ready = ready?;
         let window = self.session.window()?.clone();
-        Ok(Request {
+        Ok(ModelRequest {
             lost_thought: loop_lost_reasoning(self.session.projection()),
             tools: self.tools.definitions(),
             max_output: answer_limit(&ready, self.session.setup().limits.window),
             window: self.session.setup().limits.window,
             estimate: Some(ready.tokens),
             conversation: Some(self.session.id().to_string()),
-            ..Request::new(
+            ..ModelRequest::new(
                 &self.settings.model.name,
                 window.messages().map(Arc::clone).collect(),
             )
         })
     }
 
-    fn tell_piece(&self, piece: Piece, said: &mut String) {
+    fn tell_piece(&self, piece: ReplyPiece, said: &mut String) {
         match piece {
-            Piece::Text(text) => {
+            ReplyPiece::Text(text) => {
                 said.push_str(&text);
-                self.teller.tell(Event::Text(text));
+                self.event_sender.send(AgentEvent::Text(text));
             }
-            Piece::Reasoning(text) => self.teller.tell(Event::Reasoning(text)),
-            Piece::Retry { attempt, wait, why } => {
-                self.teller.tell(Event::Retry { attempt, wait, why });
+            ReplyPiece::Reasoning(text) => self.event_sender.send(AgentEvent::Reasoning(text)),
+            ReplyPiece::Retry { attempt, wait, why } => {
+                self.event_sender
+                    .send(AgentEvent::Retry { attempt, wait, why });
             }
-            // A call is told when it is carried out, usage when it is final.
-            Piece::Call(_) | Piece::Usage(_) | Piece::End(_) => {}
+            // Calls are reported when they run, and usage when it is final.
+            ReplyPiece::Call(_) | ReplyPiece::Usage(_) | ReplyPiece::End(_) => {}
         }
     }
 
-    /// Learns from what the provider reported.
-    fn learn(&mut self, turn: &mut Turn, answer: &Answer) -> Result<(), AgentError> {
+    /// Records the reported usage.
+    fn learn(&mut self, turn: &mut TurnResult, answer: &ModelAnswer) -> Result<(), AgentError> {
         let Some(usage) = answer.usage() else {
             return Ok(());
         };
         turn.usage = turn.usage + usage;
         self.session.record(&usage)?;
-        self.teller.tell(Event::Usage(usage));
+        self.event_sender.send(AgentEvent::Usage(usage));
         self.tell_session();
         Ok(())
     }
 
-    /// What was said before an answer broke off stays in the log: the user has seen it.
+    /// Keeps a partial answer in the log, because the user has seen it.
     fn keep_said(&mut self, said: String) -> Result<(), AgentError> {
         if !said.trim().is_empty() {
             self.session.admit(Message::assistant(said))?;
@@ -265,16 +285,16 @@ impl Agent {
         Ok(())
     }
 
-    /// Leaves a valid log behind a turn that the user broke off.
-    fn abort(&mut self, turn: &mut Turn) -> Result<(), AgentError> {
+    /// Leaves a valid log after an interrupted turn.
+    fn abort(&mut self, turn: &mut TurnResult) -> Result<(), AgentError> {
         turn.end = TurnEnd::Interrupted;
         self.close_round("the user interrupted this call")?;
-        let marker = Message::user(ABORTED).with_kind(Kind::TurnAborted);
+        let marker = Message::user(ABORTED).with_kind(MessageKind::TurnAborted);
         self.session.admit(marker)?;
         Ok(())
     }
 
-    /// Answers the calls at the end of the log that have no output.
+    /// Answers the open calls at the end of the log.
     fn close_round(&mut self, why: &str) -> Result<(), AgentError> {
         let log = self.session.projection().log().messages();
         let Some(at) = log.iter().rposition(|message| message.has_calls()) else {
@@ -286,6 +306,8 @@ impl Agent {
             .flat_map(|message| message.outputs())
             .map(|output| output.call_id.as_str())
             .collect();
+        // If other messages follow, normalisation repairs the open calls: outputs must directly
+        // follow their calls.
         let later = behind
             .iter()
             .skip(1)
@@ -308,9 +330,9 @@ impl Agent {
     }
 }
 
-/// How long an answer to ask for. Where the window is all but full, the answer gives way to
-/// what may have been miscounted, by a hundredth of the window and half of itself at most.
-fn answer_limit(ready: &Ready, window: Option<u64>) -> Option<u64> {
+/// The output limit of a request. If the window is almost full, the limit shrinks to allow for
+/// estimation errors, by a hundredth of the window and half of itself at most.
+fn answer_limit(ready: &ReadyWindow, window: Option<u64>) -> Option<u64> {
     let asked = ready.max_output?;
     let Some(window) = window else {
         return Some(asked);

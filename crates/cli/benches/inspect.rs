@@ -9,9 +9,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use trimtab_cli::ui::visible::visible_json;
-use trimtab_cli::verbs::inspect::report::Report;
-use trimtab_testkit::bench::Comparison;
-use trimtab_wire::transcript::Reader;
+use trimtab_cli::verbs::inspect::report::InspectReport;
+use trimtab_testkit::bench::BenchComparison;
+use trimtab_wire::transcript::TranscriptReader;
 
 /// Conversations in the file, and rounds in each.
 const CONVERSATIONS: usize = 60;
@@ -31,7 +31,7 @@ fn main() {
             .to_string_lossy()
             .into_owned();
         let (tree, ours) = (path.clone(), path.clone());
-        Comparison::new(format!("{name}, {megabytes} MB"), 7)
+        BenchComparison::new(format!("{name}, {megabytes} MB"), 7)
             .candidate("serde_json::Value, line by line", move || parse(&tree))
             .candidate("inspect --json", move || inspect(&ours))
             .run();
@@ -59,9 +59,9 @@ fn parse(path: &Path) -> usize {
 }
 
 fn inspect(path: &Path) -> usize {
-    Reader::new(open(path))
+    TranscriptReader::new(open(path))
         .filter_map(Result::ok)
-        .map(|conversation| visible_json(&Report::new("bench", &conversation, None)).len())
+        .map(|conversation| visible_json(&InspectReport::new("bench", &conversation, None)).len())
         .sum()
 }
 

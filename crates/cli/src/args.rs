@@ -1,8 +1,8 @@
-//! What can be typed.
+//! The command line arguments: the verbs and their flags, as clap parses them.
 
 use clap::{Parser, Subcommand};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::verbs::{
     chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, store, wrap,
 };
@@ -21,49 +21,49 @@ pub struct Cli {
     pub verb: Verb,
     /// Flags that every verb takes.
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show all of it, without a key: a recorded session through the proxy, against a small window
+    /// Demonstrate the proxy without a key, on a recorded session and a small window
     #[command(long_about = demo::ABOUT, after_help = demo::EXAMPLES)]
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Run the proxy: one base URL between your agents and their models
     #[command(long_about = serve::ABOUT, after_help = serve::EXAMPLES)]
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Run an agent through a private proxy
     #[command(long_about = wrap::ABOUT, after_help = wrap::EXAMPLES)]
-    Wrap(wrap::Args),
-    /// Check settings, store, upstreams and keys, and say what to do
+    Wrap(wrap::WrapArgs),
+    /// Check settings, store, upstreams and keys, and say how to fix problems
     #[command(long_about = doctor::ABOUT, after_help = doctor::EXAMPLES)]
-    Doctor(doctor::Args),
-    /// Show what fills the window of a recorded conversation, and what is wrong with it
+    Doctor(doctor::DoctorArgs),
+    /// Show what fills the window of a recorded conversation, and its faults
     #[command(long_about = inspect::ABOUT, after_help = inspect::EXAMPLES)]
-    Inspect(inspect::Args),
-    /// Talk to a model in the terminal, with tools and a window that takes care of itself
+    Inspect(inspect::InspectArgs),
+    /// Talk to a model in the terminal, with tools and a managed window
     #[command(long_about = chat::ABOUT, after_help = chat::EXAMPLES)]
-    Chat(chat::Args),
-    /// Compact a recorded conversation, in the form that it was written down in
+    Chat(chat::ChatArgs),
+    /// Compact a recorded conversation and write it back in the same form
     #[command(long_about = compact::ABOUT, after_help = compact::EXAMPLES)]
-    Compact(compact::Args),
+    Compact(compact::CompactArgs),
     /// Show windows, prices and rules of models
     #[command(long_about = models::ABOUT, after_help = models::EXAMPLES)]
-    Models(models::Args),
+    Models(models::ModelsArgs),
     /// Replay recorded sessions through a preset: tokens, cost, recall, faults
     #[command(long_about = replay::ABOUT, after_help = replay::EXAMPLES)]
-    Replay(replay::Args),
-    /// Keep tool outputs in a store: put, list, read, search and remove them
+    Replay(replay::ReplayArgs),
+    /// Manage stored tool outputs: put, list, read, search and remove them
     #[command(long_about = output::ABOUT, after_help = output::EXAMPLES)]
-    Output(output::Args),
+    Output(output::OutputArgs),
     /// Check the store, and repair it if it is damaged
     #[command(long_about = store::ABOUT, after_help = store::EXAMPLES)]
-    Store(store::Args),
+    Store(store::StoreVerbArgs),
     /// Show the settings, describe them, or write a file to start from
     #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
-    Config(config::Args),
+    Config(config::ConfigArgs),
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
-    Mcp(mcp::Args),
+    Mcp(mcp::McpArgs),
 }

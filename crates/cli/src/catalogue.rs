@@ -1,16 +1,16 @@
-//! The model catalogue that every verb asks: the user's own if there is one, else the embedded.
+//! The model catalogue of all verbs: the user's file if it exists, else the embedded one.
 
 use std::path::{Path, PathBuf};
 
 use trimtab::config::{NotRead, config_folder, read_own_file};
-use trimtab_wire::catalogue::{Catalogue, Found};
+use trimtab_wire::catalogue::{Catalogue, FoundModel};
 
 use crate::exit::Failure;
 
-/// Names the file in place of the usual one.
+/// Overrides the path of the user's catalogue.
 const VARIABLE: &str = "TRIMTAB_MODELS";
 
-/// Where the user's catalogue is kept, whether it is there or not.
+/// The path of the user's catalogue, which may not exist.
 pub fn path() -> Option<PathBuf> {
     let named = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
     if let Some(named) = named {
@@ -20,11 +20,11 @@ pub fn path() -> Option<PathBuf> {
     Some(folder.join("models.tsv"))
 }
 
-/// The same, or what to do where there is none.
+/// Like [`path`], with an error if there is no configuration folder.
 pub fn own_path() -> Result<PathBuf, Failure> {
     path().ok_or_else(|| {
         Failure::input(
-            "there is no place to keep the catalogue",
+            "no folder for the model catalogue: HOME is not set",
             "set HOME, or name a file with TRIMTAB_MODELS",
         )
     })
@@ -39,7 +39,7 @@ pub fn load() -> Result<Catalogue, Failure> {
         Ok(text) => Catalogue::from_snapshot(text).map_err(|error| broken(&path, &error)),
         Err(NotRead::Missing) => Ok(Catalogue::embedded()),
         Err(NotRead::Untrusted(file)) => {
-            let hint = format!("trimtab models update makes it anew; or {}", file.hint);
+            let hint = format!("replace it with trimtab models update, or {}", file.hint);
             Err(Failure::input(file.to_string(), hint))
         }
         Err(NotRead::Failed(_, error)) => Err(broken(&path, &error)),
@@ -50,16 +50,16 @@ fn broken(path: &Path, error: &dyn std::error::Error) -> Failure {
     let path = path.display();
     Failure::input(
         format!("{path}: cannot use this model catalogue: {error}"),
-        "go back to the built-in one with trimtab models reset",
+        "restore the built-in one with trimtab models reset",
     )
 }
 
-/// Looks a model up; `hint` is the way out if it is not known.
-pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<Found, Failure> {
+/// Looks up a model. `hint` goes into the error if the model is unknown.
+pub fn find(catalogue: &Catalogue, model: &str, hint: &str) -> Result<FoundModel, Failure> {
     catalogue.find(model).map_err(|unknown| {
         let like = match unknown.closest.as_slice() {
             [] => String::new(),
-            closest => format!("; known are: {}", closest.join(", ")),
+            closest => format!("; similar names: {}", closest.join(", ")),
         };
         Failure::input(format!("unknown model {model:?}{like}"), hint)
     })

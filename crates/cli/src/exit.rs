@@ -1,4 +1,4 @@
-//! How a run ends: 0 done, 1 it failed, 2 the input or the arguments are wrong.
+//! Failures of verbs and their exit codes: 0 success, 1 failure, 2 wrong input or arguments.
 
 use std::fmt;
 use std::io;
@@ -6,40 +6,40 @@ use std::process::ExitCode;
 
 use crate::ui::Terminal;
 
-/// The exit code of a shell for a command that is not there.
+/// The exit code that shells use for a command that does not exist.
 const NOT_FOUND: u8 = 127;
 
-/// Why a verb did not do what it was asked to.
+/// The reasons why a verb fails.
 #[derive(Debug)]
 pub enum Failure {
     /// The input or the arguments are wrong: exit code 2.
     Input {
-        /// What is wrong.
+        /// The error message.
         message: String,
-        /// The way out.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// Every fault was told already, as it was met: exit code 2.
-    Told,
-    /// A command that should be run for the user is not there: exit code 127, as in a shell.
+    /// The verb has already reported every fault: exit code 2.
+    AlreadyReported,
+    /// The command to run for the user does not exist: exit code 127, as in a shell.
     NotFound(String),
-    /// A command that was run for the user ended like this, and said why itself.
+    /// The command that ran for the user failed with this exit code and reported why itself.
     Child(u8),
-    /// Something was found to be wrong, and was told already: exit code 1.
-    Found,
-    /// Something else failed: exit code 1.
+    /// A check failed, and the verb has already reported it: exit code 1.
+    ProblemsFound,
+    /// Any other failure: exit code 1.
     Failed(io::Error),
-    /// Something else failed, and there is a way out: exit code 1.
-    Stuck {
-        /// What failed.
+    /// Any other failure with a known fix: exit code 1.
+    WithHint {
+        /// The error message.
         message: String,
-        /// The way out.
+        /// How to fix it.
         hint: Option<String>,
     },
 }
 
 impl Failure {
-    /// Wrong input, with the way out.
+    /// Wrong input, with a hint.
     pub fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Input {
             message: message.into(),
@@ -48,7 +48,7 @@ impl Failure {
     }
 }
 
-/// A message and the way out, which stands behind it on a line of its own.
+/// Splits an error text into its message and its `hint:` line.
 pub fn with_hint(text: &str) -> (String, Option<String>) {
     match text.split_once("\nhint: ") {
         Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
@@ -59,12 +59,12 @@ pub fn with_hint(text: &str) -> (String, Option<String>) {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input { message, .. } | Self::Stuck { message, .. } | Self::NotFound(message) => {
-                f.write_str(message)
-            }
+            Self::Input { message, .. }
+            | Self::WithHint { message, .. }
+            | Self::NotFound(message) => f.write_str(message),
             Self::Child(code) => write!(f, "the command ended with code {code}"),
-            Self::Found => f.write_str("something is wrong"),
-            Self::Told => f.write_str("the input is wrong"),
+            Self::ProblemsFound => f.write_str("something is wrong"),
+            Self::AlreadyReported => f.write_str("the input is wrong"),
             Self::Failed(error) => write!(f, "{error}"),
         }
     }
@@ -76,19 +76,19 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Tells the user how a run ended and gives its exit code.
+/// Reports a failure to the user and returns the exit code.
 pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
     let Err(failure) = done else {
         return ExitCode::SUCCESS;
     };
     match &failure {
-        // Whoever reads our output has seen enough.
+        // The reader closed the pipe, as `head` does. That is not an error.
         Failure::Failed(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Failure::Failed(_) => {
             terminal.error(&failure.to_string(), None);
             ExitCode::from(1)
         }
-        Failure::Stuck { message, hint } => {
+        Failure::WithHint { message, hint } => {
             terminal.error(message, hint.as_deref());
             ExitCode::from(1)
         }
@@ -100,8 +100,8 @@ pub fn code(done: Result<(), Failure>, terminal: &mut Terminal) -> ExitCode {
             terminal.error(message, None);
             ExitCode::from(NOT_FOUND)
         }
-        Failure::Told => ExitCode::from(2),
-        Failure::Found => ExitCode::from(1),
+        Failure::AlreadyReported => ExitCode::from(2),
+        Failure::ProblemsFound => ExitCode::from(1),
         Failure::Child(code) => ExitCode::from(*code),
     }
 }

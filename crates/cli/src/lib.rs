@@ -1,10 +1,10 @@
-//! The command line, as a library: so that benchmarks and tests can call what it runs.
+//! The command line as a library, so that benchmarks and tests can call the verbs.
 
 pub mod args;
 pub mod catalogue;
 pub mod common;
 pub mod exit;
-pub mod handover;
+pub mod key_handover;
 pub mod model;
 pub mod proxy;
 pub mod settings;
@@ -21,7 +21,7 @@ use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible;
 
-/// Parses the command line, runs its verb and gives the exit code.
+/// Parses the command line, runs the verb and returns the exit code.
 pub fn main() -> ExitCode {
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
         settings::warn_of_skipped(&cli.common, &mut Terminal::new(&cli.common));
     }
     if let Verb::Mcp(args) = &cli.verb {
-        // Before the terminal, which takes standard output for itself.
+        // Must run before `Terminal::new`, which locks standard output.
         let done = found.and_then(|()| verbs::mcp::run(args, &cli.common));
         return exit::code(done, &mut Terminal::new(&cli.common));
     }
@@ -41,23 +41,24 @@ pub fn main() -> ExitCode {
     exit::code(done, &mut terminal)
 }
 
-/// Tells what is wrong with the arguments, or what they ask to be told, and gives the exit code.
+/// Prints a usage error or the requested help, and returns the exit code.
 fn usage(error: clap::Error) -> ExitCode {
-    // The text quotes arguments, which may act on a terminal: it is made again with visible ones.
+    // clap quotes the arguments in its text. Parse again with escaped arguments, so that they
+    // cannot control the terminal.
     let arguments = std::env::args_os();
     let arguments = arguments.map(|one| visible(&one.to_string_lossy()).into_owned());
     let error = Cli::try_parse_from(arguments).err().unwrap_or(error);
-    // There is nowhere left to say that even this failed.
+    // If printing fails, there is nowhere to report it.
     let _ = error.print();
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// False for the verbs that do without settings.
+/// False for verbs that need no settings.
 fn reads_settings(verb: &Verb) -> bool {
     !matches!(verb, Verb::Demo(_) | Verb::Inspect(_) | Verb::Models(_))
 }
 
-/// Asks the settings where the store is, for a verb that uses it and was not told.
+/// Looks up the store in the settings, for verbs that use one and got no `--store`.
 fn find_store(cli: &mut Cli) -> Result<(), Failure> {
     let uses = matches!(
         cli.verb,
@@ -68,6 +69,11 @@ fn find_store(cli: &mut Cli) -> Result<(), Failure> {
         let store = store.as_ref().and_then(toml::Value::as_str);
         let store = store.filter(|store| !store.is_empty());
         cli.common.store.store = store.map(Into::into);
+    }
+    if uses && cli.common.store.blobs.is_none() {
+        let blobs = settings::lookup(&cli.common, "blobs")?;
+        let blobs = blobs.as_ref().and_then(toml::Value::as_str);
+        cli.common.store.blobs = blobs.map(str::to_owned);
     }
     Ok(())
 }

@@ -1,20 +1,20 @@
-//! Models that answer: which dialect they speak, and where.
+//! Resolves a model name to a client: dialect, server and key.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use trimtab::network::Outgoing;
+use trimtab::network::OutboundNetwork;
 use trimtab::provider::Provider;
-use trimtab_agent::model::{Client, Endpoint, Http, Key, Model, Scripted};
+use trimtab_agent::model::{ApiKey, Endpoint, HttpModel, Model, ModelClient, ScriptedModel};
 use trimtab_model::Dialect;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::exit::{Failure, with_hint};
-use crate::handover;
+use crate::key_handover;
 
-/// What a model that is a script begins with.
+/// The prefix of a model name that names a script.
 pub const SCRIPTED: &str = "scripted:";
 
-/// What is spoken with a model.
+/// The dialects, as command line values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum DialectName {
@@ -36,37 +36,37 @@ impl From<DialectName> for Dialect {
     }
 }
 
-/// A model that is wanted, and what was said of it.
+/// A requested model with the options given for it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// Its name: alone, or with its dialect in front as in `messages:NAME`.
+pub struct ModelChoice<'a> {
+    /// The name of the model, optionally with its dialect as in `messages:NAME`.
     pub name: &'a str,
-    /// Where it is served; by its maker, or where the environment says, if unset.
+    /// The server; if unset, the environment or the provider decides.
     pub base_url: Option<&'a str>,
-    /// What is spoken there; by its name if unset.
+    /// The dialect; if unset, it is guessed from the name.
     pub dialect: Option<Dialect>,
 }
 
-/// The model that is wanted, over connections that `outgoing` makes.
+/// Creates a client for the requested model. `network` makes the connections.
 pub fn find(
-    wanted: &Wanted<'_>,
+    choice: &ModelChoice<'_>,
     catalogue: &Catalogue,
-    outgoing: Outgoing,
+    network: OutboundNetwork,
 ) -> Result<Model, Failure> {
-    let (said, name) = named(wanted.name);
-    let dialect = wanted.dialect.or(said);
-    let dialect = dialect.unwrap_or_else(|| guess(name, wanted.base_url, catalogue));
-    let endpoint = endpoint(name, wanted.base_url, dialect)?;
-    let http = Http::new(dialect, endpoint).network(outgoing);
-    Ok(Model::new(Client::new(http), name))
+    let (said, name) = named(choice.name);
+    let dialect = choice.dialect.or(said);
+    let dialect = dialect.unwrap_or_else(|| guess(name, choice.base_url, catalogue));
+    let endpoint = endpoint(name, choice.base_url, dialect)?;
+    let http = HttpModel::new(dialect, endpoint).network(network);
+    Ok(Model::new(ModelClient::new(http), name))
 }
 
-/// The script that answers, if `name` names one.
-pub fn script(name: &str) -> Result<Option<Scripted>, Failure> {
+/// Loads the script if `name` names one.
+pub fn script(name: &str) -> Result<Option<ScriptedModel>, Failure> {
     let Some(file) = name.strip_prefix(SCRIPTED) else {
         return Ok(None);
     };
-    let scripted = Scripted::from_file(file).map_err(|error| {
+    let scripted = ScriptedModel::from_file(file).map_err(|error| {
         let hint = "a script is a JSON list such as [{\"text\": \"hello\"}]; see docs/script.md";
         let (message, own) = with_hint(&error.to_string());
         Failure::input(message, own.unwrap_or_else(|| hint.to_owned()))
@@ -74,7 +74,7 @@ pub fn script(name: &str) -> Result<Option<Scripted>, Failure> {
     Ok(Some(scripted))
 }
 
-/// The dialect that stands in front of a name, and the name without it.
+/// Splits the dialect prefix from a name.
 fn named(name: &str) -> (Option<Dialect>, &str) {
     let said = [
         ("chat:", Dialect::Chat),
@@ -87,22 +87,22 @@ fn named(name: &str) -> (Option<Dialect>, &str) {
     found.unwrap_or((None, name))
 }
 
-/// What a model speaks, by its name: Messages if its maker is Anthropic, Responses if it reasons
-/// and is served by its maker `OpenAI`, else Chat Completions.
+/// Guesses the dialect: Messages for models of Anthropic, Responses for reasoning models served by
+/// `OpenAI`, else Chat Completions.
 fn guess(name: &str, base_url: Option<&str>, catalogue: &Catalogue) -> Dialect {
     let known = catalogue.find(name).map(|found| found.model);
     let maker = known.as_ref().map(|model| model.provider.as_str());
     match (maker, &known) {
         (Ok("anthropic"), _) => Dialect::Messages,
         (Ok("openai"), Ok(model)) if model.reasons && base_url.is_none() => Dialect::Responses,
-        // One that is newer than the catalogue.
+        // A Claude model newer than the catalogue.
         (Err(_), _) if name.contains("claude") && base_url.is_none() => Dialect::Messages,
         _ => Dialect::Chat,
     }
 }
 
-/// Where a model is served, with the key of the provider whose dialect is spoken there: no
-/// other key is ever sent.
+/// The server of a model with the key of the provider whose dialect it speaks. No other key is ever
+/// sent.
 fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endpoint, Failure> {
     let provider = Provider::of_dialect(dialect);
     let (variable, address) = (provider.key_variable(), provider.base_variable());
@@ -117,12 +117,12 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
         let found = Endpoint::from_env(dialect);
         found.map_err(|error| bad(&format!("{address}: "), &error))?
     };
-    let Some(key) = handover::key(variable) else {
-        // A server of one's own may not want a key; the provider does.
+    let Some(key) = key_handover::key(variable) else {
+        // A private server may need no key, but the provider's own server does.
         if base_url.is_none() && host_of(&endpoint) == Some(provider) {
             return Err(Failure::input(
                 format!("no key for model '{name}': {variable} is not set"),
-                format!("set {variable}; for a server that needs none, --base-url or {address}"),
+                format!("set {variable}, or for a server without a key --base-url or {address}"),
             ));
         }
         return Ok(endpoint);
@@ -130,22 +130,22 @@ fn endpoint(name: &str, base_url: Option<&str>, dialect: Dialect) -> Result<Endp
     if !may_see(&endpoint, provider, key.trim()) {
         let base = endpoint.base();
         return Err(Failure::input(
-            format!("the key of {variable} is not one for {base}, so it is not sent there"),
+            format!("the key in {variable} does not belong to {base}, so it is not sent there"),
             "set the key of that provider, give another --base-url, or choose its own dialect \
              with --dialect",
         ));
     }
-    Ok(endpoint.key(Key::new(key)))
+    Ok(endpoint.key(ApiKey::new(key)))
 }
 
-/// The provider whose own address it is.
+/// The provider that owns this address.
 fn host_of(endpoint: &Endpoint) -> Option<Provider> {
     let base: http::Uri = endpoint.base().parse().ok()?;
     Provider::of_host(base.host()?)
 }
 
-/// False for a provider's own address and a key that is not its own. `usual` issues the keys of
-/// the variable that the key comes from.
+/// False if the endpoint is a provider's own address and the key belongs to another provider.
+/// `usual` is the provider whose variable the key comes from.
 fn may_see(endpoint: &Endpoint, usual: Provider, key: &str) -> bool {
     host_of(endpoint).is_none_or(|host| {
         let is_usual = host == usual || !usual.may_issue(key);
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_what_is_spoken() {
+    fn dialect_is_guessed_from_the_model_name() {
         let local = Some("http://127.0.0.1:8080/v1");
         let catalogue = Catalogue::embedded();
         for (name, base_url, expected) in [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialect_may_stand_in_front() {
+    fn dialect_prefix_overrides_the_guess() {
         let responses = (Some(Dialect::Responses), "gpt-x");
         assert_eq!(named("responses:gpt-x"), responses);
         assert_eq!(named("chat:claude"), (Some(Dialect::Chat), "claude"));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_for_its_own_provider_or_a_server_of_the_users() {
+    fn key_goes_only_to_its_provider_or_a_private_server() {
         let may = |base: &str, usual: Provider, key: &str| {
             may_see(&Endpoint::new(base).unwrap(), usual, key)
         };

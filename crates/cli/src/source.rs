@@ -1,4 +1,4 @@
-//! Where input comes from: a file, or `-` for standard input.
+//! Opens input: a file, or `-` for standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,18 +8,18 @@ use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::progress::Progress;
 
-/// How much is read at a time.
+/// The size of the read buffer.
 const BUFFER: usize = 256 * 1024;
 
-/// Input that can be read, and the progress bar that shows how far.
-pub struct Source {
+/// Readable input with its progress bar.
+pub struct InputSource {
     /// The bytes.
     pub input: Box<dyn BufRead>,
-    /// The bar; shows nothing for small input.
+    /// The progress bar; invisible for small input.
     pub progress: Progress,
 }
 
-/// The name to call `path` by.
+/// The name of `path` in messages.
 pub fn name(path: &Path) -> String {
     if is_stdin(path) {
         "standard input".to_owned()
@@ -33,11 +33,11 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// Opens `path`.
-pub fn open(path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
+pub fn open(path: &Path, terminal: &Terminal) -> Result<InputSource, Failure> {
     if is_stdin(path) {
         let progress = Progress::hidden();
         let input = BufReader::with_capacity(BUFFER, progress.wrap(io::stdin()));
-        return Ok(Source {
+        return Ok(InputSource {
             input: Box::new(input),
             progress,
         });
@@ -52,7 +52,7 @@ pub fn open(path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
     let length = file.metadata().map_err(unreadable)?.len();
     let progress = Progress::new(&path.display().to_string(), length, terminal);
     let input = BufReader::with_capacity(BUFFER, progress.wrap(file));
-    Ok(Source {
+    Ok(InputSource {
         input: Box::new(input),
         progress,
     })

@@ -1,6 +1,6 @@
-//! Peak memory while a file of conversations is inspected, as the system saw it.
+//! Peak memory while a file of conversations is inspected, as the system reports it.
 //!
-//! Alone in its binary: the peak is one figure for the whole process.
+//! This test has its own binary, because the peak is one figure for the whole process.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 
-use trimtab_cli::verbs::inspect::report::Report;
-use trimtab_wire::transcript::Reader;
+use trimtab_cli::verbs::inspect::report::InspectReport;
+use trimtab_wire::transcript::TranscriptReader;
 
 /// A field of `/proc/self/status`, in bytes; none where there is no such file.
 fn status(field: &str) -> Option<u64> {
@@ -81,11 +81,11 @@ fn measure() {
     let Some(before) = status("VmRSS:") else {
         return;
     };
-    let reader = Reader::new(BufReader::new(File::open(path).unwrap()));
+    let reader = TranscriptReader::new(BufReader::new(File::open(path).unwrap()));
     let mut rounds = 0;
     for conversation in reader {
         let conversation = conversation.unwrap();
-        rounds += Report::new("x", &conversation, None).counts.rounds;
+        rounds += InspectReport::new("x", &conversation, None).counts.rounds;
     }
     assert_eq!(rounds, 9_700);
     if let Some(peak) = status("VmHWM:") {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use trimtab_engine::facts;
 use trimtab_model::{Call, Message};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 const SIZE: usize = 4 << 20;
 
@@ -41,7 +41,7 @@ fn compare(title: &str, line: &dyn Fn(usize) -> String) {
     let messages: Rc<Vec<Message>> = Rc::new(grow(line));
     let json: Rc<str> = serde_json::to_string(&*messages).unwrap_or_default().into();
     let (counted, found) = (Rc::clone(&messages), Rc::clone(&messages));
-    Comparison::new(title, 21)
+    BenchComparison::new(title, 21)
         .candidate("parse it from JSON (serde_json)", move || {
             serde_json::from_str::<Vec<Message>>(&json).map_or(0, |messages| messages.len())
         })

@@ -6,17 +6,17 @@
     reason = "a benchmark may stop where a test would"
 )]
 
-use trimtab_engine::normalise::Options;
+use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::window::Projection;
 use trimtab_model::{Call, Dialect, Message};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 /// Rounds measured at a time.
 const ROUNDS: usize = 5;
 
 fn main() {
     for dialect in Dialect::ALL {
-        Comparison::new(format!("one more round and its window, {dialect}"), 41)
+        BenchComparison::new(format!("one more round and its window, {dialect}"), 41)
             .candidate("at 500 messages", step(dialect, 500))
             .candidate("at 5,000 messages", step(dialect, 5_000))
             .candidate("at 50,000 messages", step(dialect, 50_000))
@@ -26,7 +26,7 @@ fn main() {
 
 /// A closure that goes on from a log of `messages`, some rounds at a time.
 fn step(dialect: Dialect, messages: usize) -> impl FnMut() -> usize {
-    let mut projection = Projection::new(Options::for_dialect(dialect));
+    let mut projection = Projection::new(NormaliseOptions::for_dialect(dialect));
     projection.admit(Message::system("be brief"));
     projection.admit(Message::user("begin"));
     let mut round = 0;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use trimtab_engine::view::structure::{Cut, cut};
-use trimtab_testkit::bench::Comparison;
+use trimtab_engine::view::structure::{CutRequest, cut};
+use trimtab_testkit::bench::BenchComparison;
 
 const SIZE: usize = 10 << 20;
 
@@ -46,7 +46,7 @@ fn compare(title: &str, text: String) {
         let text = Rc::clone(&text);
         move || run(&text)
     };
-    Comparison::new(title, 15)
+    BenchComparison::new(title, 15)
         .candidate("count the newlines (memchr)", candidate(newlines))
         .candidate("cut to 24,000 bytes", candidate(cut_by_bytes))
         .candidate("cut to 6,000 tokens, bytes/4", candidate(cut_by_tokens))
@@ -61,7 +61,7 @@ fn cut_by_bytes(text: &str) -> usize {
     let measure = |text: &str| text.len() as u64;
     cut(
         text,
-        &Cut {
+        &CutRequest {
             cap: 24_000,
             measure: &measure,
             stored: None,
@@ -74,7 +74,7 @@ fn cut_by_tokens(text: &str) -> usize {
     let measure = |text: &str| text.len().div_ceil(4) as u64;
     cut(
         text,
-        &Cut {
+        &CutRequest {
             cap: 6_000,
             measure: &measure,
             stored: None,

@@ -1,21 +1,18 @@
 //! What fills a window, and how much of it is left.
 
 use std::ops::Sub;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, Role};
-
-use crate::window::Window;
+use trimtab_model::{Message, MessageKind, Role};
 
 /// The answer that is reserved where nobody says how long it may be.
 pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 
 /// The measures of the regions that messages fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measures {
+pub struct RegionMeasures {
     /// System messages.
     pub system: Measure,
     /// Summaries and what was retained with them.
@@ -24,7 +21,7 @@ pub struct Measures {
     pub log: Measure,
 }
 
-impl Measures {
+impl RegionMeasures {
     /// Adds a message that measures `measure`.
     pub fn add(&mut self, message: &Message, measure: Measure) {
         *self.region(message) += measure;
@@ -44,14 +41,16 @@ impl Measures {
 
     fn region(&mut self, message: &Message) -> &mut Measure {
         match (message.meta.kind, message.role) {
-            (Some(Kind::Summary | Kind::Retain | Kind::ToolSummary), _) => &mut self.summary,
+            (Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary), _) => {
+                &mut self.summary
+            }
             (_, Role::System) => &mut self.system,
             _ => &mut self.log,
         }
     }
 }
 
-impl Sub for Measures {
+impl Sub for RegionMeasures {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -99,50 +98,11 @@ pub struct FloorTooLarge {
     pub tokens: u64,
     /// The size of the whole floor.
     pub floor: u64,
-    /// What there is.
+    /// The tokens that the budget allows.
     pub budget: u64,
 }
 
 impl Floor {
-    /// The floor of a window: its system messages, the task, its newest real user message and
-    /// the round that is open behind it. The task is what the user says before position
-    /// `opening` of the log. `tools` and `answer` are added as they are given.
-    pub fn of(
-        window: &Window,
-        opening: usize,
-        (tools, answer): (u64, u64),
-        tokens: impl Fn(&Measure) -> u64,
-    ) -> Self {
-        let of = |message: &Message| tokens(&Measure::of(message));
-        let newest = window
-            .messages()
-            .rev()
-            .find(|message| message.is_real_user());
-        let first = window.entries().iter();
-        let first = first.take_while(|entry| entry.source.position() < opening);
-        let task = first
-            .map(|entry| &entry.message)
-            .filter(|message| message.is_real_user())
-            .filter(|message| newest.is_none_or(|newest| !Arc::ptr_eq(message, newest)));
-        let open = window
-            .messages()
-            .rev()
-            .take_while(|message| !message.is_real_user());
-        let open: Vec<_> = open.collect();
-        let observed = |message: &Arc<Message>| message.meta.kind == Some(Kind::Observation);
-        let round = open.iter().position(|message| message.has_calls());
-        let round = round.or_else(|| open.first().filter(|last| observed(last)).map(|_| 0));
-        let round = open.iter().take(round.map_or(0, |at| at + 1));
-        Self {
-            system: tokens(&window.measures().system),
-            tools,
-            task: task.map(|message| of(message)).sum(),
-            newest_turn: newest.map_or(0, |message| of(message)),
-            open_calls: round.map(|message| of(message)).sum(),
-            answer,
-        }
-    }
-
     /// All of it.
     pub fn total(&self) -> u64 {
         self.parts()
@@ -181,7 +141,7 @@ impl Floor {
 }
 
 /// The level to which sizes have to be cut so that they come to `wanted` together.
-pub(crate) fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
+pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
     sizes.sort_unstable();
     let mut left = wanted;
     let count = sizes.len();
@@ -198,9 +158,6 @@ pub(crate) fn level(mut sizes: Vec<usize>, wanted: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalise::Options;
-    use crate::window::Projection;
-    use trimtab_model::Call;
 
     #[test]
     fn the_floor_names_what_alone_is_too_large() {
@@ -217,28 +174,5 @@ mod tests {
             "what must stay in the window takes 1110 of 1000 tokens; \
              most of it is the tool definitions with 900"
         );
-    }
-
-    #[test]
-    fn the_floor_is_the_newest_question_and_the_round_behind_it() {
-        let mut projection = Projection::new(Options::default());
-        projection.admit(Message::system("be brief"));
-        projection.admit(Message::user("old"));
-        projection.admit(Message::assistant("a very long answer ".repeat(99)));
-        projection.admit(Message::user("new"));
-        projection.admit(Message::assistant("").with_call(Call::new("c", "read", "{}")));
-        projection.admit(Message::output("c", "text"));
-        let floor = Floor::of(projection.window().unwrap(), 2, (0, 100), |m| {
-            u64::from(m.sizes().text.bytes)
-        });
-        let expected = Floor {
-            system: 8,
-            task: 3,
-            newest_turn: 3,
-            open_calls: 4,
-            answer: 100,
-            tools: 0,
-        };
-        assert_eq!(floor, expected);
     }
 }

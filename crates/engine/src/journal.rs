@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::log::Log;
 use crate::normalise::Slot;
-use crate::plan::{Edit, Plan, Reason};
-pub(crate) use changes::{Changes, has_reasoning};
+use crate::plan::{Edit, Plan, PlanReason};
+pub(crate) use changes::{EditIndex, has_reasoning};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub enum JournalEntry {
     Undo,
     /// What a compaction brought, by the usage of the next call.
     Judged {
-        /// True if it was enough.
+        /// True if the compaction freed enough.
         enough: bool,
         /// How long the log was then.
         at: usize,
@@ -53,7 +53,7 @@ pub struct Journal {
     holding: Vec<usize>,
     /// How many of those could be taken back.
     undoable: usize,
-    /// Those of them that compact.
+    /// The plans among them that compact.
     compactions: Vec<usize>,
     /// What [`Self::compactions_in_vain`] gives.
     in_vain: (u32, usize),
@@ -93,7 +93,7 @@ impl Journal {
                 if plan.compacts() {
                     self.compactions.push(at);
                 }
-                if plan.reason == Reason::ByHand {
+                if plan.reason == PlanReason::ByHand {
                     self.in_vain = (0, 0);
                 }
                 let stripped = plan.edits.iter().filter_map(|edit| match edit {
@@ -175,7 +175,7 @@ impl Journal {
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
         let came = Slot::of_log(log.messages());
         // Parts are always found in messages that are as they came.
-        Changes::of(self.plans())
+        EditIndex::of(self.plans())
             .applied(&came, log)
             .unwrap_or(came)
     }

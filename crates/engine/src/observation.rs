@@ -2,20 +2,20 @@
 //!
 //! Some agents make no tool calls: the model writes down what to run, and the agent answers
 //! with what came of it as if the user had said it. Such a message is an output to us. It is
-//! marked when it comes in ([`ObservationWatch`]), by nothing but the messages before it, and
+//! marked when it comes in ([`ObservationDetector`]), by nothing but the messages before it, and
 //! the mark is kept with it. So no message changes what it is later.
 
 use std::borrow::Cow;
 
-use trimtab_model::{Kind, Message, Output, Part, Role};
+use trimtab_model::{Message, MessageKind, Output, Part, Role};
 
 use crate::log::Log;
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::plan::Edit;
-use crate::view::figures::first_bytes;
 
-/// How such messages begin. The first line of some names the tool: `[read_file for 'a.rs'] Result:`.
-static BEGINNING: Pattern = Pattern::new(
+/// How such messages begin. The first line of some names the tool:
+/// `[read_file for 'a.rs'] Result:`.
+static BEGINNING: LazyRegex = LazyRegex::new(
     r"(?xi) ^(?: observation[:\n] | [<\[]observation | execution\ (?:logs|result)
     | \[?tool\ (?:result|output) | tool\ (?:response|call\ result) | <tool_(?:result|output|response)
     | <function_result | <returncode> | <command_output | \[[^\n]*\]\ result: )",
@@ -29,7 +29,7 @@ const REPLIES: usize = 5;
 
 /// Tells whether the next message is an observation, by the shape of the conversation so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ObservationWatch {
+pub struct ObservationDetector {
     /// How many messages were looked at.
     messages: usize,
     /// True once there was a call or an output: such an agent has outputs of its own.
@@ -41,14 +41,14 @@ pub struct ObservationWatch {
     large: usize,
 }
 
-impl ObservationWatch {
+impl ObservationDetector {
     /// True if `message`, which follows `log`, tells what a tool gave back.
     ///
     /// ```
-    /// # use trimtab_engine::{log::Log, observation::ObservationWatch};
+    /// # use trimtab_engine::{log::Log, observation::ObservationDetector};
     /// # use trimtab_model::Message;
     /// let log: Log = [Message::user("fix it"), Message::assistant("run: ls")].into_iter().collect();
-    /// let mut watch = ObservationWatch::default();
+    /// let mut watch = ObservationDetector::default();
     /// assert!(watch.is_observation(&log, &Message::user("Observation:\nmain.rs")));
     /// assert!(!watch.is_observation(&log, &Message::user("thank you")));
     /// ```
@@ -59,8 +59,9 @@ impl ObservationWatch {
             return false;
         };
         let many = self.replies >= REPLIES && self.large * 4 >= self.replies * 3;
-        let start = first_bytes(text.trim_start(), FIRST_BYTES);
-        BEGINNING.is_match(start) || (many && text.len() >= LARGE)
+        let start = text.trim_start();
+        let start = start.get(..start.floor_char_boundary(FIRST_BYTES));
+        start.is_some_and(|start| BEGINNING.is_match(start)) || (many && text.len() >= LARGE)
     }
 
     fn catch_up(&mut self, log: &Log) {
@@ -89,7 +90,7 @@ pub fn only_text(message: &Message) -> Option<&str> {
 /// A message that is an observation as an output, with the part that holds its text.
 pub fn observed(message: &Message) -> Option<(usize, Output)> {
     let stored = message.meta.stored.as_ref();
-    let stored = stored.filter(|_| message.meta.kind == Some(Kind::Observation))?;
+    let stored = stored.filter(|_| message.meta.kind == Some(MessageKind::Observation))?;
     let mut texts = message.parts.iter().enumerate();
     let (part, text) = texts.find_map(|(part, found)| Some((part, found.as_text()?)))?;
     let mut output = Output::new("", text);
@@ -106,6 +107,14 @@ pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Out
     outputs.chain(observed)
 }
 
+/// The text of an output that is nothing but text in one piece.
+pub(crate) fn plain_text(output: &Output) -> Option<&str> {
+    match output.content.as_slice() {
+        [Part::Text(text)] => Some(&text.text),
+        _ => None,
+    }
+}
+
 /// An output that is one piece of text, shown as another text. Further fields of it stay.
 pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     let mut shown = output.clone();
@@ -119,7 +128,7 @@ pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
 
 /// The edit that shows `output` in place of a part of `message`, which is at `position`.
 pub fn show(message: &Message, position: usize, part: usize, output: Output) -> Edit {
-    if message.meta.kind == Some(Kind::Observation) {
+    if message.meta.kind == Some(MessageKind::Observation) {
         return Edit::ShowAsText {
             message: position,
             part,
@@ -148,7 +157,7 @@ mod tests {
     }
 
     fn is_one(log: &Log, text: &str) -> bool {
-        ObservationWatch::default().is_observation(log, &Message::user(text))
+        ObservationDetector::default().is_observation(log, &Message::user(text))
     }
 
     #[test]

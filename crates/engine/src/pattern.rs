@@ -8,12 +8,12 @@ use regex::{Captures, Match, Regex};
 /// A regular expression of our own. It is compiled when it is first used.
 ///
 /// One that cannot be compiled matches nothing; whoever adds a pattern tests what it matches.
-pub(crate) struct Pattern {
+pub(crate) struct LazyRegex {
     text: &'static str,
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
+impl LazyRegex {
     pub(crate) const fn new(text: &'static str) -> Self {
         let compiled = OnceLock::new();
         Self { text, compiled }

@@ -62,7 +62,7 @@ pub enum Edit {
 /// Why a plan was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Reason {
+pub enum PlanReason {
     /// There was nothing to do.
     Nothing,
     /// A new output was larger than its view may be.
@@ -90,7 +90,7 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Why it was made.
-    pub reason: Reason,
+    pub reason: PlanReason,
     /// What to change, in order.
     pub edits: Vec<Edit>,
     /// Estimate of the window before, in tokens.
@@ -110,7 +110,7 @@ pub struct Plan {
 
 impl Plan {
     /// A plan that is not sized yet.
-    pub fn new(reason: Reason, edits: Vec<Edit>) -> Self {
+    pub fn new(reason: PlanReason, edits: Vec<Edit>) -> Self {
         let refs = edits.iter().filter_map(taken_out).cloned().collect();
         Self {
             reason,
@@ -181,7 +181,10 @@ impl Plan {
     /// True if it may be taken back: everything but the views that outputs came in with, and
     /// what is no longer valid.
     pub fn can_be_undone(&self) -> bool {
-        !matches!(self.reason, Reason::Admission | Reason::FrontChanged)
+        !matches!(
+            self.reason,
+            PlanReason::Admission | PlanReason::FrontChanged
+        )
     }
 
     /// True if it changes nothing.

@@ -25,14 +25,14 @@ pub fn with_counterparts<M: Borrow<Message>>(
     messages: &[M],
     chosen: impl IntoIterator<Item = usize>,
 ) -> BTreeSet<usize> {
-    Groups::of(messages).together(chosen)
+    RoundGroups::of(messages).with_counterparts(chosen)
 }
 
 /// The nearest place at or before `cut` where dropping everything in front splits no round;
 /// the next one behind it if there is none but the front.
 ///
 /// ```
-/// # use trimtab_engine::removal::unsplit;
+/// # use trimtab_engine::removal::safe_cut;
 /// # use trimtab_model::{Call, Message};
 /// let log = [
 ///     Message::assistant("a"),
@@ -40,11 +40,11 @@ pub fn with_counterparts<M: Borrow<Message>>(
 ///     Message::output("c", "text"),
 ///     Message::assistant("b"),
 /// ];
-/// assert_eq!([1, 2, 3].map(|cut| unsplit(&log, cut)), [1, 1, 3]);
-/// assert_eq!(unsplit(&log[1..], 1), 2);
+/// assert_eq!([1, 2, 3].map(|cut| safe_cut(&log, cut)), [1, 1, 3]);
+/// assert_eq!(safe_cut(&log[1..], 1), 2);
 /// ```
-pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
-    let cuts = Cuts::of(messages);
+pub fn safe_cut<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
+    let cuts = SafeCuts::of(messages);
     match cuts.at_or_before(cut) {
         0 => cuts.at_or_behind(cut),
         back => back,
@@ -52,12 +52,12 @@ pub fn unsplit<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
 }
 
 /// Where messages may be cut apart without splitting a round.
-pub(crate) struct Cuts {
+pub(crate) struct SafeCuts {
     /// True for each message before which a cut splits a round.
     splits: Vec<bool>,
 }
 
-impl Cuts {
+impl SafeCuts {
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
         Self::between(messages.len(), rounds::pair(messages).spans())
     }
@@ -104,17 +104,17 @@ impl Cuts {
 }
 
 /// Which messages go together because they share rounds.
-pub(crate) struct Groups {
+pub(crate) struct RoundGroups {
     /// For each message the number of its group.
     group_of: Vec<usize>,
     /// The messages of each group, in order.
     messages_of: Vec<Vec<usize>>,
 }
 
-impl Groups {
+impl RoundGroups {
     /// The rounds of `messages`, for more than one question about them.
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
-        let mut sets = Sets((0..messages.len()).collect());
+        let mut sets = DisjointSets((0..messages.len()).collect());
         for (first, last) in rounds::pair(messages).spans() {
             sets.join(first, last);
         }
@@ -139,7 +139,10 @@ impl Groups {
     }
 
     /// The messages that must go, or stay, together with `chosen`.
-    pub(crate) fn together(&self, chosen: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+    pub(crate) fn with_counterparts(
+        &self,
+        chosen: impl IntoIterator<Item = usize>,
+    ) -> BTreeSet<usize> {
         let mut together = BTreeSet::new();
         for at in chosen {
             work::step(1);
@@ -159,14 +162,14 @@ impl Groups {
 
 /// Sets of messages, each known by its first message: for every message one before it of the
 /// same set, or itself.
-struct Sets(Vec<usize>);
+struct DisjointSets(Vec<usize>);
 
-impl Sets {
+impl DisjointSets {
     /// The first message of the set that `at` is in. The way to it is halved for the next time.
     fn first_of(&mut self, mut at: usize) -> usize {
         loop {
-            let before = self.before(at);
-            let further = self.before(before);
+            let before = self.root(at);
+            let further = self.root(before);
             if before == further {
                 return before;
             }
@@ -177,7 +180,7 @@ impl Sets {
         }
     }
 
-    fn before(&self, at: usize) -> usize {
+    fn root(&self, at: usize) -> usize {
         self.0.get(at).copied().unwrap_or(at)
     }
 

@@ -63,7 +63,7 @@ pub struct Trigger {
 /// How the conditions of a list go together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum TriggerRule {
     /// Any of them is enough.
     #[default]
     Any,
@@ -71,23 +71,9 @@ pub enum Rule {
     FirstKnown,
 }
 
-/// When to act.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Triggers {
-    /// False: never, not even by hand.
-    pub enabled: bool,
-    /// False: only by hand.
-    pub auto: bool,
-    /// How the conditions go together.
-    #[serde(default)]
-    pub rule: Rule,
-    /// The conditions, in order.
-    pub when: Vec<Trigger>,
-}
-
 /// What is known before a call. Everything that a decision may depend on comes in here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Situation {
+pub struct TriggerInputs {
     /// The model's window, where it is known.
     pub window: Option<u64>,
     /// What the provider reported last, unless an edit made it stale.
@@ -100,85 +86,6 @@ pub struct Situation {
     pub messages: u64,
 }
 
-impl Triggers {
-    /// The condition that says it is time, if one does.
-    ///
-    /// ```
-    /// # use trimtab_engine::trigger::*;
-    /// let triggers = Triggers {
-    ///     enabled: true,
-    ///     auto: true,
-    ///     rule: Rule::Any,
-    ///     when: vec![Trigger {
-    ///         metric: Metric::Log,
-    ///         is: Comparison::MoreThan,
-    ///         value: Threshold::WindowPercent(75),
-    ///     }],
-    /// };
-    /// let situation = Situation { window: Some(32_768), log_tokens: 24_577, ..Situation::default() };
-    /// assert_eq!(triggers.fired(&situation).unwrap().to_string(), "log > 75 % of window");
-    /// ```
-    pub fn fired(&self, situation: &Situation) -> Option<Trigger> {
-        if !self.enabled || !self.auto {
-            return None;
-        }
-        let mut known = self.when.iter().filter_map(|trigger| {
-            trigger
-                .judge(situation)
-                .map(|fires| fires.then_some(*trigger))
-        });
-        match self.rule {
-            Rule::Any => known.flatten().next(),
-            Rule::FirstKnown => known.next().flatten(),
-        }
-    }
-
-    /// The tokens at which the first condition about tokens fires that can be judged for a model
-    /// with this window.
-    ///
-    /// ```
-    /// # use trimtab_engine::policy::Policy;
-    /// let triggers = Policy::preset("archive")?.compaction.triggers();
-    /// assert_eq!(triggers.token_limit(Some(100_000)), Some(83_616));
-    /// assert_eq!(triggers.token_limit(None), Some(8_000));
-    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
-    /// ```
-    pub fn token_limit(&self, window: Option<u64>) -> Option<u64> {
-        let mut of_tokens = self
-            .when
-            .iter()
-            .filter(|trigger| trigger.metric != Metric::Messages);
-        of_tokens.find_map(|trigger| trigger.value.figure(window))
-    }
-
-    /// An error if it cannot be told whether it is time, because nobody knows the window.
-    ///
-    /// A caller that is not so strict leaves this out: what is not known does not fire.
-    ///
-    /// ```
-    /// # use trimtab_engine::trigger::*;
-    /// let log = Trigger {
-    ///     metric: Metric::Log,
-    ///     is: Comparison::MoreThan,
-    ///     value: Threshold::WindowPercent(75),
-    /// };
-    /// let triggers = Triggers { enabled: true, auto: true, rule: Rule::Any, when: vec![log] };
-    /// assert_eq!(triggers.check(&Situation::default()), Err(WindowUnknown(log)));
-    /// ```
-    pub fn check(&self, situation: &Situation) -> Result<(), WindowUnknown> {
-        let judged = |trigger: &Trigger| trigger.judge(situation).is_some();
-        if !self.enabled || !self.auto || self.when.iter().any(judged) {
-            return Ok(());
-        }
-        let lacks_window = |trigger: &&Trigger| {
-            let measured = trigger.metric.of(situation).is_some();
-            measured && situation.window.is_none() && !matches!(trigger.value, Threshold::Fixed(_))
-        };
-        let first = self.when.iter().find(lacks_window);
-        first.map_or(Ok(()), |trigger| Err(WindowUnknown(*trigger)))
-    }
-}
-
 /// A condition needs the model's window, which is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error(
@@ -189,9 +96,9 @@ pub struct WindowUnknown(pub Trigger);
 
 impl Trigger {
     /// Whether it fires; none if what it needs is not known.
-    fn judge(&self, situation: &Situation) -> Option<bool> {
-        let measured = self.metric.of(situation)?;
-        let value = self.value.figure(situation.window)?;
+    pub(crate) fn judge(&self, inputs: &TriggerInputs) -> Option<bool> {
+        let measured = self.metric.of(inputs)?;
+        let value = self.value.figure(inputs.window)?;
         Some(match self.is {
             Comparison::AtLeast => measured >= value,
             Comparison::MoreThan => measured > value,
@@ -200,13 +107,14 @@ impl Trigger {
 }
 
 impl Metric {
-    fn of(self, situation: &Situation) -> Option<u64> {
+    /// The figure that is measured; none if nobody knows it.
+    pub(crate) fn of(self, inputs: &TriggerInputs) -> Option<u64> {
         match self {
-            Self::UsageTotal => situation.usage.map(|usage| usage.total()),
-            Self::UsageInput => situation.usage.map(|usage| usage.input),
-            Self::Log => Some(situation.log_tokens),
-            Self::Call => Some(situation.call_tokens),
-            Self::Messages => Some(situation.messages),
+            Self::UsageTotal => inputs.usage.map(|usage| usage.total()),
+            Self::UsageInput => inputs.usage.map(|usage| usage.input),
+            Self::Log => Some(inputs.log_tokens),
+            Self::Call => Some(inputs.call_tokens),
+            Self::Messages => Some(inputs.messages),
         }
     }
 }
@@ -243,122 +151,4 @@ impl Threshold {
 )]
 fn share(window: u64, ratio: f64) -> u64 {
     (window as f64 * ratio).floor() as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn trigger(metric: Metric, is: Comparison, value: Threshold) -> Trigger {
-        Trigger { metric, is, value }
-    }
-
-    fn triggers(rule: Rule, when: Vec<Trigger>) -> Triggers {
-        Triggers {
-            enabled: true,
-            auto: true,
-            rule,
-            when,
-        }
-    }
-
-    #[test]
-    fn a_ratio_fires_at_its_floor() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let fires = |total| {
-            let usage = Usage {
-                input: total,
-                ..Usage::default()
-            };
-            let situation = Situation {
-                window: Some(1_001),
-                usage: Some(usage),
-                ..Situation::default()
-            };
-            triggers(Rule::Any, vec![ratio]).fired(&situation).is_some()
-        };
-        assert!(!fires(799));
-        assert!(fires(800));
-    }
-
-    #[test]
-    fn what_is_not_known_does_not_fire() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let none = triggers(Rule::Any, vec![ratio]).fired(&Situation::default());
-        assert_eq!(none, None);
-    }
-
-    #[test]
-    fn an_unknown_window_is_told_only_where_it_is_missed() {
-        let ratio = trigger(
-            Metric::UsageTotal,
-            Comparison::AtLeast,
-            Threshold::WindowRatio(0.8),
-        );
-        let count = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50));
-        let used = Situation {
-            usage: Some(Usage::default()),
-            ..Situation::default()
-        };
-        let strict = triggers(Rule::Any, vec![ratio]);
-        assert_eq!(strict.check(&used), Err(WindowUnknown(ratio)));
-        assert_eq!(strict.check(&Situation::default()), Ok(()));
-        let known = Situation {
-            window: Some(1_000),
-            ..used
-        };
-        assert_eq!(strict.check(&known), Ok(()));
-        assert_eq!(triggers(Rule::Any, vec![ratio, count]).check(&used), Ok(()));
-        let off = Triggers {
-            auto: false,
-            ..strict
-        };
-        assert_eq!(off.check(&used), Ok(()));
-    }
-
-    #[test]
-    fn the_first_known_condition_decides_alone() {
-        let list = vec![
-            trigger(
-                Metric::Log,
-                Comparison::AtLeast,
-                Threshold::WindowLess(16_384),
-            ),
-            trigger(Metric::Log, Comparison::AtLeast, Threshold::Fixed(8_000)),
-            trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(50)),
-        ];
-        let situation = Situation {
-            log_tokens: 10,
-            messages: 60,
-            ..Situation::default()
-        };
-        assert_eq!(
-            triggers(Rule::FirstKnown, list.clone()).fired(&situation),
-            None
-        );
-        assert_eq!(
-            triggers(Rule::Any, list.clone()).fired(&situation),
-            Some(list[2])
-        );
-    }
-
-    #[test]
-    fn switched_off_means_never() {
-        let always = trigger(Metric::Messages, Comparison::AtLeast, Threshold::Fixed(1));
-        let situation = Situation {
-            messages: 9,
-            ..Situation::default()
-        };
-        let mut triggers = triggers(Rule::Any, vec![always]);
-        triggers.auto = false;
-        assert_eq!(triggers.fired(&situation), None);
-    }
 }

@@ -9,12 +9,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use thiserror::Error;
-use trimtab_model::{Dialect, Extra, Message, Part, Role, work};
+use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, work};
 
 /// One thing for which a provider would refuse the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[error("message {message}: {kind}")]
-pub struct Fault {
+pub struct WindowFault {
     /// Index of the message in the window; its length where the fault is at the end.
     pub message: usize,
     /// What is wrong there.
@@ -105,7 +105,7 @@ pub enum FaultKind {
 /// let faults = verify::verify(&window, Dialect::Chat);
 /// assert_eq!(faults[0].to_string(), "message 1: output \"c1\" answers no call before it");
 /// ```
-pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Fault> {
+pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<WindowFault> {
     let mut verifier = Verifier::new(dialect);
     for message in window {
         verifier.push(message.borrow());
@@ -115,9 +115,9 @@ pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Fault> 
 
 /// What the rules need to know of the part of a window that was verified before.
 #[derive(Clone, Debug, Default)]
-pub struct Verified {
+pub struct VerifiedPart {
     length: usize,
-    begun: bool,
+    has_beginning: bool,
     ids: HashSet<String>,
 }
 
@@ -126,8 +126,8 @@ pub struct Verified {
 pub struct Verifier<'a> {
     dialect: Dialect,
     /// What was read in an earlier run, if any.
-    before: Option<&'a Verified>,
-    read: Verified,
+    before: Option<&'a VerifiedPart>,
+    read: VerifiedPart,
     /// The calls of the round being read, in order.
     calls: Vec<String>,
     /// For each of their ids, whether it is answered.
@@ -136,7 +136,7 @@ pub struct Verifier<'a> {
     answering: bool,
     /// An answer that only the end of the window may be.
     bare_answer: Option<usize>,
-    faults: Vec<Fault>,
+    faults: Vec<WindowFault>,
 }
 
 impl<'a> Verifier<'a> {
@@ -149,10 +149,10 @@ impl<'a> Verifier<'a> {
     }
 
     /// A verifier that goes on where an earlier run ended, at the end of a round.
-    pub fn resume(dialect: Dialect, before: &'a Verified) -> Self {
-        let read = Verified {
+    pub fn resume(dialect: Dialect, before: &'a VerifiedPart) -> Self {
+        let read = VerifiedPart {
             length: before.length,
-            begun: before.begun,
+            has_beginning: before.has_beginning,
             ids: HashSet::new(),
         };
         Self {
@@ -178,17 +178,17 @@ impl<'a> Verifier<'a> {
     }
 
     /// Ends the window and gives its faults.
-    pub fn finish(mut self) -> Vec<Fault> {
+    pub fn finish(mut self) -> Vec<WindowFault> {
         let end = self.read.length;
         self.close_round(end);
-        if !self.read.begun {
+        if !self.read.has_beginning {
             self.fault(end, FaultKind::NoMessage);
         }
         self.faults
     }
 
     /// Ends a run at the end of a round: what to resume from, and the faults until here.
-    pub fn pause(mut self) -> (Verified, Vec<Fault>) {
+    pub fn pause(mut self) -> (VerifiedPart, Vec<WindowFault>) {
         let end = self.read.length;
         self.close_round(end);
         self.refuse_bare_answer();
@@ -209,10 +209,10 @@ impl<'a> Verifier<'a> {
 
     fn check_head(&mut self, index: usize, message: &Message) {
         let insists = self.dialect == Dialect::Messages;
-        if self.read.begun || (insists && message.role == Role::System) {
+        if self.read.has_beginning || (insists && message.role == Role::System) {
             return;
         }
-        self.read.begun = true;
+        self.read.has_beginning = true;
         if insists && message.role != Role::User {
             self.fault(index, FaultKind::UserNotFirst);
         }
@@ -336,21 +336,21 @@ impl<'a> Verifier<'a> {
     }
 
     fn fault(&mut self, message: usize, kind: FaultKind) {
-        self.faults.push(Fault { message, kind });
+        self.faults.push(WindowFault { message, kind });
     }
 }
 
-impl Verified {
+impl VerifiedPart {
     /// Takes in what a resumed run read. Gives what to [take back](Self::take_back) if that
     /// changes after all.
     pub fn extend(&mut self, later: Self) -> VerifiedStep {
         let step = VerifiedStep {
             length: self.length,
-            begun: self.begun,
+            had_beginning: self.has_beginning,
             ids: later.ids.difference(&self.ids).cloned().collect(),
         };
         self.length = later.length;
-        self.begun = later.begun;
+        self.has_beginning = later.has_beginning;
         self.ids.extend(later.ids);
         step
     }
@@ -358,7 +358,7 @@ impl Verified {
     /// Takes the newest step back.
     pub fn take_back(&mut self, step: VerifiedStep) {
         self.length = step.length;
-        self.begun = step.begun;
+        self.has_beginning = step.had_beginning;
         for id in step.ids {
             self.ids.remove(&id);
         }
@@ -369,7 +369,7 @@ impl Verified {
 #[derive(Clone, Debug)]
 pub struct VerifiedStep {
     length: usize,
-    begun: bool,
+    had_beginning: bool,
     ids: Vec<String>,
 }
 
@@ -396,6 +396,6 @@ pub fn reads_alike(one: &Message, other: &Message) -> bool {
 }
 
 /// True if a part has an id by which its provider knows it.
-fn is_named(extra: &Extra) -> bool {
+fn is_named(extra: &ExtraFields) -> bool {
     extra.iter().any(|(name, _)| name == "id")
 }

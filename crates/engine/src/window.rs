@@ -14,29 +14,29 @@ use std::sync::Arc;
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
 
-use crate::budget::Measures;
+use crate::budget::RegionMeasures;
 use crate::journal::{Journal, JournalEntry};
 use crate::log::Log;
-use crate::normalise::{Entry, Options, Repair, Slot, Source};
+use crate::normalise::{MessageSource, NormaliseOptions, Repair, Slot, WindowEntry};
 use crate::plan::Plan;
-use crate::verify::Fault;
+use crate::verify::WindowFault;
 use crate::view::WindowOutputs;
 use build::WindowBuilder;
-use slots::Known;
+use slots::SlotInfo;
 
 /// What is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    entries: Vec<Entry>,
+    entries: Vec<WindowEntry>,
     repairs: Vec<Repair>,
-    measures: Measures,
+    measures: RegionMeasures,
     /// How many of the messages are not the system's.
     spoken: usize,
 }
 
 impl Window {
     /// The messages with where they come from.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[WindowEntry] {
         &self.entries
     }
 
@@ -49,7 +49,7 @@ impl Window {
     }
 
     /// The measures of its regions, from which any estimate follows in constant time.
-    pub fn measures(&self) -> &Measures {
+    pub fn measures(&self) -> &RegionMeasures {
         &self.measures
     }
 
@@ -67,12 +67,12 @@ impl Window {
 /// The window is not valid. Normalising repairs whatever a log can hold, so this is a fault
 /// of ours; the caller should send what it had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidWindow {
     /// What is wrong.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<WindowFault>,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the window is not valid")?;
         self.faults
@@ -81,14 +81,14 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidWindow {}
 
 /// A log with its journal, and the window that they make.
 ///
 /// ```
-/// # use trimtab_engine::{normalise::Options, window::Projection};
+/// # use trimtab_engine::{normalise::NormaliseOptions, window::Projection};
 /// # use trimtab_model::Message;
-/// let mut projection = Projection::new(Options::default());
+/// let mut projection = Projection::new(NormaliseOptions::default());
 /// projection.admit(Message::user("hello"));
 /// projection.admit(Message::assistant("hi"));
 /// assert_eq!(projection.window().unwrap().messages().len(), 2);
@@ -98,7 +98,7 @@ pub struct Projection {
     log: Log,
     journal: Journal,
     /// The measure of each message of the log, as it came.
-    came: Vec<Measure>,
+    log_measures: Vec<Measure>,
     newest_calls: NewestCalls,
     /// The log with the journal's edits, and the window that they make.
     builder: WindowBuilder,
@@ -126,7 +126,7 @@ impl NewestCalls {
 
 impl Projection {
     /// An empty log and journal.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: NormaliseOptions) -> Self {
         Self {
             builder: WindowBuilder::new(options),
             ..Self::default()
@@ -134,12 +134,12 @@ impl Projection {
     }
 
     /// A log and journal that were kept.
-    pub fn restore(options: Options, log: Log, journal: Journal) -> Self {
+    pub fn restore(options: NormaliseOptions, log: Log, journal: Journal) -> Self {
         let mut messages = log.messages().iter();
         let newest = messages.rposition(|message| message.has_calls());
         let calls = newest.and_then(|at| Some(NewestCalls::of(log.get(at)?, at)));
         let mut projection = Self {
-            came: log
+            log_measures: log
                 .messages()
                 .iter()
                 .map(|message| Measure::of(message))
@@ -180,7 +180,7 @@ impl Projection {
 
     /// The measure of the message at `position` of the log, as it came.
     pub fn measure(&self, position: usize) -> Option<&Measure> {
-        self.came.get(position)
+        self.log_measures.get(position)
     }
 
     /// The measure of a slot, by its number.
@@ -221,9 +221,9 @@ impl Projection {
             self.newest_calls = NewestCalls::of(&message, at);
         }
         let measure = Measure::of(&message);
-        self.came.push(measure);
-        let source = Source::Log(at);
-        let known = Known {
+        self.log_measures.push(measure);
+        let source = MessageSource::Log(at);
+        let known = SlotInfo {
             measure,
             as_it_came: true,
         };
@@ -251,22 +251,22 @@ impl Projection {
     /// smaller. Nothing is carried out.
     ///
     /// ```
-    /// # use trimtab_engine::{normalise::Options, window::Projection};
-    /// # use trimtab_engine::plan::{Edit, Plan, Reason};
+    /// # use trimtab_engine::{normalise::NormaliseOptions, window::Projection};
+    /// # use trimtab_engine::plan::{Edit, Plan, PlanReason};
     /// # use trimtab_model::{Message, estimate::Measure};
-    /// let mut projection = Projection::new(Options::default());
+    /// let mut projection = Projection::new(NormaliseOptions::default());
     /// projection.admit(Message::user("a long question ".repeat(50)));
     /// projection.admit(Message::user("a short one"));
-    /// let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
+    /// let plan = Plan::new(PlanReason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
     /// let plan = projection.would_shrink(plan, Measure::tokens)?;
     /// assert!(plan.is_some_and(|plan| plan.tokens_after < plan.tokens_before));
-    /// # Ok::<_, trimtab_engine::window::Invalid>(())
+    /// # Ok::<_, trimtab_engine::window::InvalidWindow>(())
     /// ```
     pub fn would_shrink(
         &mut self,
         plan: Plan,
         tokens: impl Fn(&Measure) -> u64,
-    ) -> Result<Option<Plan>, Invalid> {
+    ) -> Result<Option<Plan>, InvalidWindow> {
         let mut plan = plan.within(self.log.len());
         plan.tokens_before = tokens(&self.window()?.measures().total());
         plan.tokens_after = tokens(&self.measure_with(&plan)?);
@@ -295,12 +295,12 @@ impl Projection {
     }
 
     /// The window as it would be sent now.
-    pub fn window(&mut self) -> Result<&Window, Invalid> {
+    pub fn window(&mut self) -> Result<&Window, InvalidWindow> {
         self.builder.window()
     }
 
     /// The window as it was built last.
-    pub fn built(&self) -> &Window {
+    pub fn last_window(&self) -> &Window {
         &self.builder.window
     }
 }

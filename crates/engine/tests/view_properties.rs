@@ -8,10 +8,11 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use trimtab_engine::view::structure::{Cut, Kind, cut, detect};
+use trimtab_engine::view::structure::{CutRequest, OutputFormat, cut, detect};
 use trimtab_engine::view::trim::estimate;
 use trimtab_engine::view::{
-    Given, HeadLines, Keep, Limits, Middle, OutputIndex, Prefix, Shape, Unit, WindowOutputs, view,
+    CapUnit, HeadLinesCut, KeptLines, LimitsCut, MiddleCut, OutputIndex, PrefixCut, Shape,
+    ViewContext, WindowOutputs, view,
 };
 use trimtab_model::{Call, Message, Part, Ref};
 
@@ -35,7 +36,7 @@ fn stored() -> Ref {
 
 fn check(text: &str, cap: u64, measure: Measure, with_ref: bool) {
     let stored = stored();
-    let how = Cut {
+    let how = CutRequest {
         cap,
         measure: &measure,
         stored: with_ref.then_some(&stored),
@@ -49,7 +50,7 @@ fn check(text: &str, cap: u64, measure: Measure, with_ref: bool) {
     assert!(matches!(view, Cow::Owned(_)));
     assert_eq!(cut(&view, &how), view, "cutting twice is cutting once");
     match serde_json::from_str(text) {
-        Ok(all) if detect(text) == Kind::Json => check_json(&all, &view),
+        Ok(all) if detect(text) == OutputFormat::Json => check_json(&all, &view),
         // JSON to us, but not to a parser that looks inside strings or down all levels.
         Err(_) if serde_json::from_str::<IgnoredAny>(&view).is_ok() => {}
         _ => check_lines(text, &view),
@@ -267,22 +268,22 @@ proptest! {
     #[test]
     fn the_designs_shapes_leave_alone_what_fits(text in text(), max in 1..3_000_usize) {
         let shapes = [
-            Shape::HeadLines(HeadLines { max_line_chars: 2_000, max_bytes: max }),
-            Shape::Middle(Middle { max: Some(max as u64), ..Middle::default() }),
-            Shape::Middle(Middle { unit: Unit::Bytes, ..Middle::codex_tokens(max as u64) }),
-            Shape::Limits(Limits { max_lines: max, max_bytes: max, max_chars: max, spill_chars: 0, keep: Keep::Head }),
-            Shape::Prefix(Prefix { chars: max }),
+            Shape::HeadLines(HeadLinesCut { max_line_chars: 2_000, max_bytes: max }),
+            Shape::Middle(MiddleCut { max: Some(max as u64), ..MiddleCut::default() }),
+            Shape::Middle(MiddleCut { unit: CapUnit::Bytes, ..MiddleCut::codex_tokens(max as u64) }),
+            Shape::Limits(LimitsCut { max_lines: max, max_bytes: max, max_chars: max, spill_chars: 0, keep: KeptLines::Head }),
+            Shape::Prefix(PrefixCut { chars: max }),
         ];
         for shape in shapes {
-            let shown = view(&text, &shape, &Given::default());
+            let shown = view(&text, &shape, &ViewContext::default());
             prop_assert_eq!(matches!(shown, Cow::Borrowed(_)), shown == text);
         }
     }
 
     #[test]
     fn head_lines_shows_starts_of_lines(text in text(), max in 1..3_000_usize, clip in 1..60_usize) {
-        let shape = Shape::HeadLines(HeadLines { max_line_chars: clip, max_bytes: max });
-        let shown = view(&text, &shape, &Given::default());
+        let shape = Shape::HeadLines(HeadLinesCut { max_line_chars: clip, max_bytes: max });
+        let shown = view(&text, &shape, &ViewContext::default());
         if let Some(body) = shown.strip_suffix("\n\n[tool output truncated]") {
             prop_assert!(body.len() <= max);
             let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
@@ -382,7 +383,7 @@ fn recorded_outputs_hold() {
                 if text.len() > 6_000 {
                     let shown = cut(
                         text,
-                        &Cut {
+                        &CutRequest {
                             cap: 6_000,
                             measure: &MEASURES[0],
                             stored: None,

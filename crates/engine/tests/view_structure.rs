@@ -1,11 +1,11 @@
 //! What the cut by structure makes of the things that tools print.
 
-use trimtab_engine::view::structure::{Cut, cut};
+use trimtab_engine::view::structure::{CutRequest, cut};
 
 fn shown(text: &str, cap: u64) -> String {
     let stored = trimtab_testkit::made_ref("r1", None, None);
     let measure = |text: &str| text.len() as u64;
-    let how = Cut {
+    let how = CutRequest {
         cap,
         measure: &measure,
         stored: Some(&stored),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tiktoken_rs::CoreBPE;
 use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_model::{Message, Usage};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 fn main() {
     let reference = tiktoken_rs::o200k_base_singleton();
@@ -23,7 +23,7 @@ fn main() {
 fn counting(reference: &'static CoreBPE, text: &str) {
     let (mut theirs, mut estimate, mut bytes) = (slices(text), slices(text), slices(text));
     let title = "1 MB of new text (o200k)";
-    Comparison::new(title, 5)
+    BenchComparison::new(title, 5)
         .candidate("tiktoken-rs", move || {
             reference.encode_ordinary(&theirs()).len()
         })
@@ -65,7 +65,7 @@ fn windows(text: &str) {
     let model = Calibration::default();
     let same = model.clone();
     let usage = Usage::default().total();
-    Comparison::new("a window of 5,000 messages gets one more", 5)
+    BenchComparison::new("a window of 5,000 messages gets one more", 5)
         .candidate("measure all again", move || {
             usage + model.tokens(&messages.iter().map(Measure::of).sum())
         })
@@ -105,7 +105,7 @@ fn hostile(reference: &'static CoreBPE) {
     ];
     for (name, text) in inputs {
         let (theirs, estimated) = (text.clone(), text);
-        let comparison = Comparison::new(format!("1 MB of {name}"), 3);
+        let comparison = BenchComparison::new(format!("1 MB of {name}"), 3);
         // The usual crate panics on a megabyte of spaces.
         let comparison = if name == "spaces" {
             comparison

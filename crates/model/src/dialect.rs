@@ -1,10 +1,10 @@
-//! The providers' wire formats, by name.
+//! The wire formats of providers.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One provider's wire format.
+/// The wire format of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
@@ -18,7 +18,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// All dialects.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Responses, Self::Messages];
 }
 

@@ -1,16 +1,16 @@
-//! JSON that is carried along and never interpreted.
+//! JSON that is kept verbatim and never interpreted.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A piece of JSON kept as the text it came in: key order, number spelling and escapes survive.
+/// A piece of JSON kept as its original text: key order, number spelling and escapes survive.
 #[derive(Clone)]
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
-    /// Takes `text` if it is one JSON value.
+    /// Accepts `text` if it is one JSON value.
     ///
     /// ```
     /// # use trimtab_model::RawJson;
@@ -21,13 +21,13 @@ impl RawJson {
         serde_json::from_str::<Box<RawValue>>(text).map(Self)
     }
 
-    /// The JSON text of any serialisable value; `null` where it cannot be written as JSON.
+    /// The JSON of a serialisable value; `null` if it cannot be written as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
         serde_json::value::to_raw_value(value)
             .map_or_else(|_| Self(RawValue::NULL.to_owned()), Self)
     }
 
-    /// The text, exactly as it came.
+    /// The original text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
@@ -58,8 +58,8 @@ impl fmt::Debug for RawJson {
     }
 }
 
-/// Written as a string that holds the JSON text: a part is an internally tagged enum, and
-/// those cannot hold raw JSON in any serde format.
+/// Serialised as a string that contains the JSON text: parts are an internally tagged enum, which
+/// cannot contain raw JSON in any serde format.
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -73,8 +73,8 @@ impl<'de> Deserialize<'de> for RawJson {
     }
 }
 
-/// Fields of a message or part that we do not know, in the order they came.
-pub type Extra = Vec<(String, RawJson)>;
+/// Unknown fields of a message or part, in their original order.
+pub type ExtraFields = Vec<(String, RawJson)>;
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,11 @@
-//! What a conversation is.
+//! The types of a conversation.
 //!
-//! Everything in Trimtab speaks in the words of this crate: a [`Message`] is made of
-//! [`Part`]s; an assistant message with its calls and all their outputs is a round
-//! ([`rounds`]); a real user message up to the next one is a turn ([`turns`]); [`Usage`]
-//! is what the provider reports and an estimate is our figure before it does; a [`Ref`]
-//! is the handle to something in the store.
+//! All of Trimtab uses the terms of this crate: a [`Message`] consists of [`Part`]s; an assistant
+//! message with its calls and all their outputs is a round ([`rounds`]); a real user message and
+//! everything up to the next one is a turn ([`turns`]); [`Usage`] is what the provider reports, and
+//! an estimate is our figure before the call; a [`Ref`] is the handle to something in the store.
 //!
-//! There is no I/O here, no clock and no randomness.
+//! This crate does no I/O and uses no clock and no randomness.
 //!
 //! ```
 //! use trimtab_model::{Call, Message, turns};
@@ -34,8 +33,8 @@ pub mod usage;
 pub mod work;
 
 pub use dialect::Dialect;
-pub use json::{Extra, RawJson};
-pub use message::{Kind, Message, Metadata, Role};
+pub use json::{ExtraFields, RawJson};
+pub use message::{Message, MessageKind, MessageMetadata, Role};
 pub use part::{Call, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
 pub use reference::Ref;
 pub use saved_tokens::SavedTokens;

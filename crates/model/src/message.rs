@@ -1,18 +1,21 @@
-//! One entry sent to the model.
+//! Messages: the entries sent to the model.
+//!
+//! `trimtab-wire` reads them from requests and transcripts, the log keeps them unchanged, and the
+//! engine decides which of them a window shows.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, Extra, Output, Part, Ref, Usage, part};
+use crate::{Call, ExtraFields, Output, Part, Ref, Usage, part};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions; also what some clients call `developer`.
+    /// Instructions; some clients call this role `developer`.
     System,
-    /// The person, or whatever stands in for one.
+    /// The user, or a program that acts as one.
     User,
     /// The model.
     Assistant,
@@ -32,89 +35,89 @@ impl Role {
     }
 }
 
-/// What a message is for, beyond its role.
+/// The purpose of a message, beyond its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum MessageKind {
     /// An ordinary tool output.
     ToolResult,
-    /// What a tool gave back, told by the agent in a message of the user.
+    /// A tool output that the agent put into a user message.
     Observation,
-    /// A tool output that was archived: hidden from the model, still shown to the user.
+    /// An archived tool output: hidden from the model, still shown to the user.
     ToolResultArchived,
-    /// A summary or digest that stands for archived tool outputs.
+    /// A summary or digest that replaces archived tool outputs.
     ToolSummary,
-    /// The summary that stands for compacted rounds.
+    /// The summary that replaces compacted rounds.
     Summary,
-    /// What must survive a compaction word for word.
+    /// Text that must survive a compaction verbatim.
     Retain,
     /// A note of ours to the model.
     Note,
-    /// A message that normalising put in so that the window is valid.
+    /// A message that normalisation inserted to make the window valid.
     Repair,
-    /// Says that the user broke a turn off.
+    /// The note that the user interrupted a turn.
     TurnAborted,
 }
 
-/// What is known of a message beyond what is sent.
+/// Metadata of a message that is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
-    /// Whether the model sees it; unset means yes.
+pub struct MessageMetadata {
+    /// Whether the model sees it; yes if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_visible: Option<bool>,
-    /// Whether the user sees it; unset means yes.
+    /// Whether the user sees it; yes if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_visible: Option<bool>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
-    /// Where the text of an observation is stored.
+    pub kind: Option<MessageKind>,
+    /// The ref of an observation's stored text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Ref>,
-    /// What the provider reported with this answer.
+    /// The usage reported for this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Why the model stopped.
+    /// The stop reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// The role as the client spelled it, where that is not [`Role::as_str`].
+    /// The client's spelling of the role, if it differs from [`Role::as_str`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_role: Option<String>,
-    /// True if the client wrote the content as a list of parts although one text would do.
+    /// True if the client wrote the content as a list of parts although a string would do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub content_list: bool,
-    /// Fields of the message that we do not know.
+    /// Unknown fields of the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 /// One entry sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// What is known of it beyond what is sent.
-    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    pub meta: Metadata,
+    /// Metadata that is not sent.
+    #[serde(default, skip_serializing_if = "MessageMetadata::is_empty")]
+    pub meta: MessageMetadata,
 }
 
-impl Metadata {
-    /// True if nothing is known.
+impl MessageMetadata {
+    /// True if there is no metadata.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl Message {
-    /// A message of `role` made of `parts`.
+    /// A message of `role` with `parts`.
     pub fn new(role: Role, parts: Vec<Part>) -> Self {
         Self {
             role,
             parts,
-            meta: Metadata::default(),
+            meta: MessageMetadata::default(),
         }
     }
 
@@ -144,31 +147,31 @@ impl Message {
         Self::new(Role::Tool, vec![Part::Output(Output::new(call_id, text))])
     }
 
-    /// The same message with one more call.
+    /// Adds a call.
     #[must_use]
     pub fn with_call(mut self, call: Call) -> Self {
         self.parts.push(Part::Call(call));
         self
     }
 
-    /// The same message marked as being of `kind`.
+    /// Sets the kind.
     #[must_use]
-    pub fn with_kind(mut self, kind: Kind) -> Self {
+    pub fn with_kind(mut self, kind: MessageKind) -> Self {
         self.meta.kind = Some(kind);
         self
     }
 
-    /// The calls in it, in order.
+    /// The calls, in order.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(Part::as_call)
     }
 
-    /// The outputs in it, in order.
+    /// The outputs, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.parts.iter().filter_map(Part::as_output)
     }
 
-    /// True if the model asks for at least one tool in it.
+    /// True if it contains at least one call.
     pub fn has_calls(&self) -> bool {
         self.calls().next().is_some()
     }
@@ -183,21 +186,21 @@ impl Message {
         self.meta.user_visible.unwrap_or(true)
     }
 
-    /// True for a message that a person wrote: the start of a turn.
+    /// True for a message that a person wrote, which starts a turn.
     ///
-    /// Summaries, digests, notes, repairs and outputs are sent in the user's name by some
-    /// designs; they never start a turn.
+    /// Some designs send summaries, digests, notes, repairs and outputs as user messages; they
+    /// never start a turn.
     pub fn is_real_user(&self) -> bool {
-        let ours = !matches!(self.meta.kind, None | Some(Kind::ToolResult));
+        let ours = !matches!(self.meta.kind, None | Some(MessageKind::ToolResult));
         self.role == Role::User && !ours && self.outputs().next().is_none()
     }
 
-    /// The text of the message, projected from its parts.
+    /// The text projection of the message.
     pub fn text(&self) -> Cow<'_, str> {
         part::project(&self.parts)
     }
 
-    /// True if a provider would find nothing in it: no part, blank text, or a thought alone.
+    /// True if a provider would consider it empty: no parts, blank text, or only reasoning.
     ///
     /// ```
     /// # use trimtab_model::{Message, Part, Role};

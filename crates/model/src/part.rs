@@ -1,10 +1,13 @@
-//! The pieces of a message.
+//! The parts of a message.
+//!
+//! A part keeps everything that its dialect wrote, including unknown fields, so that writing it
+//! back loses nothing.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Extra, RawJson, Ref, work};
+use crate::{ExtraFields, RawJson, Ref, work};
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,15 +15,15 @@ use crate::{Extra, RawJson, Ref, work};
 pub enum Part {
     /// Plain text.
     Text(Text),
-    /// What the model thought before it answered.
+    /// The model's reasoning before its answer.
     Reasoning(Reasoning),
-    /// An image, a document, a sound.
+    /// An image, a document or a sound.
     Media(Media),
-    /// The model asks for a tool.
+    /// A tool call.
     Call(Call),
-    /// What the tool gave back.
+    /// The output of a tool.
     Output(Output),
-    /// A part of a type that we do not know; carried along untouched.
+    /// A part of unknown type, kept unchanged.
     Opaque(Opaque),
 }
 
@@ -29,32 +32,32 @@ pub enum Part {
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Fields we do not know, such as cache markers and annotations.
+    /// Unknown fields, such as cache markers and annotations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
-/// What the model thought. Never edited: a provider may have signed it.
+/// The model's reasoning. Never edited, because a provider may have signed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// The readable thought; may be empty when the provider keeps it to itself.
+    /// The readable reasoning; may be empty if the provider hides it.
     pub text: String,
-    /// The provider's signature, or its encrypted form of the thought.
+    /// The provider's signature, or its encrypted form of the reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
-    /// Fields we do not know.
+    /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Reasoning {
-    /// True if the provider signed or encrypted it, so that it is only valid unchanged.
+    /// True if the provider signed or encrypted it, so that it is valid only unchanged.
     pub fn is_sealed(&self) -> bool {
         self.seal.is_some()
     }
 }
 
-/// What a [`Media`] part holds.
+/// The kind of a [`Media`] part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaKind {
@@ -67,7 +70,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// What it is, in a word.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -80,24 +83,24 @@ impl MediaKind {
 /// An image, a document or a sound, as the client wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// What it is.
+    /// Its kind.
     pub kind: MediaKind,
-    /// The whole part as it came.
+    /// The original part.
     pub raw: RawJson,
 }
 
-/// The model asks for a tool.
+/// A tool call of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// Names the call; its output carries the same id. Unique within a round only.
+    /// The id of the call, which its output repeats. Unique within a round only.
     pub id: String,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: usually JSON, but a model may write anything.
+    /// The arguments as the model wrote them, usually but not always JSON.
     pub arguments: String,
-    /// Fields we do not know.
+    /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Call {
@@ -111,17 +114,17 @@ impl Call {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         }
     }
 }
 
-/// What a tool gave back.
+/// The output of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The id of the call it answers.
+    /// The id of the call that it answers.
     pub call_id: String,
-    /// The tool's name, where the client says it.
+    /// The name of the tool, if the client sends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Text, media and opaque parts.
@@ -129,19 +132,19 @@ pub struct Output {
     /// True if the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// Where the whole output is stored, once it is.
+    /// The ref of the full output, once it is stored.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     pub stored: Option<Ref>,
-    /// True if `content` is a view that leaves something out.
+    /// True if `content` is a view that omits something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trimmed: bool,
-    /// Fields we do not know.
+    /// Unknown fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Extra,
+    pub extra: ExtraFields,
 }
 
 impl Output {
-    /// An output that is plain text.
+    /// A plain-text output.
     pub fn new(call_id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             call_id: call_id.into(),
@@ -150,11 +153,11 @@ impl Output {
             is_error: false,
             stored: None,
             trimmed: false,
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         }
     }
 
-    /// The output as text: text parts word for word, everything else as a short tag.
+    /// The output as text: text parts verbatim, everything else as a short tag.
     ///
     /// ```
     /// # use trimtab_model::Output;
@@ -165,12 +168,12 @@ impl Output {
     }
 }
 
-/// A part whose type we do not know.
+/// A part of unknown type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opaque {
-    /// The type it gives itself; empty if it has none.
+    /// Its type name; may be empty.
     pub type_name: String,
-    /// The whole part as it came.
+    /// The original part.
     pub raw: RawJson,
 }
 
@@ -179,16 +182,16 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text {
             text: text.into(),
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         })
     }
 
-    /// An unsigned thought.
+    /// Unsigned reasoning.
     pub fn reasoning(text: impl Into<String>) -> Self {
         Self::Reasoning(Reasoning {
             text: text.into(),
             seal: None,
-            extra: Extra::new(),
+            extra: ExtraFields::new(),
         })
     }
 
@@ -219,16 +222,16 @@ impl Part {
         }
     }
 
-    /// True for a text part with nothing in it, which providers refuse or ignore.
+    /// True for an empty text part, which providers reject or ignore.
     pub fn is_blank(&self) -> bool {
         matches!(self, Self::Text(text) if text.text.trim().is_empty())
     }
 }
 
-/// The text projection of some parts: what search, views and byte-counting estimates see.
+/// The text projection of some parts, which search, views and byte-counting estimates use.
 ///
-/// Text word for word, outputs by their own projection, media and unknown parts as a short
-/// tag. Calls and reasoning are not text of the message and give nothing.
+/// Text is verbatim, outputs use their own projection, and media and unknown parts become short
+/// tags. Calls and reasoning are not text of the message and are omitted.
 pub(crate) fn project(parts: &[Part]) -> Cow<'_, str> {
     work::step(parts.len());
     match parts {

@@ -1,4 +1,4 @@
-//! Handles to what the store holds.
+//! Refs: handles to stored outputs.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// An opaque handle to something in the store.
 ///
-/// Only a store makes one, after the bytes are durable: a placeholder that names a ref can
-/// therefore never point at nothing.
+/// Only a store creates refs, once the bytes are durable, so a placeholder can never name a missing
+/// output.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ref {
     id: String,
@@ -15,13 +15,13 @@ pub struct Ref {
     byte_size: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     line_count: Option<u64>,
-    /// The tool that reads it, where that is not called by its usual name.
+    /// The name of the tool that reads it, if it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reader: Option<String>,
 }
 
 impl Ref {
-    /// Makes a ref. For stores only; a lint bans it elsewhere.
+    /// Creates a ref. For stores only; a lint bans it elsewhere.
     pub fn issue(id: impl Into<String>, byte_size: Option<u64>, line_count: Option<u64>) -> Self {
         Self {
             id: id.into(),
@@ -31,8 +31,8 @@ impl Ref {
         }
     }
 
-    /// The same ref with the number of lines that a person counts in `text`: a newline ends a
-    /// line. A store that splits text at newlines finds one more where it ends with one.
+    /// Sets the number of lines as users count them: a newline ends a line. A store that splits
+    /// text at newlines counts one more if the text ends with one.
     ///
     /// ```
     /// # let stored = trimtab_testkit::made_ref("r1", None, None);
@@ -46,30 +46,30 @@ impl Ref {
         self
     }
 
-    /// The same ref, which the model reads with the tool `reader`: the usual name of the tool is
-    /// taken in its conversation.
+    /// Sets the tool with which the model reads it, because the usual name is taken in its
+    /// conversation.
     #[must_use]
     pub fn read_with(mut self, reader: impl Into<String>) -> Self {
         self.reader = Some(reader.into());
         self
     }
 
-    /// The tool that the model reads it with, where that is not called by its usual name.
+    /// The tool with which the model reads it, if it is not the usual one.
     pub fn reader(&self) -> Option<&str> {
         self.reader.as_deref()
     }
 
-    /// What the model passes to the retrieval tools.
+    /// The id that the model passes to the retrieval tools.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Size of the stored bytes, where it is known.
+    /// The size of the stored bytes, if known.
     pub fn byte_size(&self) -> Option<u64> {
         self.byte_size
     }
 
-    /// Number of lines in the stored text, where it is known.
+    /// The number of lines of the stored text, if known.
     pub fn line_count(&self) -> Option<u64> {
         self.line_count
     }

@@ -1,44 +1,44 @@
 //! Rounds: an assistant message with its calls, its reasoning and all their outputs.
 //!
-//! Call ids repeat across rounds in real logs, outputs arrive late, twice or not at all. An
-//! output answers the most recent call with its id; if that one is answered already, the
-//! output is a duplicate.
+//! Normalisation, the planner and compaction pair messages to keep rounds together. In real logs,
+//! call ids repeat across rounds, and outputs arrive late, twice or not at all. An output answers
+//! the most recent call with its id; if that call is already answered, the output is a duplicate.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use crate::{Message, work};
+use crate::{Call, Message, work};
 
-/// Where a part stands: message index, then part index.
+/// The position of a part: message index, then part index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct PartPosition {
     /// Index of the message.
     pub message: usize,
     /// Index of the part in it.
     pub part: usize,
 }
 
-/// One call of a round, and what answers it.
+/// One call of a round, with its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallPlace {
-    /// Where the call stands.
-    pub call: Place,
-    /// Where its output stands, if it has one.
-    pub output: Option<Place>,
+pub struct RoundCall {
+    /// The position of the call.
+    pub call: PartPosition,
+    /// The position of its output, if it has one.
+    pub output: Option<PartPosition>,
 }
 
-/// An assistant message with calls, and where their outputs are.
+/// An assistant message with calls, and the positions of their outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     /// Index of the assistant message.
     pub start: usize,
     /// Its calls in order.
-    pub calls: Vec<CallPlace>,
+    pub calls: Vec<RoundCall>,
 }
 
-/// What an output turned out to be.
+/// The classification of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum OutputStatus {
     /// It answers call `call` of round `round`.
     Answers {
         /// Index into [`Pairing::rounds`].
@@ -46,32 +46,47 @@ pub enum Answer {
         /// Index into the calls of that round.
         call: usize,
     },
-    /// The call that it would answer has its output already.
+    /// Its call already has an output.
     Duplicate,
-    /// It answers a call that stands before the messages that were looked at.
+    /// It answers a call before the paired messages.
     ReachesBack,
-    /// No call before it has its id.
+    /// No earlier call has its id.
     Orphan,
 }
 
-/// Which output answers which call.
+/// The pairing of outputs and calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairing {
     /// The rounds, in order.
     pub rounds: Vec<Round>,
-    /// Every output with what it turned out to be, in order.
-    pub outputs: Vec<(Place, Answer)>,
+    /// Every output with its classification, in order.
+    pub outputs: Vec<(PartPosition, OutputStatus)>,
 }
 
 impl Pairing {
-    /// For each output that answers a call, the first and the last message that go together for
-    /// it: a cut between the two splits their round.
+    /// The call that an output of `messages` turned out to answer.
+    pub fn call_of<'m, M: Borrow<Message>>(
+        &self,
+        messages: &'m [M],
+        answer: OutputStatus,
+    ) -> Option<&'m Call> {
+        let OutputStatus::Answers { round, call } = answer else {
+            return None;
+        };
+        let place = self.rounds.get(round)?.calls.get(call)?.call;
+        let message: &Message = messages.get(place.message)?.borrow();
+        message.parts.get(place.part)?.as_call()
+    }
+
+    /// The first and the last message of each answered call. A cut between the two would split
+    /// their round.
     pub fn spans(&self) -> impl Iterator<Item = (usize, usize)> {
         self.outputs.iter().filter_map(|(place, answer)| {
-            let Answer::Answers { round, .. } = answer else {
+            let OutputStatus::Answers { round, .. } = answer else {
                 return None;
             };
             let start = self.rounds.get(*round)?.start;
+            // An early output comes before its call, so order both ends.
             Some((start.min(place.message), start.max(place.message)))
         })
     }
@@ -79,8 +94,8 @@ impl Pairing {
 
 /// Pairs the outputs of a log with its calls, by position and id.
 ///
-/// An output that was written down just before its call, with nothing but other outputs in
-/// between, answers it too.
+/// An output that was recorded just before its call, with only other outputs in between, answers it
+/// too.
 ///
 /// ```
 /// # use trimtab_model::{Call, Message, rounds};
@@ -98,15 +113,15 @@ pub fn pair<M: Borrow<Message>>(messages: &[M]) -> Pairing {
     pair_after(messages, |_| None)
 }
 
-/// Pairs the newest messages of a log, when the ones before them were paired already.
+/// Pairs the newest messages of a log whose earlier messages are already paired.
 ///
-/// `before` tells whether the newest earlier call with an id is answered; none if there is
-/// no such call.
+/// `before` tells whether the newest earlier call with an id is answered; none if there is no such
+/// call.
 pub fn pair_after<M: Borrow<Message>>(
     messages: &[M],
     before: impl Fn(&str) -> Option<bool>,
 ) -> Pairing {
-    let mut pairer = Pairer {
+    let mut pairer = PairingBuilder {
         before,
         pairing: Pairing::default(),
         newest: HashMap::new(),
@@ -119,26 +134,27 @@ pub fn pair_after<M: Borrow<Message>>(
     pairer.pairing
 }
 
-/// The calls of one id in the newest round that has them, and how many are answered.
-struct Newest {
+/// The calls with one id in the newest round that has them, and how many are answered.
+struct CallsOfId {
     round: usize,
     calls: Vec<usize>,
     answered: usize,
 }
 
-struct Pairer<'a, F> {
+struct PairingBuilder<'a, F> {
     before: F,
     pairing: Pairing,
-    newest: HashMap<&'a str, Newest>,
-    /// Orphans directly before the current message: their call may be next.
+    newest: HashMap<&'a str, CallsOfId>,
+    /// Orphans directly before the current message, whose call may be next.
     early: Vec<usize>,
     /// The ids of those orphans.
     early_ids: Vec<&'a str>,
 }
 
-impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
+impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
     fn message(&mut self, index: usize, message: &'a Message) {
         work::step(1 + message.parts.len());
+        // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
         if message.has_calls() {
@@ -156,7 +172,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         for (part, output) in message.parts.iter().enumerate() {
             if let Some(output) = output.as_output() {
                 self.output(
-                    Place {
+                    PartPosition {
                         message: index,
                         part,
                     },
@@ -173,17 +189,18 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         for (part, call) in message.parts.iter().enumerate() {
             let Some(call) = call.as_call() else { continue };
             let number = calls.len();
-            calls.push(CallPlace {
-                call: Place {
+            calls.push(RoundCall {
+                call: PartPosition {
                     message: index,
                     part,
                 },
                 output: None,
             });
+            // Ids repeat across rounds: only the newest round with this id can be answered.
             match self.newest.get_mut(call.id.as_str()) {
                 Some(newest) if newest.round == round => newest.calls.push(number),
                 _ => {
-                    let newest = Newest {
+                    let newest = CallsOfId {
                         round,
                         calls: vec![number],
                         answered: 0,
@@ -198,13 +215,14 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         });
     }
 
-    fn output(&mut self, place: Place, id: &'a str, may_be_early: bool) {
-        let answer = self.claim(id, place);
-        if answer == Answer::Orphan && may_be_early {
+    fn output(&mut self, position: PartPosition, id: &'a str, may_be_early: bool) {
+        let answer = self.claim(id, position);
+        // Some clients record an output just before its call.
+        if answer == OutputStatus::Orphan && may_be_early {
             self.early.push(self.pairing.outputs.len());
             self.early_ids.push(id);
         }
-        self.pairing.outputs.push((place, answer));
+        self.pairing.outputs.push((position, answer));
     }
 
     fn answer_early(&mut self, at: usize, id: &str) {
@@ -217,17 +235,20 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
         }
     }
 
-    /// Gives the output at `place` to the next unanswered call of the newest round with `id`.
-    fn claim(&mut self, id: &str, place: Place) -> Answer {
+    /// Assigns the output at `position` to the next unanswered call of the newest round with `id`.
+    fn claim(&mut self, id: &str, position: PartPosition) -> OutputStatus {
+        // No call with this id among these messages. The caller knows the earlier ones.
         let Some(newest) = self.newest.get_mut(id) else {
             return match (self.before)(id) {
-                None => Answer::Orphan,
-                Some(true) => Answer::Duplicate,
-                Some(false) => Answer::ReachesBack,
+                None => OutputStatus::Orphan,
+                Some(true) => OutputStatus::Duplicate,
+                Some(false) => OutputStatus::ReachesBack,
             };
         };
+        // Calls with equal ids in one message are answered in order. Further outputs are
+        // duplicates.
         let Some(&call) = newest.calls.get(newest.answered) else {
-            return Answer::Duplicate;
+            return OutputStatus::Duplicate;
         };
         newest.answered += 1;
         let round = newest.round;
@@ -237,9 +258,9 @@ impl<'a, F: Fn(&str) -> Option<bool>> Pairer<'a, F> {
             .get_mut(round)
             .and_then(|r| r.calls.get_mut(call));
         if let Some(found) = found {
-            found.output = Some(place);
+            found.output = Some(position);
         }
-        Answer::Answers { round, call }
+        OutputStatus::Answers { round, call }
     }
 }
 
@@ -254,7 +275,7 @@ mod tests {
         })
     }
 
-    fn answers(log: &[Message]) -> Vec<Answer> {
+    fn answers(log: &[Message]) -> Vec<OutputStatus> {
         pair(log)
             .outputs
             .into_iter()
@@ -270,8 +291,8 @@ mod tests {
             Message::output("a", ""),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 1 },
-            Answer::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 0, call: 1 },
+            OutputStatus::Answers { round: 0, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
     }
@@ -283,7 +304,7 @@ mod tests {
             Message::output("a", "1"),
             Message::output("a", "2"),
         ];
-        assert_eq!(answers(&log)[1], Answer::Duplicate);
+        assert_eq!(answers(&log)[1], OutputStatus::Duplicate);
     }
 
     #[test]
@@ -296,8 +317,8 @@ mod tests {
             Message::output("b", ""),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 0 },
-            Answer::Answers { round: 1, call: 0 },
+            OutputStatus::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 1, call: 0 },
         ];
         assert_eq!(answers(&log), expected);
     }
@@ -305,9 +326,9 @@ mod tests {
     #[test]
     fn an_output_written_just_before_its_call_answers_it() {
         let log = [Message::output("a", ""), calls(&["a"])];
-        assert_eq!(answers(&log), [Answer::Answers { round: 0, call: 0 }]);
+        assert_eq!(answers(&log), [OutputStatus::Answers { round: 0, call: 0 }]);
         let log = [Message::output("a", ""), Message::user("x"), calls(&["a"])];
-        assert_eq!(answers(&log), [Answer::Orphan]);
+        assert_eq!(answers(&log), [OutputStatus::Orphan]);
     }
 
     #[test]
@@ -318,8 +339,8 @@ mod tests {
             Message::output("", "2"),
         ];
         let expected = [
-            Answer::Answers { round: 0, call: 0 },
-            Answer::Answers { round: 0, call: 1 },
+            OutputStatus::Answers { round: 0, call: 0 },
+            OutputStatus::Answers { round: 0, call: 1 },
         ];
         assert_eq!(answers(&log), expected);
     }

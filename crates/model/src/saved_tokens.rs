@@ -1,13 +1,13 @@
-//! What prompts took of a model, and what they would have taken without us.
+//! Counts prompt tokens with and without Trimtab.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use serde::Serialize;
 
-/// Tokens of prompts without us and with us, counted by the same measure.
+/// Prompt tokens without and with Trimtab, by the same measure.
 ///
-/// Only prompts count. What a model answers is the same on both sides, as far as anybody knows.
+/// Only prompts count, because the answers are assumed to be the same on both sides.
 ///
 /// ```
 /// use trimtab_model::SavedTokens;
@@ -21,17 +21,17 @@ use serde::Serialize;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SavedTokens {
-    /// Tokens that the client's own requests would have taken.
+    /// Tokens that the client's original requests would have used.
     pub without: u64,
-    /// Tokens that were sent instead, with everything that was only sent because of us.
+    /// Tokens that were sent instead, including requests that only Trimtab made.
     pub with: u64,
-    /// Calls that would not have fit the model's window. Each counts as a full window: nobody
-    /// could have been billed for more.
+    /// Calls that would not have fit the model's window. Each counts as a full window, because
+    /// nobody could have been billed for more.
     pub over_window: u64,
 }
 
 impl SavedTokens {
-    /// A call of `tokens` that was sent as it came.
+    /// A call of `tokens` that was sent unchanged.
     pub fn of_unchanged(tokens: u64) -> Self {
         Self {
             without: tokens,
@@ -40,13 +40,14 @@ impl SavedTokens {
         }
     }
 
-    /// A call that came with one prompt and was sent with another, by estimates of the same
-    /// measure. The figure that the provider reported for what was sent stands in for the
-    /// estimate; the difference between the two prompts stays estimated.
+    /// A changed call, with estimates of the original and the sent prompt by the same measure. The
+    /// provider's reported figure replaces the estimate of the sent prompt; the difference between
+    /// the two prompts stays estimated.
     pub fn of_changed(came: u64, sent: u64, reported: Option<u64>, window: Option<u64>) -> Self {
         let with = reported.unwrap_or(sent);
+        // Keep the estimated difference, and anchor it at the reported figure.
         let without = with.saturating_add(came).saturating_sub(sent);
-        // What was sent and answered has fit, whatever is believed of the window.
+        // A prompt that was answered has fit, whatever the known window says.
         let most = window.unwrap_or(u64::MAX).max(with);
         Self {
             without: without.min(most),
@@ -55,7 +56,7 @@ impl SavedTokens {
         }
     }
 
-    /// A call of `tokens` that nobody would have made without us.
+    /// A call of `tokens` that only Trimtab made.
     pub fn of_extra(tokens: u64) -> Self {
         Self {
             with: tokens,
@@ -63,7 +64,7 @@ impl SavedTokens {
         }
     }
 
-    /// Tokens that were not sent; below zero if more were sent.
+    /// The saved tokens; negative if more were sent.
     pub fn saved(&self) -> i64 {
         let signed = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         signed(self.without).saturating_sub(signed(self.with))
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_as_it_came_saves_nothing() {
+    fn unchanged_request_saves_nothing() {
         assert_eq!(SavedTokens::of_unchanged(7_000).saved(), 0);
         assert_eq!(
             SavedTokens::of_changed(500, 500, Some(9_000), None).saved(),
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_over_the_window_counts_as_a_full_window() {
+    fn call_over_the_window_counts_as_a_full_window() {
         let over = SavedTokens::of_changed(90_000, 20_000, None, Some(64_000));
         assert_eq!((over.saved(), over.over_window), (44_000, 1));
         let fits = SavedTokens::of_changed(60_000, 20_000, None, Some(64_000));

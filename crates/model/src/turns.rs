@@ -1,7 +1,6 @@
-//! Turns: a real user message up to the next one.
+//! Turns: a real user message and everything up to the next one.
 //!
-//! None of these functions assumes that a system message is present, or that the first
-//! message is the user's.
+//! These functions assume neither a system message nor a leading user message.
 
 use std::borrow::Borrow;
 
@@ -10,9 +9,9 @@ use crate::Message;
 /// The index of each message that starts a turn.
 ///
 /// ```
-/// # use trimtab_model::{Kind, Message, turns};
+/// # use trimtab_model::{MessageKind, Message, turns};
 /// let log = [
-///     Message::user("[summary of earlier work]").with_kind(Kind::Summary),
+///     Message::user("[summary of earlier work]").with_kind(MessageKind::Summary),
 ///     Message::user("go on"),
 ///     Message::assistant("done"),
 /// ];
@@ -27,11 +26,11 @@ pub fn boundaries<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
         .collect()
 }
 
-/// The safe boundary nearest to `target`: the last turn start at or before it, else the next
-/// one after it, else 0.
+/// The safe boundary nearest to `target`: the last turn start at or before it, else the next one
+/// after it, else 0.
 ///
-/// Index 0 never wins backwards, because cutting there removes nothing. A history without
-/// any real user message has no turns to respect, and gives `target` itself.
+/// Index 0 is never chosen backwards, because a cut there removes nothing. A history without real
+/// user messages has no turns, and the result is `target` itself.
 pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) -> usize {
     if target >= messages.len() {
         return messages.len();
@@ -39,6 +38,7 @@ pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) 
     if target == 0 {
         return 0;
     }
+    // Without user messages, any position is as good as another.
     let starts = boundaries(messages);
     if starts.is_empty() {
         return target;
@@ -54,7 +54,7 @@ pub fn nearest_safe_boundary<M: Borrow<Message>>(messages: &[M], target: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, Kind};
+    use crate::{Call, MessageKind};
 
     fn log() -> Vec<Message> {
         vec![
@@ -62,7 +62,7 @@ mod tests {
             Message::assistant("").with_call(Call::new("c1", "read", "{}")),
             Message::output("c1", "r1"),
             Message::assistant("a1"),
-            Message::user("digest").with_kind(Kind::ToolSummary),
+            Message::user("digest").with_kind(MessageKind::ToolSummary),
             Message::user("q2"),
             Message::assistant("a2"),
         ]
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_without_users_has_no_turn_to_respect() {
+    fn history_without_user_messages_has_no_boundaries() {
         let log = [
             Message::assistant("a"),
             Message::assistant("b"),

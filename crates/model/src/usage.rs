@@ -1,4 +1,4 @@
-//! What a provider reports for one call.
+//! The usage that a provider reports for a call.
 
 use std::ops::Add;
 
@@ -7,13 +7,12 @@ use serde_json::Value;
 
 use crate::Dialect;
 
-/// Tokens of one call, with every provider's way of counting brought to one:
-/// the four figures do not overlap.
+/// Tokens of one call, normalised across providers: the four figures do not overlap.
 ///
-/// Anthropic counts cached tokens beside `input_tokens`; `OpenAI` (Chat Completions and
-/// Responses), Gemini and most compatible servers count them inside their prompt figure, so
-/// they are taken out of it here. Reasoning tokens are part of `output` for all of them but
-/// Gemini, which reports them apart and has them added.
+/// Anthropic counts cached tokens separately from `input_tokens`; `OpenAI` (Chat Completions and
+/// Responses), Gemini and most compatible servers include them in their prompt figure, so they are
+/// subtracted here. Reasoning tokens are part of `output` for all of them except Gemini, which
+/// reports them separately, so they are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -23,7 +22,7 @@ pub struct Usage {
     pub cache_creation: u64,
     /// Prompt tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Tokens of the answer, reasoning included.
+    /// Tokens of the answer, including reasoning.
     pub output: u64,
 }
 
@@ -52,14 +51,14 @@ impl Usage {
         self.prompt().saturating_add(self.output)
     }
 
-    /// Everything that was sent: the size of the window as the provider saw it.
+    /// All prompt tokens: the size of the window as the provider saw it.
     pub fn prompt(&self) -> u64 {
         self.input
             .saturating_add(self.cache_creation)
             .saturating_add(self.cache_read)
     }
 
-    /// Reads Anthropic's `usage` object: cached tokens stand beside `input_tokens`.
+    /// Reads Anthropic's `usage` object, where cached tokens are separate from `input_tokens`.
     pub fn from_messages(usage: &Value) -> Self {
         Self {
             input: count(usage, "/input_tokens"),
@@ -78,11 +77,11 @@ impl Usage {
         }
     }
 
-    /// Reads the `usage` object of Chat Completions: cached tokens are inside `prompt_tokens`.
+    /// Reads the `usage` object of Chat Completions, where `prompt_tokens` includes cached tokens.
     pub fn from_chat(usage: &Value) -> Self {
         Self::inside(
             count(usage, "/prompt_tokens"),
-            // DeepSeek reports its cache hits under a name of its own.
+            // DeepSeek reports its cache hits in a different field.
             count(usage, "/prompt_tokens_details/cached_tokens")
                 .max(count(usage, "/prompt_cache_hit_tokens")),
             count(usage, "/prompt_tokens_details/cache_write_tokens"),
@@ -90,7 +89,7 @@ impl Usage {
         )
     }
 
-    /// Reads the `usage` object of Responses: cached tokens are inside `input_tokens`.
+    /// Reads the `usage` object of Responses, where `input_tokens` includes cached tokens.
     pub fn from_responses(usage: &Value) -> Self {
         Self::inside(
             count(usage, "/input_tokens"),
@@ -100,8 +99,8 @@ impl Usage {
         )
     }
 
-    /// Reads Gemini's `usageMetadata`: cached tokens are inside the prompt figure, thoughts
-    /// stand beside the candidates'.
+    /// Reads Gemini's `usageMetadata`, where the prompt figure includes cached tokens and reasoning
+    /// is separate from the candidates.
     pub fn from_gemini(usage: &Value) -> Self {
         Self::inside(
             count(usage, "/promptTokenCount"),
@@ -113,6 +112,8 @@ impl Usage {
     }
 
     fn inside(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
+        // Some servers report inconsistent figures. Clamp them, so that the parts never exceed the
+        // prompt.
         let cache_read = cache_read.min(prompt);
         let cache_creation = cache_creation.min(prompt - cache_read);
         let input = prompt - cache_read - cache_creation;
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_figures_do_not_underflow() {
+    fn inconsistent_figures_do_not_underflow() {
         let usage = Usage::from_chat(&json!({
             "prompt_tokens": 4, "prompt_tokens_details": {"cached_tokens": 9},
         }));

@@ -1,8 +1,8 @@
-//! Work that is counted, and that can be stopped from outside.
+//! Counts work, and lets other threads cancel it.
 //!
-//! Every loop over what a client sent reports what it does with [`step`]. Tests hold the counts
-//! for inputs of different sizes against each other ([`counted`]), and whoever cannot wait
-//! without end sets a [`CancelFlag`]: the next report then ends the work ([`with_cancel`]).
+//! Every loop over client input reports its work with [`step`]. Tests compare the counts for inputs
+//! of different sizes ([`counted`]), and callers with a deadline set a [`CancelFlag`]: the next
+//! report then ends the work ([`with_cancel`]).
 //!
 //! One unit is about one message, one part or one line, or [`UNIT_BYTES`] bytes of text.
 //!
@@ -28,9 +28,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of text that count as one unit.
+/// The bytes of text that count as one unit.
 pub const UNIT_BYTES: usize = 64;
-/// Units between two looks at the flag: well under a millisecond of work.
+/// The units between two checks of the flag: well under a millisecond of work.
 const UNITS_BETWEEN_CHECKS: u64 = 2_048;
 
 thread_local! {
@@ -44,18 +44,18 @@ thread_local! {
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// Work under this flag ends at its next report.
+    /// Ends work under this flag at its next report.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True once it was told to stop.
+    /// True once the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The work was stopped before it was done. What it was changing is half done.
+/// The work was cancelled. Its changes are incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -69,12 +69,13 @@ impl std::error::Error for Cancelled {}
 
 /// Reports that `units` of work are done or about to be done.
 ///
-/// Where the flag of this thread is set, the work ends here: the stack is unwound up to
-/// [`with_cancel`], and locks that are held on the way are poisoned, as by a panic.
+/// If the flag of this thread is set, the work ends here: the stack is unwound up to
+/// [`with_cancel`], and locks held on the way are poisoned, as by a panic.
 #[inline]
 pub fn step(units: usize) {
     let done = DONE.get().wrapping_add(units as u64);
     DONE.set(done);
+    // Checking the flag costs more than counting, so do it rarely.
     if done >= NEXT_CHECK.get() {
         check(done);
     }
@@ -86,7 +87,7 @@ pub fn step_text(text: &str) {
     step_bytes(text.len());
 }
 
-/// Reports that so many bytes are read once.
+/// Reports that `bytes` bytes are read once.
 #[inline]
 pub fn step_bytes(bytes: usize) {
     step(1 + bytes / UNIT_BYTES);
@@ -95,8 +96,9 @@ pub fn step_bytes(bytes: usize) {
 #[cold]
 fn check(done: u64) {
     NEXT_CHECK.set(done.wrapping_add(UNITS_BETWEEN_CHECKS));
-    // A second unwinding would end the process.
+    // A panic during unwinding would abort the process.
     if is_cancelled() && !std::thread::panicking() {
+        // Unwinding instead of `panic!` skips the panic hook, which would print a message.
         resume_unwind(Box::new(Cancelled));
     }
 }
@@ -106,7 +108,7 @@ pub fn is_cancelled() -> bool {
     FLAG.with_borrow(|flag| flag.as_ref().is_some_and(CancelFlag::is_cancelled))
 }
 
-/// Runs `work` and gives the units that it reported.
+/// Runs `work` and returns the units that it reported.
 pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = DONE.get();
     let result = work();
@@ -115,10 +117,11 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
 
 /// Runs `work`, which ends early once `flag` is set.
 ///
-/// Whatever it was changing must be thrown away then. A panic goes on as a panic.
+/// The caller must then discard everything it was changing. A panic continues as a panic.
 pub fn with_cancel<T>(flag: &CancelFlag, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     let guard = FlagGuard::set(Some(flag.clone()));
     let ended = catch_unwind(AssertUnwindSafe(work));
+    // Restore the previous flag before a panic continues.
     drop(guard);
     ended.map_err(|cause| match cause.downcast::<Cancelled>() {
         Ok(cancelled) => *cancelled,
@@ -126,18 +129,19 @@ pub fn with_cancel<T>(flag: &CancelFlag, work: impl FnOnce() -> T) -> Result<T, 
     })
 }
 
-/// Runs `work` to its end, whether or not the flag of this thread is set: for changes that
-/// must be made together.
+/// Runs `work` to its end even if the flag of this thread is set, for changes that must not be
+/// split.
 pub fn without_cancel<T>(work: impl FnOnce() -> T) -> T {
     let _guard = FlagGuard::set(None);
     work()
 }
 
-/// Puts the flag back that was set before.
+/// Restores the previous flag.
 struct FlagGuard(Option<CancelFlag>);
 
 impl FlagGuard {
     fn set(flag: Option<CancelFlag>) -> Self {
+        // Check at the next report: the new flag may already be set.
         NEXT_CHECK.set(0);
         Self(FLAG.replace(flag))
     }

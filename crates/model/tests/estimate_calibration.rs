@@ -1,7 +1,7 @@
-//! A model whose vocabulary we pretend not to know: how far off is the estimate?
+//! Measures the error of calibrated estimates for a vocabulary that the estimator does not know.
 //!
-//! Conversations are sent call by call; only the reported size of each prompt is seen. The
-//! error is that of each new increment, which is what an anchored estimate stands on.
+//! Conversations are sent call by call, and only the reported size of each prompt is used. The
+//! error is that of each new increment, the basis of an anchored estimate.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -248,7 +248,7 @@ fn learn(title: &str, sessions: &Sessions) {
 }
 
 #[test]
-fn an_unknown_vocabulary_is_learned_within_twenty_calls() {
+fn calibration_learns_a_vocabulary_within_twenty_calls() {
     learn("generated", &generated());
     match recorded() {
         Some(sessions) => learn("recorded", &sessions),
@@ -257,16 +257,22 @@ fn an_unknown_vocabulary_is_learned_within_twenty_calls() {
 }
 
 #[test]
-fn a_lie_is_refused_and_a_change_is_believed() {
-    use trimtab_model::estimate::Observed;
+fn outlier_is_ignored_and_persistent_change_is_learned() {
+    use trimtab_model::estimate::CalibrationOutcome;
     let mut model = Calibration::default();
     let added = Measure::of(&Message::user("plain words in a row ".repeat(60)));
     let truth = added.tokens();
     for _ in 0..20 {
-        assert_eq!(model.observe(&added, truth), Observed::Learned);
+        assert_eq!(model.observe(&added, truth), CalibrationOutcome::Learned);
     }
-    assert_eq!(model.observe(&added, truth * 2), Observed::Outlier);
-    assert_eq!(model.observe(&added, truth * 40), Observed::Outlier);
+    assert_eq!(
+        model.observe(&added, truth * 2),
+        CalibrationOutcome::Outlier
+    );
+    assert_eq!(
+        model.observe(&added, truth * 40),
+        CalibrationOutcome::Outlier
+    );
     assert!(model.tokens(&added).abs_diff(truth) <= truth / 50);
     // A new vocabulary behind the same name: the same contradiction, again and again.
     for _ in 0..8 {
@@ -275,6 +281,6 @@ fn a_lie_is_refused_and_a_change_is_believed() {
     assert!(model.tokens(&added).abs_diff(truth * 3 / 2) <= truth / 30);
     assert_eq!(
         model.observe(&Measure::of(&Message::user("hi")), 9),
-        Observed::TooSmall
+        CalibrationOutcome::TooSmall
     );
 }

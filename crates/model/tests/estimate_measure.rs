@@ -6,18 +6,18 @@
 )]
 
 use proptest::prelude::*;
-use trimtab_model::estimate::{Calibration, Class, Heuristic, Measure};
+use trimtab_model::estimate::{Calibration, Heuristic, Measure, TokenClass};
 use trimtab_model::{Call, Message};
 
-const CLASSES: [Class; 8] = [
-    Class::Letters,
-    Class::Digits,
-    Class::Punctuation,
-    Class::Blanks,
-    Class::TwoByte,
-    Class::Wide,
-    Class::Framing,
-    Class::Media,
+const CLASSES: [TokenClass; 8] = [
+    TokenClass::Letters,
+    TokenClass::Digits,
+    TokenClass::Punctuation,
+    TokenClass::Blanks,
+    TokenClass::TwoByte,
+    TokenClass::Wide,
+    TokenClass::Framing,
+    TokenClass::Media,
 ];
 
 fn message() -> impl Strategy<Value = Message> {
@@ -37,7 +37,7 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(messages in prop::collection::vec(message(), 0..12), drop in 0_usize..12) {
+    fn measures_can_be_added_and_subtracted(messages in prop::collection::vec(message(), 0..12), drop in 0_usize..12) {
         let measures: Vec<Measure> = messages.iter().map(Measure::of).collect();
         let mut running: Measure = measures.iter().copied().sum();
         let drop = drop.min(measures.len());
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn no_class_is_negative_and_more_text_is_not_less(message in message(), more in "[ -~\n]{0,40}") {
+    fn estimates_are_non_negative_and_monotonic(message in message(), more in "[ -~\n]{0,40}") {
         let measure = Measure::of(&message);
         let classes: f64 = CLASSES.iter().map(|&class| measure.class(class)).sum();
         prop_assert!(CLASSES.iter().all(|&class| measure.class(class) >= 0.0));
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn the_estimate_from_sizes_is_the_estimate_of_the_message(message in message()) {
+    fn heuristic_of_sizes_equals_heuristic_of_the_message(message in message()) {
         let measure = Measure::of(&message);
         for heuristic in [Heuristic::REFS, Heuristic::TURNS, Heuristic::ARCHIVE] {
             prop_assert_eq!(heuristic.sizes(measure.sizes()), heuristic.message(&message));
@@ -71,7 +71,7 @@ proptest! {
 
     /// Whatever is reported, true or not.
     #[test]
-    fn an_estimate_stays_within_the_limit_of_its_factors(
+    fn calibrated_estimate_stays_within_factor_limits(
         reports in prop::collection::vec((message(), any::<u32>()), 0..30),
         factor in 0.1_f64..6.0,
         asked in message(),
@@ -89,12 +89,12 @@ proptest! {
 }
 
 #[test]
-fn a_measure_is_small() {
+fn measure_fits_in_its_size_limit() {
     assert!(size_of::<Measure>() <= 112, "{}", size_of::<Measure>());
 }
 
 #[test]
-fn calibration_survives_storing() {
+fn calibration_survives_serialisation() {
     let mut model = Calibration::default();
     let added = Measure::of(&Message::user("some words ".repeat(40)));
     model.observe(&added, 130);

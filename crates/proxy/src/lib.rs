@@ -24,10 +24,10 @@ mod transport;
 
 pub use access::{NewToken, TlsProblem};
 pub use config::{
-    AuditSettings, BadSetting, Compaction, ConfigError, Limits, Mode, ModelRule, NamedToken, PORT,
-    ProxyConfig, Retention, Secret, Summariser, TenancySettings, TenantQuotas, TlsFiles, TokenRole,
-    Upstream,
+    AuditSettings, BadSetting, ModelRule, NamedToken, PORT, ProxyConfig, ProxyConfigError,
+    ProxyLimits, ProxyMode, Secret, StoreRetention, SummariserConfig, SummaryMode, TenancySettings,
+    TenantQuotas, TlsFiles, TokenRole, UpstreamConfig,
 };
-pub use conversation::store_state::Opening;
-pub use records::record::{Action, Record, Report, Sink};
-pub use server::{Proxy, Running, StartError};
+pub use conversation::store_state::StoreOpening;
+pub use records::record::{ProxyReport, Record, RecordAction, RecordSink};
+pub use server::{Proxy, RunningProxy, StartError};

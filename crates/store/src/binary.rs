@@ -1,18 +1,18 @@
-//! Telling text from other bytes.
+//! Distinguishes text from binary data.
 
-/// How much of an output is looked at.
+/// How many bytes of an output are sampled.
 pub(crate) const SAMPLE: usize = 8 * 1024;
-/// An output is binary if more than one byte in so many does not occur in text: a log with a
-/// stray zero byte, or in an old encoding of a Latin script, can still be read.
+/// An output is binary if more than one byte in this many does not occur in text. A log with a
+/// stray zero byte, or in an old Latin encoding, is still readable.
 const ONE_IN: usize = 10;
 
-/// True if the first bytes of an output are not those of text.
+/// True if the first bytes of an output are not text.
 pub(crate) fn is_binary(sample: &[u8]) -> bool {
     strange_bytes(sample) * ONE_IN > sample.len()
 }
 
-/// Bytes that do not occur in text: not UTF-8, or control characters of no use in it. A char
-/// that the end of the sample splits does not count.
+/// Counts bytes that do not occur in text: invalid UTF-8 and unusual control characters. A
+/// character split by the end of the sample does not count.
 fn strange_bytes(bytes: &[u8]) -> usize {
     let strange = |byte: &u8| matches!(byte, 0..=6 | 14..=26 | 28..=31);
     let mut chunks = bytes.utf8_chunks().peekable();

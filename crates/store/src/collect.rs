@@ -1,35 +1,35 @@
-//! What to remove from a store: by age, by reachability, by size.
+//! Decides what to remove from a store: by age, by reachability, by size.
 //!
-//! The decision is made here from a picture of the store, the same for every backend.
+//! The decision works on a snapshot of the store, so that all backends share it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::SessionId;
 
-/// What to remove.
+/// A request to remove data.
 #[derive(Clone, Debug)]
-pub struct Collect {
-    /// These sessions, whether or not they are live, with all that they hold.
+pub struct CollectOptions {
+    /// Remove these sessions with everything in them, even if they are live.
     pub sessions: BTreeSet<SessionId>,
-    /// Sessions that were last used longer ago than this, with all that they hold.
+    /// Remove sessions that were last used longer ago than this.
     pub older_than: Option<Duration>,
-    /// Outputs that nobody names any more. For each session named here, the refs that it can
-    /// still name. An output goes only if its session and all sessions below it are named here
-    /// and none of them names it.
+    /// Remove unreachable outputs. Lists, for each session, the refs that it can still name. An
+    /// output is removed only if its session and all child sessions are listed and none of them
+    /// names it.
     pub reachable: Option<BTreeMap<SessionId, BTreeSet<String>>>,
-    /// Whole sessions, oldest first, until the store holds at most this many bytes.
+    /// Remove whole sessions, oldest first, until the store has at most this many bytes.
     pub max_bytes: Option<u64>,
-    /// Sessions used within this time are live: `max_bytes` does not touch them.
+    /// Sessions used within this time are live, and `max_bytes` skips them.
     pub live_within: Duration,
-    /// Also write the database anew, so that no copy of removed text is left in a file of the
-    /// store. Others cannot write meanwhile.
+    /// Also rewrite the database, so that no copy of removed text remains in a file of the store.
+    /// Other processes cannot write meanwhile.
     pub scrub: bool,
-    /// Only say what would go.
+    /// Only report what would be removed.
     pub dry_run: bool,
 }
 
-impl Default for Collect {
+impl Default for CollectOptions {
     /// Removes nothing; sessions of the last hour count as live.
     fn default() -> Self {
         Self {
@@ -44,34 +44,34 @@ impl Default for Collect {
     }
 }
 
-/// What went, or would go.
+/// The result of a removal, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// The sessions, oldest first.
+pub struct CollectReport {
+    /// The removed sessions, oldest first.
     pub sessions: Vec<SessionId>,
-    /// How many outputs, those of the sessions among them.
+    /// The number of removed outputs, including those of the sessions.
     pub outputs: u64,
-    /// Stored bytes that are free now: what is shared with an output that stays is not.
+    /// Stored bytes that were freed, without bytes that remaining outputs share.
     pub bytes_freed: u64,
-    /// Stored bytes that stay.
+    /// Stored bytes that remain.
     pub bytes_kept: u64,
-    /// Files that nothing in the store named: left over by a process that was killed.
+    /// Files that no row names, left behind by a killed process.
     pub stray_files: u64,
-    /// True if the database should have been written anew and was not, because there was no
-    /// room or another process was at work: copies of removed text may be left in it.
+    /// True if the database should have been rewritten but was not, because there was no room or
+    /// another process was writing. Copies of removed text may remain in it.
     pub traces_left: bool,
 }
 
-/// A picture of a store.
+/// A snapshot of a store.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
-    pub sessions: Vec<PictureSession>,
+pub(crate) struct StoreSnapshot {
+    pub sessions: Vec<SnapshotSession>,
     /// Stored size of each blob.
     pub blobs: BTreeMap<u64, u64>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PictureSession {
+pub(crate) struct SnapshotSession {
     pub id: SessionId,
     pub parent: Option<SessionId>,
     pub used: u64,
@@ -79,36 +79,41 @@ pub(crate) struct PictureSession {
     pub leased: bool,
     /// Stored bytes of its log and journal.
     pub stream_bytes: u64,
-    pub outputs: Vec<PictureOutput>,
+    pub outputs: Vec<SnapshotOutput>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct PictureOutput {
+pub(crate) struct SnapshotOutput {
     pub id: String,
-    /// The output itself and its text projection.
+    /// The output and its text projection.
     pub blobs: Vec<u64>,
 }
 
-/// What is to be removed.
+/// The data to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Removal {
+pub(crate) struct RemovalPlan {
     /// Whole sessions.
     pub sessions: Vec<SessionId>,
-    /// Single outputs of sessions that stay.
+    /// Single outputs of remaining sessions.
     pub outputs: Vec<(SessionId, String)>,
-    pub report: Collected,
+    pub report: CollectReport,
 }
 
-impl Removal {
-    /// Takes back sessions that came into use since the picture was made.
-    #[cfg(any(feature = "folder", feature = "shared"))]
-    pub(crate) fn keep(&mut self, picture: &Picture, staying: &[SessionId]) {
+impl RemovalPlan {
+    /// Takes back sessions that came into use after the snapshot.
+    #[cfg(any(all(unix, feature = "folder"), feature = "shared"))]
+    pub(crate) fn retain_sessions(&mut self, snapshot: &StoreSnapshot, staying: &[SessionId]) {
         let stays = |id: &SessionId| staying.contains(id);
+        // The report must match what was actually removed.
         self.sessions.retain(|id| !stays(id));
         self.report.sessions.retain(|id| !stays(id));
-        for session in picture.sessions.iter().filter(|session| stays(&session.id)) {
+        for session in snapshot
+            .sessions
+            .iter()
+            .filter(|session| stays(&session.id))
+        {
             let blobs = session.outputs.iter().flat_map(|output| &output.blobs);
-            let sizes = blobs.filter_map(|blob| picture.blobs.get(blob));
+            let sizes = blobs.filter_map(|blob| snapshot.blobs.get(blob));
             let size = session.stream_bytes + sizes.sum::<u64>();
             let report = &mut self.report;
             report.outputs = report.outputs.saturating_sub(session.outputs.len() as u64);
@@ -118,10 +123,11 @@ impl Removal {
     }
 }
 
-/// Decides what `request` removes from the store in `picture` at time `now`.
-pub(crate) fn decide(picture: &Picture, request: &Collect, now: u64) -> Removal {
-    let mut deciding = Deciding::new(picture);
+/// Decides what `request` removes from the store in `snapshot` at time `now`.
+pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u64) -> RemovalPlan {
+    let mut deciding = RemovalPlanner::new(snapshot);
     deciding.named(&request.sessions);
+    // The order matters: sessions named explicitly go first, size limits last.
     if let Some(age) = request.older_than {
         deciding.sessions_before(now.saturating_sub(millis(age)));
     }
@@ -138,19 +144,19 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-struct Deciding<'a> {
-    picture: &'a Picture,
-    /// Last use of each session, or of a session below it: those may redeem its refs.
+struct RemovalPlanner<'a> {
+    snapshot: &'a StoreSnapshot,
+    /// The last use of each session or of its children, which may redeem its refs.
     used: BTreeMap<&'a SessionId, u64>,
-    /// Sessions that a process has in memory, and those above them.
+    /// Sessions that a process has in memory, and their parents.
     leased: BTreeSet<&'a SessionId>,
-    /// How many outputs still hold each blob.
+    /// The number of remaining outputs per blob.
     holders: BTreeMap<u64, u64>,
-    removal: Removal,
+    removal: RemovalPlan,
 }
 
-impl<'a> Deciding<'a> {
-    fn new(picture: &'a Picture) -> Self {
+impl<'a> RemovalPlanner<'a> {
+    fn new(picture: &'a StoreSnapshot) -> Self {
         let mut holders = BTreeMap::new();
         let outputs = picture.sessions.iter().flat_map(|session| &session.outputs);
         for blob in outputs.flat_map(|output| &output.blobs) {
@@ -161,10 +167,10 @@ impl<'a> Deciding<'a> {
             .iter()
             .map(|session| session.stream_bytes)
             .sum();
-        let mut removal = Removal::default();
+        let mut removal = RemovalPlan::default();
         removal.report.bytes_kept = streams + picture.blobs.values().sum::<u64>();
         Self {
-            picture,
+            snapshot: picture,
             used: last_uses(&picture.sessions),
             leased: leased(&picture.sessions),
             holders,
@@ -173,17 +179,17 @@ impl<'a> Deciding<'a> {
     }
 
     fn named(&mut self, names: &BTreeSet<SessionId>) {
-        for session in &self.picture.sessions {
+        for session in &self.snapshot.sessions {
             if names.contains(&session.id) {
                 self.remove_session(session);
             }
         }
     }
 
-    /// Sessions not yet removed, the one longest out of use first.
-    fn oldest_first(&self) -> Vec<(u64, &'a PictureSession)> {
+    /// Sessions not yet removed, the least recently used first.
+    fn oldest_first(&self) -> Vec<(u64, &'a SnapshotSession)> {
         let removed: BTreeSet<&SessionId> = self.removal.sessions.iter().collect();
-        let staying = self.picture.sessions.iter();
+        let staying = self.snapshot.sessions.iter();
         let staying = staying.filter(|session| !removed.contains(&session.id));
         let mut sessions: Vec<_> = staying
             .map(|session| {
@@ -207,6 +213,7 @@ impl<'a> Deciding<'a> {
 
     fn down_to(&mut self, max: u64, live_since: u64) {
         for (used, session) in self.oldest_first() {
+            // The rest is younger, so stop.
             if self.removal.report.bytes_kept <= max || used >= live_since {
                 break;
             }
@@ -218,7 +225,9 @@ impl<'a> Deciding<'a> {
 
     fn unreachable(&mut self, reachable: &BTreeMap<SessionId, BTreeSet<String>>) {
         for (_, session) in self.oldest_first() {
-            let below = below(&self.picture.sessions, &session.id);
+            let below = below(&self.snapshot.sessions, &session.id);
+            // If any child is not listed, its refs are unknown, and nothing of this session may be
+            // removed.
             let named: Option<Vec<_>> = below.iter().map(|id| reachable.get(id)).collect();
             let Some(named) = named else { continue };
             for output in &session.outputs {
@@ -231,7 +240,8 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    fn remove_session(&mut self, session: &PictureSession) {
+    fn remove_session(&mut self, session: &SnapshotSession) {
+        // Outputs of this session that were already chosen must not be counted twice.
         let already: BTreeSet<String> = self
             .removal
             .outputs
@@ -248,13 +258,14 @@ impl<'a> Deciding<'a> {
         self.removal.report.sessions.push(session.id.clone());
     }
 
-    fn remove_output(&mut self, output: &PictureOutput) {
+    fn remove_output(&mut self, output: &SnapshotOutput) {
         self.removal.report.outputs += 1;
         for blob in &output.blobs {
             let holders = self.holders.entry(*blob).or_default();
             *holders = holders.saturating_sub(1);
+            // Only the last holder of a blob frees its bytes.
             if *holders == 0 {
-                self.free(self.picture.blobs.get(blob).copied().unwrap_or(0));
+                self.free(self.snapshot.blobs.get(blob).copied().unwrap_or(0));
             }
         }
     }
@@ -266,8 +277,8 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// For each session the last use of it or of any session below it.
-fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
+/// The last use of each session or of any of its children.
+fn last_uses(sessions: &[SnapshotSession]) -> BTreeMap<&SessionId, u64> {
     let parents: BTreeMap<_, _> = sessions
         .iter()
         .map(|s| (&s.id, s.parent.as_ref()))
@@ -275,7 +286,7 @@ fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
     let mut used: BTreeMap<_, _> = sessions.iter().map(|s| (&s.id, s.used)).collect();
     for session in sessions {
         let mut above = session.parent.as_ref();
-        // A damaged chain of parents may be a ring: it is not followed for ever.
+        // A damaged chain of parents may be cyclic, so the number of steps is bounded.
         for _ in 0..sessions.len() {
             let Some(id) = above else { break };
             let entry = used.entry(id).or_default();
@@ -286,8 +297,8 @@ fn last_uses(sessions: &[PictureSession]) -> BTreeMap<&SessionId, u64> {
     used
 }
 
-/// The sessions that a process has in memory, and those above them, whose refs they may show.
-fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
+/// Sessions that a process has in memory, and their parents, whose refs they may show.
+fn leased(sessions: &[SnapshotSession]) -> BTreeSet<&SessionId> {
     let parents: BTreeMap<_, _> = sessions
         .iter()
         .map(|s| (&s.id, s.parent.as_ref()))
@@ -295,6 +306,7 @@ fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
     let mut found = BTreeSet::new();
     for session in sessions.iter().filter(|session| session.leased) {
         let mut next = Some(&session.id);
+        // A set of found sessions also ends a damaged cycle of parents.
         while let Some(id) = next.filter(|id| found.insert(*id)) {
             next = parents.get(id).copied().flatten();
         }
@@ -302,8 +314,8 @@ fn leased(sessions: &[PictureSession]) -> BTreeSet<&SessionId> {
     found
 }
 
-/// A session and all sessions below it.
-fn below<'a>(sessions: &'a [PictureSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
+/// A session and all its descendants.
+fn below<'a>(sessions: &'a [SnapshotSession], top: &'a SessionId) -> BTreeSet<&'a SessionId> {
     let mut found = BTreeSet::from([top]);
     loop {
         let children = sessions.iter().filter(|session| {

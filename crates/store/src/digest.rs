@@ -1,16 +1,16 @@
-//! BLAKE3 digests of whole outputs, and of the pieces they are read in.
+//! BLAKE3 digests of outputs and of the frames in which they are read.
 //!
-//! BLAKE3 is a tree. The digest of a frame is the node of that tree which covers the frame, so
-//! a piece read on its own is proven to belong to the digest of the whole output, and that
-//! digest is the ordinary BLAKE3 of its bytes.
+//! BLAKE3 is a tree hash. The digest of a frame is the tree node that covers it, so a single frame
+//! can be verified against the digest of the whole output, which is the ordinary BLAKE3 of its
+//! bytes.
 
 use blake3::Hasher;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// The BLAKE3 digest of whole bytes.
+/// The BLAKE3 digest of a whole output.
 pub(crate) type Digest = [u8; 32];
-/// A node inside the tree.
-pub(crate) type Node = [u8; 32];
+/// An inner node of the tree.
+pub(crate) type DigestNode = [u8; 32];
 
 /// The digest of `bytes`.
 pub(crate) fn of(bytes: &[u8]) -> Digest {
@@ -20,38 +20,39 @@ pub(crate) fn of(bytes: &[u8]) -> Digest {
 /// The node that covers `bytes`, which begin at `offset` of an output.
 ///
 /// `offset` must be a multiple of the frame size, and `bytes` at most one frame.
-pub(crate) fn node(bytes: &[u8], offset: u64) -> Node {
+pub(crate) fn node(bytes: &[u8], offset: u64) -> DigestNode {
     let mut hasher = Hasher::new();
     hasher.set_input_offset(offset);
     hasher.update(bytes).finalize_non_root()
 }
 
-/// The node above `nodes`, each of which covers an equal power of two of bytes, except that the
-/// last may cover less. One node is its own parent.
-pub(crate) fn join(nodes: &[Node]) -> Node {
+/// The parent of `nodes`, which all cover the same power of two of bytes, except that the last may
+/// cover less. One node is its own parent.
+pub(crate) fn join(nodes: &[DigestNode]) -> DigestNode {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_non_root(&join(left), &join(right), Mode::Hash),
         None => nodes.first().copied().unwrap_or_default(),
     }
 }
 
-/// The digest of an output that is covered by `nodes`; there must be at least two.
-pub(crate) fn join_root(nodes: &[Node]) -> Digest {
+/// The digest of an output covered by `nodes`; there must be at least two.
+pub(crate) fn join_root(nodes: &[DigestNode]) -> Digest {
     match halves(nodes) {
         Some((left, right)) => merge_subtrees_root(&join(left), &join(right), Mode::Hash).into(),
         None => nodes.first().copied().unwrap_or_default(),
     }
 }
 
-/// A left-complete tree: the left half holds the largest power of two that leaves some over.
-fn halves(nodes: &[Node]) -> Option<(&[Node], &[Node])> {
+/// BLAKE3 trees are left-complete: the left half covers the largest power of two that leaves a
+/// rest.
+fn halves(nodes: &[DigestNode]) -> Option<(&[DigestNode], &[DigestNode])> {
     if nodes.len() < 2 {
         return None;
     }
     nodes.split_at_checked(nodes.len().next_power_of_two() / 2)
 }
 
-/// Eight bytes that tell whether a row changed: random damage, not an attack.
+/// Eight bytes that detect accidental damage to a row. They do not protect against an attacker.
 pub(crate) fn seal(fields: &[&[u8]]) -> [u8; 8] {
     let mut hasher = Hasher::new();
     for field in fields {
@@ -69,7 +70,7 @@ mod tests {
 
     const FRAME: usize = 4096;
 
-    fn nodes(bytes: &[u8]) -> Vec<Node> {
+    fn nodes(bytes: &[u8]) -> Vec<DigestNode> {
         let frames = bytes.chunks(FRAME).enumerate();
         frames
             .map(|(i, frame)| node(frame, (i * FRAME) as u64))
@@ -97,12 +98,12 @@ mod tests {
     #[test]
     fn nodes_joined_in_two_steps_are_the_same() {
         let bytes = vec![3; 37 * FRAME + 17];
-        let spans: Vec<Node> = nodes(&bytes).chunks(8).map(join).collect();
+        let spans: Vec<DigestNode> = nodes(&bytes).chunks(8).map(join).collect();
         assert_eq!(join_root(&spans), of(&bytes));
     }
 
     #[test]
-    fn a_seal_sees_where_fields_end() {
+    fn seal_depends_on_field_boundaries() {
         assert_ne!(seal(&[b"ab", b"c"]), seal(&[b"a", b"bc"]));
     }
 }

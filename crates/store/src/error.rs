@@ -1,135 +1,163 @@
-//! What can go wrong in a store.
+//! Errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong in a store.
+/// Errors of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such output in this session. Unknown, malformed and foreign refs all give this.
+    /// The session has no such output. Unknown, malformed and foreign refs all give this error, so
+    /// that refs cannot be probed.
     #[error("ref not found in this session")]
     NotFound,
-    /// What is stored fails its check. Wrong bytes are never given out.
+    /// Stored data fails its check. Wrong bytes are never returned.
     #[error(
         "damaged: {what} fails its check\nhint: the stored bytes changed behind our back; `trimtab store check` says what is lost"
     )]
     Damaged {
-        /// What was being read.
+        /// The object that was read.
         what: String,
     },
-    /// A log or journal has moved on since the caller looked.
+    /// A log or journal has grown since the caller read its position.
     #[error("the {stream} is at position {actual}, not {expected}\nhint: read what is new first")]
     Conflict {
         /// `log` or `journal`.
         stream: &'static str,
-        /// Where the caller believed it to be.
+        /// The position that the caller expected.
         expected: u64,
-        /// Where it is.
+        /// The actual position.
         actual: u64,
     },
-    /// A line offset behind the last line.
+    /// A line offset beyond the last line.
     #[error("offset {offset} is past the end: the output has {line_count} lines")]
     PastEnd {
-        /// The offset asked for, counted from 0.
+        /// The requested offset, counted from 0.
         offset: u64,
-        /// How many lines there are.
+        /// The number of lines.
         line_count: u64,
     },
-    /// A search pattern that cannot be used.
+    /// An invalid search pattern.
     #[error("bad pattern: {why}")]
     Pattern {
-        /// What is wrong with it.
+        /// The fault of the pattern.
         why: String,
     },
-    /// A session name that cannot be used.
+    /// An invalid session name.
     #[error("bad session name: {why}")]
     SessionName {
-        /// What is wrong with it.
+        /// The fault of the name.
         why: &'static str,
     },
-    /// A link between sessions that cannot be made.
+    /// An impossible link between sessions.
     #[error("cannot link session '{child}' to '{parent}': {why}")]
     Link {
-        /// The session that would become the child.
+        /// The child.
         child: String,
-        /// The session that would become the parent.
+        /// The parent.
         parent: String,
-        /// What stands against it.
+        /// The reason.
         why: &'static str,
     },
-    /// The bytes to be stored could not be read from the caller.
+    /// Reading the input failed.
     #[error("could not read the output to be stored: {0}")]
     Input(#[source] io::Error),
-    /// No room left. Nothing was stored, nothing that was stored is lost.
+    /// The disk is full. Nothing was stored, and nothing stored is lost.
     #[error("no room left in the store\nhint: free disk space, or collect old sessions")]
     Full,
-    /// The store cannot be written. What is in it can still be read.
+    /// The store is read-only. Reading still works.
     #[error("the store is read-only")]
     ReadOnly,
-    /// The store was deleted or replaced while it was open. What is written now would be lost.
+    /// The store was deleted or replaced while it was open. Writes would be lost.
     #[error("the store at {} was deleted or replaced\nhint: put it back, or start again", path.display())]
     Vanished {
         /// The folder of the store.
         path: PathBuf,
     },
-    /// Another process has the store open, or repairs it.
+    /// Another process has the store open or repairs it.
     #[error("the store at {} is in use: {why}", path.display())]
     InUse {
         /// The folder of the store.
         path: PathBuf,
-        /// Who uses it.
+        /// The use.
         why: &'static str,
     },
-    /// Another process kept the store locked for too long.
+    /// Another process held the write lock for too long.
     #[error("the store is busy: another process holds it")]
     Busy,
-    /// Writes that waited could not be carried out, and what was to follow them cannot be.
+    /// Staged writes failed, so writes that depend on them cannot follow.
     #[error("earlier writes could not be carried out\nhint: open the session again")]
     Lost,
-    /// The disk would have to be waited for, and the caller said that it cannot wait. Nothing
-    /// was done.
-    #[error("the store would have to be waited for")]
-    WouldWait,
-    /// A store made by a newer version. It is left alone.
+    /// The store has a newer format and is left untouched.
     #[error("the store has format {found}, this version knows up to {known}\nhint: upgrade")]
     NewerFormat {
-        /// The format found.
+        /// The format of the store.
         found: i64,
-        /// The newest format this version knows.
+        /// The newest format of this version.
         known: i64,
     },
-    /// A folder that is not a store, or not a safe one.
+    /// The folder is not a store, or its permissions are unsafe.
     #[error("{}: {why}", path.display())]
     NotAStore {
         /// The folder or file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// This backend cannot do that.
+    /// This backend does not support the operation.
     #[error("this store cannot {0}")]
     Unsupported(&'static str),
-    /// The operating system said no.
+    /// An error of the operating system.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
-    /// The database underneath said no.
+    /// The target of a copy is another store, and not empty.
+    #[error(
+        "the target of the copy is another store, and has sessions\nhint: copy into an empty store"
+    )]
+    NotEmpty,
+    /// A session of the target of a copy differs from that of the source.
+    #[error("session '{session}' of the target is not a copy\nhint: copy into an empty store")]
+    OtherSession {
+        /// The session.
+        session: String,
+    },
+    /// A database or an object store cannot be reached.
+    #[error(
+        "{what} cannot be reached: {why}\nhint: check its address and its credentials, and that it runs"
+    )]
+    Unreachable {
+        /// The server.
+        what: String,
+        /// The reason.
+        why: String,
+    },
+    /// An invalid URL of a store. The text does not contain the URL, which may have a password.
+    #[error(
+        "bad URL of {what}: {why}\nhint: write postgres://USER@HOST/DATABASE, and s3://BUCKET/PREFIX for large outputs"
+    )]
+    BadUrl {
+        /// The server.
+        what: &'static str,
+        /// The fault.
+        why: String,
+    },
+    /// An error of the database.
     #[error("database: {0}")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What store operations give.
+/// The result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// True if the ref is not one of this session.
+    /// True if the session has no such ref.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound)
     }
@@ -143,17 +171,26 @@ impl Error {
         Self::Damaged { what: what.into() }
     }
 
-    /// Whatever a database or a network underneath said.
+    /// An error of the database or of the network below it.
     #[cfg(feature = "shared")]
     pub(crate) fn database(source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Database(Box::new(source))
+    }
+
+    /// A database that cannot be reached. The caller adds its name.
+    #[cfg(feature = "shared")]
+    pub(crate) fn unreachable(why: &str) -> Self {
+        Self::Unreachable {
+            what: "the database".to_owned(),
+            why: why.to_owned(),
+        }
     }
 
     pub(crate) fn pattern(why: impl Into<String>) -> Self {
         Self::Pattern { why: why.into() }
     }
 
-    /// An operating system error, sorted into the kinds that a caller acts on.
+    /// Sorts an operating system error into the kinds that callers handle.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
@@ -166,7 +203,7 @@ impl Error {
         }
     }
 
-    /// Takes back an error that travelled through an [`io::Read`].
+    /// Recovers an error that passed through an [`io::Read`].
     pub(crate) fn from_read(error: io::Error) -> Self {
         match error.downcast::<Self>() {
             Ok(ours) => ours,

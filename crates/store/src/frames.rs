@@ -1,25 +1,25 @@
-//! Outputs in frames: the unit of compression, of checking and of the line index.
+//! Splits outputs into frames: the unit of compression, verification and the line index.
 
-use crate::digest::{self, Digest, Node};
+use crate::digest::{self, Digest, DigestNode};
 
-/// Bytes of an output in one frame; the last frame may be shorter. Part of the format: the
-/// digests of frames depend on it.
+/// The size of a frame; the last one may be shorter. Part of the format, because digests of frames
+/// depend on it.
 pub const FRAME: usize = 64 * 1024;
-/// Frames in one span, the second level of the line index: 16 MiB.
+/// The number of frames in a span, the second level of the line index: 16 MiB.
 pub(crate) const SPAN: usize = 256;
 
-/// What a scan learns of one frame.
+/// The scan of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scanned {
-    /// How many newlines are in it.
+pub(crate) struct FrameScan {
+    /// The number of newlines in it.
     pub newlines: u32,
     /// The node of the digest tree that covers it.
-    pub node: Node,
+    pub node: DigestNode,
 }
 
-/// What a scan learns of all of an output.
+/// The scan of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Scan {
+pub(crate) struct OutputScan {
     /// BLAKE3 of the bytes.
     pub digest: Digest,
     /// How many bytes.
@@ -27,17 +27,17 @@ pub(crate) struct Scan {
     /// How many newlines.
     pub newlines: u64,
     /// Frame by frame.
-    pub frames: Vec<Scanned>,
+    pub frames: Vec<FrameScan>,
 }
 
-/// Makes a [`Scan`] frame by frame.
-pub(crate) struct Scanner {
-    scan: Scan,
+/// Builds a [`OutputScan`] frame by frame.
+pub(crate) struct OutputScanner {
+    scan: OutputScan,
 }
 
-impl Scanner {
+impl OutputScanner {
     pub(crate) fn new() -> Self {
-        let scan = Scan {
+        let scan = OutputScan {
             digest: digest::of(b""),
             byte_size: 0,
             newlines: 0,
@@ -46,15 +46,15 @@ impl Scanner {
         Self { scan }
     }
 
-    /// Takes the next frame; only the last may be shorter than [`FRAME`].
-    pub(crate) fn push(&mut self, frame: &[u8]) -> Scanned {
+    /// Adds the next frame; only the last may be shorter than [`FRAME`].
+    pub(crate) fn push(&mut self, frame: &[u8]) -> FrameScan {
         let scan = &mut self.scan;
         let newlines = memchr::memchr_iter(b'\n', frame).count() as u64;
         if scan.frames.is_empty() {
-            // In case it stays the only one: the digest is then not made from nodes.
+            // If it remains the only frame, the digest is not built from nodes.
             scan.digest = digest::of(frame);
         }
-        let scanned = Scanned {
+        let scanned = FrameScan {
             newlines: u32::try_from(newlines).unwrap_or(u32::MAX),
             node: digest::node(frame, scan.byte_size),
         };
@@ -64,30 +64,30 @@ impl Scanner {
         scanned
     }
 
-    pub(crate) fn finish(mut self) -> Scan {
+    pub(crate) fn finish(mut self) -> OutputScan {
         if self.scan.frames.len() > 1 {
-            let nodes: Vec<Node> = self.scan.frames.iter().map(|frame| frame.node).collect();
+            let nodes: Vec<DigestNode> = self.scan.frames.iter().map(|frame| frame.node).collect();
             self.scan.digest = digest::join_root(&nodes);
         }
         self.scan
     }
 }
 
-/// Scans bytes that are all there.
-pub(crate) fn scan(bytes: &[u8]) -> Scan {
-    let mut scanner = Scanner::new();
+/// Scans bytes in memory.
+pub(crate) fn scan(bytes: &[u8]) -> OutputScan {
+    let mut scanner = OutputScanner::new();
     for frame in bytes.chunks(FRAME) {
         scanner.push(frame);
     }
     scanner.finish()
 }
 
-/// How many frames hold `byte_size` bytes.
+/// The number of frames of `byte_size` bytes.
 pub(crate) fn frame_count(byte_size: u64) -> u64 {
     byte_size.div_ceil(FRAME as u64)
 }
 
-/// How long frame `number` of an output of `byte_size` bytes is.
+/// The length of frame `number` of an output of `byte_size` bytes.
 pub(crate) fn frame_len(number: u64, byte_size: u64) -> usize {
     let start = number.saturating_mul(FRAME as u64);
     let left = byte_size.saturating_sub(start);

@@ -1,10 +1,10 @@
-//! Where outputs, logs and journals live. The only crate that opens files or databases.
+//! Stores outputs, logs and journals. The only crate that opens files or databases.
 //!
-//! [`Store`] is the one trait; [`MemoryStore`] and `FolderStore` implement it. An output is
-//! stored whole ([`Put`]) and had back by its ref: all of it, by lines ([`LineRange`]), or
-//! searched ([`Query`]). Reading streams: an output of any size is never held in memory.
-//! [`Staged`] lets the writes of a session wait, for who cannot. Without the feature `folder`, which is
-//! on by default, there is [`MemoryStore`] only, and nothing in C is compiled.
+//! [`Store`] is the trait; [`MemoryStore`] and `FolderStore` implement it. An output is stored in
+//! full ([`Put`]) and retrieved by its ref: completely, by lines ([`LineRange`]), or by search
+//! ([`Query`]). Reading streams, so an output of any size is never held in memory. [`StagedStore`]
+//! defers the writes of a session for callers that must not block. Without the feature `folder`,
+//! which is on by default, only [`MemoryStore`] exists, and no C code is compiled.
 
 #![cfg_attr(
     not(feature = "folder"),
@@ -17,13 +17,14 @@
 mod binary;
 mod clock;
 mod collect;
+mod copy;
 mod digest;
 mod error;
 #[cfg(all(unix, feature = "folder"))]
 mod folder;
 mod frames;
 mod grep;
-#[cfg(any(feature = "folder", feature = "shared"))]
+#[cfg(any(all(unix, feature = "folder"), feature = "shared"))]
 mod image;
 mod lines;
 mod memory;
@@ -38,19 +39,20 @@ mod store;
 mod write;
 
 pub use clock::{now_millis, since_epoch};
-pub use collect::{Collect, Collected};
+pub use collect::{CollectOptions, CollectReport};
+pub use copy::{CopyProgress, copy_store};
 pub use error::{Error, Result};
 #[cfg(all(unix, feature = "folder"))]
-pub use folder::{FolderOptions, FolderStore, Repaired, StoreCheck};
+pub use folder::{FolderOptions, FolderStore, RepairReport, StoreCheck};
 pub use frames::FRAME;
-pub use grep::{Found, FoundLine, Match, Query, Stop};
-pub use lines::{Line, LineRange, Lines};
+pub use grep::{MatchLine, Query, SearchMatch, SearchResults, SearchStop};
+pub use lines::{LineRange, OutputLine, OutputLines};
 pub use memory::MemoryStore;
-pub use put::{Form, Labels, Metadata, Put, Spilled};
+pub use put::{OutputForm, OutputLabels, OutputMetadata, Put, SpilledFile};
 pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
 #[cfg(feature = "shared")]
 pub use shared::{SharedOptions, SharedStore};
-pub use source::{Source, Stored, StoredReader};
-pub use staged::Staged;
+pub use source::{FrameSource, OpenOutput, OutputReader};
+pub use staged::StagedStore;
 pub use store::Store;
-pub use write::{Naming, Write};
+pub use write::{RefMinter, Write};

@@ -1,21 +1,24 @@
-//! Reading by lines, at the cost of the lines read.
+//! Reads lines, at the cost of the lines read.
+//!
+//! The line index finds the frame of a line, so only the frames with the requested lines are
+//! decompressed. The retrieval tools and `trimtab output read` use it.
 
 use std::borrow::Cow;
 
 use crate::frames::{FRAME, frame_count};
-use crate::source::{Source, Stored};
+use crate::source::{FrameSource, OpenOutput};
 use crate::{Error, Result};
 
-/// Which lines to read, and how much of them at most.
+/// The lines to read, with size limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRange {
     /// The first line, counted from 0.
     pub offset: u64,
-    /// How many lines.
+    /// The number of lines.
     pub limit: u64,
-    /// Longer lines are clipped to this many bytes; the rest is had by [`Stored::read_at`].
+    /// Longer lines are clipped to this many bytes; [`OpenOutput::read_at`] reads the rest.
     pub max_line_bytes: usize,
-    /// Reading stops behind the line that reaches this many bytes in all.
+    /// Reading stops after the line that reaches this many bytes in total.
     pub max_bytes: usize,
 }
 
@@ -33,24 +36,24 @@ impl LineRange {
 
 /// One line, without its newline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// Its number, counted from 0.
     pub number: u64,
-    /// Where it begins in the output.
+    /// Its position in the output.
     pub start: u64,
-    /// How long it is.
+    /// Its length.
     pub byte_size: u64,
-    /// The line, or the beginning of a clipped one.
+    /// The line, or the start of a clipped one.
     pub bytes: Vec<u8>,
 }
 
-impl Line {
-    /// True if `bytes` is only the beginning.
+impl OutputLine {
+    /// True if `bytes` is only the start.
     pub fn is_clipped(&self) -> bool {
         (self.bytes.len() as u64) < self.byte_size
     }
 
-    /// As text, without the carriage return that some tools end their lines with.
+    /// The line as text, without a trailing carriage return.
     pub fn text(&self) -> Cow<'_, str> {
         let bytes = match self.bytes.strip_suffix(b"\r") {
             Some(stripped) if !self.is_clipped() => stripped,
@@ -62,19 +65,18 @@ impl Line {
 
 /// The lines of a [`LineRange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct OutputLines {
     /// The lines.
-    pub lines: Vec<Line>,
-    /// How many lines the output has.
+    pub lines: Vec<OutputLine>,
+    /// The number of lines of the output.
     pub line_count: u64,
-    /// The first line not given, if there are more.
+    /// The first line that was not returned, if there are more.
     pub next: Option<u64>,
 }
 
-impl Stored {
-    /// Reads lines. Text is split at each newline, so a final newline is followed by one more,
-    /// empty, line.
-    pub fn lines(&self, range: LineRange) -> Result<Lines> {
+impl OpenOutput {
+    /// Reads lines. Text is split at each newline, so an empty line follows a final newline.
+    pub fn lines(&self, range: LineRange) -> Result<OutputLines> {
         let line_count = self.line_count();
         if range.offset >= line_count {
             return Err(Error::PastEnd {
@@ -82,7 +84,7 @@ impl Stored {
                 line_count,
             });
         }
-        let mut cursor = Cursor::at_line(self.source(), range.offset)?;
+        let mut cursor = LineCursor::at_line(self.source(), range.offset)?;
         let end = range.offset.saturating_add(range.limit).min(line_count);
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -94,7 +96,7 @@ impl Stored {
             next += 1;
         }
         let next = (next < line_count).then_some(next);
-        Ok(Lines {
+        Ok(OutputLines {
             lines,
             line_count,
             next,
@@ -102,17 +104,17 @@ impl Stored {
     }
 }
 
-/// A place in an output, with the frame that holds it.
-struct Cursor<'a> {
-    source: &'a dyn Source,
+/// A position in an output, with its frame.
+struct LineCursor<'a> {
+    source: &'a dyn FrameSource,
     number: u64,
     frame: Vec<u8>,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
-    /// At the first byte of `line`.
-    fn at_line(source: &'a dyn Source, line: u64) -> Result<Self> {
+impl<'a> LineCursor<'a> {
+    /// The first byte of `line`.
+    fn at_line(source: &'a dyn FrameSource, line: u64) -> Result<Self> {
         let mut cursor = Self {
             source,
             number: 0,
@@ -136,7 +138,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Goes to the byte behind newline `number`.
+    /// Moves to the byte after newline `number`.
     fn skip_newline(&mut self, number: u64) -> Result<()> {
         let (frame, before) = self.source.frame_of_newline(number)?;
         self.load(frame)?;
@@ -151,8 +153,8 @@ impl<'a> Cursor<'a> {
         self.number * FRAME as u64 + self.at as u64
     }
 
-    /// Reads the line that begins here and goes behind its newline.
-    fn line(&mut self, number: u64, max: usize) -> Result<Line> {
+    /// Reads the current line and moves after its newline.
+    fn line(&mut self, number: u64, max: usize) -> Result<OutputLine> {
         let start = self.position();
         let mut bytes = Vec::new();
         let end = loop {
@@ -172,14 +174,14 @@ impl<'a> Cursor<'a> {
             if bytes.len() < max {
                 self.load(self.number + 1)?;
             } else if number < self.source.newlines() {
-                // A long line: its end is looked up, what lies between is not read.
+                // The end of a long line is looked up in the index, and the rest is not read.
                 self.skip_newline(number)?;
                 break self.position() - 1;
             } else {
                 break self.source.byte_size();
             }
         };
-        Ok(Line {
+        Ok(OutputLine {
             number,
             start,
             byte_size: end - start,

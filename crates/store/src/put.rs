@@ -1,4 +1,4 @@
-//! What goes into a store, and what is known of it afterwards.
+//! Outputs to be stored, and their metadata.
 
 use std::fmt;
 use std::io::Read;
@@ -7,7 +7,7 @@ use trimtab_model::Ref;
 
 use crate::SessionId;
 
-/// Media type of an output that does not say what it is.
+/// The default media type.
 const PLAIN_TEXT: &str = "text/plain";
 
 /// An output to be stored.
@@ -21,30 +21,30 @@ const PLAIN_TEXT: &str = "text/plain";
 /// ```
 pub struct Put<'a> {
     pub(crate) call: &'a str,
-    pub(crate) bytes: Input<'a>,
+    pub(crate) bytes: PutInput<'a>,
     pub(crate) tool: &'a str,
     pub(crate) media_type: &'a str,
     pub(crate) text: Option<&'a str>,
 }
 
-/// Where the bytes of an output come from.
-pub(crate) enum Input<'a> {
+/// The source of an output's bytes.
+pub(crate) enum PutInput<'a> {
     Slice(&'a [u8]),
     Reader(&'a mut dyn Read),
 }
 
 impl<'a> Put<'a> {
-    /// The output of `call`, all in memory.
+    /// The output of `call`, from memory.
     pub fn new(call: &'a str, bytes: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        Self::from_input(call, Input::Slice(bytes.as_ref()))
+        Self::from_input(call, PutInput::Slice(bytes.as_ref()))
     }
 
-    /// The output of `call`, read from `reader` and never held in memory as a whole.
+    /// The output of `call`, streamed from `reader`.
     pub fn from_reader(call: &'a str, reader: &'a mut dyn Read) -> Self {
-        Self::from_input(call, Input::Reader(reader))
+        Self::from_input(call, PutInput::Reader(reader))
     }
 
-    fn from_input(call: &'a str, bytes: Input<'a>) -> Self {
+    fn from_input(call: &'a str, bytes: PutInput<'a>) -> Self {
         Self {
             call,
             bytes,
@@ -54,29 +54,29 @@ impl<'a> Put<'a> {
         }
     }
 
-    /// Names the tool that gave it.
+    /// Sets the name of the tool.
     #[must_use]
     pub fn tool(mut self, tool: &'a str) -> Self {
         self.tool = tool;
         self
     }
 
-    /// Says what it is; `text/plain` otherwise.
+    /// Sets the media type; the default is `text/plain`.
     #[must_use]
     pub fn media_type(mut self, media_type: &'a str) -> Self {
         self.media_type = media_type;
         self
     }
 
-    /// Keeps `text` beside an image or a document: what is read by lines and searched.
+    /// Adds a text projection of an image or a document, which can be read by lines and searched.
     #[must_use]
     pub fn text(mut self, text: &'a str) -> Self {
         self.text = Some(text);
         self
     }
 
-    pub(crate) fn labels(&self) -> Labels {
-        Labels {
+    pub(crate) fn labels(&self) -> OutputLabels {
+        OutputLabels {
             call: self.call.to_owned(),
             tool: self.tool.to_owned(),
             media_type: self.media_type.to_owned(),
@@ -94,51 +94,51 @@ impl fmt::Debug for Put<'_> {
     }
 }
 
-/// What a caller says of an output.
+/// The caller's labels of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Labels {
-    /// The call it answers.
+pub struct OutputLabels {
+    /// The call that it answers.
     pub call: String,
-    /// The tool that gave it; empty if nobody said.
+    /// The name of the tool; may be empty.
     pub tool: String,
-    /// What it is.
+    /// The media type.
     pub media_type: String,
 }
 
-/// What is known of a stored output.
+/// The metadata of a stored output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metadata {
-    /// Its ref, as `put` gave it.
+pub struct OutputMetadata {
+    /// Its ref.
     pub reference: Ref,
-    /// The session that holds it: the one asked, or one above it.
+    /// The session that holds it: the requested one, or a parent.
     pub session: SessionId,
     /// What the caller said of it.
-    pub labels: Labels,
-    /// Size of the bytes as they came.
+    pub labels: OutputLabels,
+    /// The original size.
     pub byte_size: u64,
     /// Size as stored.
     pub stored_size: u64,
-    /// Lines of its text: of the projection, if there is one.
+    /// The number of lines of its text projection, if it has one, else of its bytes.
     pub line_count: u64,
-    /// True if a text projection is kept beside it.
+    /// True if it has a text projection.
     pub has_text: bool,
-    /// When it was stored, in milliseconds since 1970.
+    /// The time of storage, in milliseconds since 1970.
     pub created: u64,
 }
 
-/// Which form of an output to read.
+/// The form in which to read an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// The bytes as they came.
+pub enum OutputForm {
+    /// The original bytes.
     Whole,
     /// The text projection if there is one, else the bytes.
     Text,
 }
 
-/// A plain file that holds an output.
+/// A plain file with an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spilled {
-    /// Where it is: inside the store's own folder.
+pub struct SpilledFile {
+    /// Its path, inside the store's folder.
     pub path: std::path::PathBuf,
     /// SHA-256 of its bytes in hexadecimal.
     pub sha256: String,

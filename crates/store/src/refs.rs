@@ -1,4 +1,4 @@
-//! How a ref's id is made.
+//! Generates the ids of refs.
 
 use std::io;
 use std::path::Path;
@@ -8,19 +8,19 @@ use data_encoding::{Encoding, Specification};
 use crate::digest::Digest;
 use crate::{Error, Result};
 
-/// Bytes of a ref's id before it is spelled out: 80 bits cannot be guessed.
+/// The size of an id before encoding: 80 bits cannot be guessed.
 const ID_BYTES: usize = 10;
-/// Characters of a ref's id.
+/// The length of an id.
 const ID_CHARS: usize = 16;
-/// Names the one purpose for which the derived key is used.
+/// The context string of the derived key.
 const PURPOSE: &str = "trimtab store, ref ids, version 1";
 
-/// The key of a session: refs made with it are worthless in any other session.
+/// The secret of a session. Refs made with it are invalid in any other session.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret([u8; 32]);
+pub(crate) struct SessionSecret([u8; 32]);
 
-impl Secret {
-    /// A new one.
+impl SessionSecret {
+    /// A random secret.
     pub(crate) fn random() -> Result<Self> {
         let mut bytes = [0; 32];
         random(&mut bytes)?;
@@ -35,8 +35,8 @@ impl Secret {
         &self.0
     }
 
-    /// The id of the output of `call` whose bytes have `digest`: the same for the same
-    /// session, call and bytes, so that a restart sends the same window.
+    /// The id of the output of `call` with `digest`. The same session, call and bytes give the same
+    /// id, so that a restart sends the same window.
     pub(crate) fn ref_id(&self, call: &str, digest: &Digest) -> String {
         let key = blake3::derive_key(PURPOSE, &self.0);
         let mut hasher = blake3::Hasher::new_keyed(&key);
@@ -54,7 +54,7 @@ pub(crate) fn well_formed(id: &str) -> bool {
     id.len() == ID_CHARS && id.bytes().all(|b| matches!(b, b'a'..=b'z' | b'2'..=b'7'))
 }
 
-/// Fills `bytes` from the operating system's source of randomness.
+/// Fills `bytes` with randomness of the operating system.
 pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
     let filled = getrandom::fill(bytes).map_err(|error| io::Error::other(error.to_string()));
     filled.map_err(|error| Error::io("get random bytes from", Path::new("the system"), error))
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn same_session_call_and_bytes_give_the_same_id() {
-        let secret = Secret::from_bytes([7; 32]);
+        let secret = SessionSecret::from_bytes([7; 32]);
         let digest = digest::of(b"bytes");
         let id = secret.ref_id("c1", &digest);
         assert!(well_formed(&id), "{id}");
         assert_eq!(id, secret.ref_id("c1", &digest));
         assert_ne!(id, secret.ref_id("c2", &digest));
         assert_ne!(id, secret.ref_id("c1", &digest::of(b"other bytes")));
-        assert_ne!(id, Secret::from_bytes([8; 32]).ref_id("c1", &digest));
+        assert_ne!(id, SessionSecret::from_bytes([8; 32]).ref_id("c1", &digest));
     }
 
     #[test]
@@ -103,6 +103,9 @@ mod tests {
 
     #[test]
     fn secrets_differ() {
-        assert_ne!(Secret::random().unwrap().0, Secret::random().unwrap().0);
+        assert_ne!(
+            SessionSecret::random().unwrap().0,
+            SessionSecret::random().unwrap().0
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! The names under which things are kept.
+//! Names and metadata of sessions.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// Longest session name, in bytes: room for any client's id, none for a whole message.
+/// The longest session name in bytes: enough for any client's id, too short for a message.
 const LONGEST_NAME: usize = 512;
 
 /// The name of a session.
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 512;
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Takes any text of 1 to 512 bytes. It never becomes part of a file name.
+    /// Accepts any text of 1 to 512 bytes. It never becomes part of a file name.
     pub fn new(name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         if name.is_empty() {
@@ -53,9 +53,9 @@ impl fmt::Display for SessionId {
 /// One of the two append-only streams of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stream {
-    /// The messages as they came.
+    /// The original messages.
     Log,
-    /// The plans that were carried out.
+    /// The executed plans.
     Journal,
 }
 
@@ -79,33 +79,33 @@ impl Stream {
     }
 }
 
-/// What is known of a session.
+/// The metadata of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     /// Its name.
     pub session: SessionId,
-    /// The session whose refs it may redeem too.
+    /// The parent, whose refs it may redeem too.
     pub parent: Option<SessionId>,
-    /// When it was first used, in milliseconds since 1970.
+    /// The time of the first use, in milliseconds since 1970.
     pub created: u64,
-    /// When it was last used, in milliseconds since 1970; exact to a minute.
+    /// The time of the last use, in milliseconds since 1970, precise to a minute.
     pub used: u64,
-    /// How many outputs it holds.
+    /// The number of outputs.
     pub outputs: u64,
-    /// Their size in bytes, as they came.
+    /// Their original size in bytes.
     pub byte_size: u64,
 }
 
-/// What may have changed in a store since it was opened.
+/// The state of a store, which may change while it is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
-    /// Counts removals, by whichever process: as long as it stays the same, no ref has died.
+    /// The removal counter of all processes. While it is unchanged, no ref has become invalid.
     pub removals: u64,
-    /// True if nothing can be written now.
+    /// True if the store is read-only now.
     pub read_only: bool,
 }
 
-/// What stands against making `parent` the parent of `child`, which has one already or not.
+/// The reason why `parent` cannot become the parent of `child`, if any.
 pub(crate) fn may_link(
     child: &SessionId,
     parent: &SessionId,

@@ -1,4 +1,4 @@
-//! Reading what is stored, frame by frame.
+//! Reads stored outputs frame by frame.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -6,61 +6,62 @@ use std::sync::Arc;
 
 use crate::binary;
 use crate::frames::{FRAME, frame_count};
-use crate::{Error, Metadata, Result};
+use crate::{Error, OutputMetadata, Result};
 
-/// The bytes of one output as a backend gives them: by frames of [`FRAME`] bytes, each checked
-/// before it is given out.
-pub trait Source: Send + Sync {
-    /// How many bytes there are.
+/// The bytes of one output, as a backend provides them: frames of [`FRAME`] bytes, each verified
+/// before it is returned.
+pub trait FrameSource: Send + Sync {
+    /// The number of bytes.
     fn byte_size(&self) -> u64;
 
-    /// How many newlines there are.
+    /// The number of newlines.
     fn newlines(&self) -> u64;
 
-    /// Replaces `into` by frame `number`, or says that it is damaged.
+    /// Reads frame `number` into `into`, or reports damage.
     fn frame(&self, number: u64, into: &mut Vec<u8>) -> Result<()>;
 
-    /// The frame that holds newline `number`, counted from 0, and the newlines before that frame.
+    /// The frame with newline `number`, counted from 0, and the number of newlines before that
+    /// frame.
     fn frame_of_newline(&self, number: u64) -> Result<(u64, u64)>;
 }
 
-/// One stored output, open for reading.
+/// A stored output, open for reading.
 #[derive(Clone)]
-pub struct Stored {
-    metadata: Metadata,
-    source: Arc<dyn Source>,
+pub struct OpenOutput {
+    metadata: OutputMetadata,
+    source: Arc<dyn FrameSource>,
 }
 
-impl Stored {
-    /// For backends: what [`Store::open`](crate::Store::open) gives.
-    pub fn new(metadata: Metadata, source: Arc<dyn Source>) -> Self {
+impl OpenOutput {
+    /// For backends: the result of [`Store::open`](crate::Store::open).
+    pub fn new(metadata: OutputMetadata, source: Arc<dyn FrameSource>) -> Self {
         Self { metadata, source }
     }
 
     /// What is known of it.
-    pub fn metadata(&self) -> &Metadata {
+    pub fn metadata(&self) -> &OutputMetadata {
         &self.metadata
     }
 
-    /// Size of what is open: the output, or its text projection.
+    /// The size of the output or of its text projection, depending on the form.
     pub fn byte_size(&self) -> u64 {
         self.source.byte_size()
     }
 
-    /// Lines of what is open; text without a newline is one line.
+    /// The number of lines; text without a newline is one line.
     pub fn line_count(&self) -> u64 {
         self.source.newlines() + 1
     }
 
-    /// Lines as a person counts them: what follows the last newline is one only if there is
-    /// something.
+    /// The number of lines as users count them: text after the last newline counts only if it is
+    /// not empty.
     ///
     /// ```
-    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # use trimtab_store::{OutputForm, MemoryStore, Put, SessionId, Store};
     /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
     /// for (text, lines) in [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)] {
     ///     let stored = store.put(&session, Put::new("c", text))?;
-    ///     let stored = store.open(&session, stored.id(), Form::Whole)?;
+    ///     let stored = store.open(&session, stored.id(), OutputForm::Whole)?;
     ///     assert_eq!(stored.shown_lines()?, lines);
     /// }
     /// # Ok::<(), trimtab_store::Error>(())
@@ -73,12 +74,12 @@ impl Stored {
         Ok(self.source.newlines() + u64::from(is_open))
     }
 
-    /// Streams all of it in memory of a frame. Damage comes as an error of the reader.
-    pub fn reader(&self) -> StoredReader {
-        StoredReader::new(Arc::clone(&self.source))
+    /// Streams all bytes, one frame at a time. Damage is an error of the reader.
+    pub fn reader(&self) -> OutputReader {
+        OutputReader::new(Arc::clone(&self.source))
     }
 
-    /// All of it at once.
+    /// All bytes.
     pub fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.byte_size()).unwrap_or(0));
         let mut reader = self.reader();
@@ -86,7 +87,7 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// At most `len` bytes from `start`; fewer at the end. Costs the range.
+    /// At most `len` bytes from `start`; fewer at the end. Reads only the range.
     pub fn read_at(&self, start: u64, len: usize) -> Result<Vec<u8>> {
         let mut reader = self.reader();
         reader.seek(start);
@@ -96,42 +97,42 @@ impl Stored {
         Ok(bytes)
     }
 
-    /// True if what is open is not text, judged by its first 8 KiB.
+    /// True if the data is binary, based on its first 8 KiB.
     ///
     /// ```
-    /// # use trimtab_store::{Form, MemoryStore, Put, SessionId, Store};
+    /// # use trimtab_store::{OutputForm, MemoryStore, Put, SessionId, Store};
     /// # let (store, session) = (MemoryStore::new(), SessionId::new("s")?);
     /// let image = store.put(&session, Put::new("c1", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"))?;
-    /// assert!(store.open(&session, image.id(), Form::Whole)?.is_binary()?);
+    /// assert!(store.open(&session, image.id(), OutputForm::Whole)?.is_binary()?);
     /// # Ok::<_, trimtab_store::Error>(())
     /// ```
     pub fn is_binary(&self) -> Result<bool> {
         Ok(binary::is_binary(&self.read_at(0, binary::SAMPLE)?))
     }
 
-    pub(crate) fn source(&self) -> &dyn Source {
+    pub(crate) fn source(&self) -> &dyn FrameSource {
         &*self.source
     }
 }
 
-impl fmt::Debug for Stored {
+impl fmt::Debug for OpenOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Stored").field(&self.metadata).finish()
     }
 }
 
 /// Streams a stored output.
-pub struct StoredReader {
-    source: Arc<dyn Source>,
-    /// The next frame to be decoded.
+pub struct OutputReader {
+    source: Arc<dyn FrameSource>,
+    /// The next frame to decode.
     next: u64,
-    /// The frame being read out, and how much of it has been.
+    /// The current frame, and the position in it.
     frame: Vec<u8>,
     at: usize,
 }
 
-impl StoredReader {
-    fn new(source: Arc<dyn Source>) -> Self {
+impl OutputReader {
+    fn new(source: Arc<dyn FrameSource>) -> Self {
         Self {
             source,
             next: 0,
@@ -148,7 +149,7 @@ impl StoredReader {
 
     fn refill(&mut self) -> Result<()> {
         while self.at >= self.frame.len() && self.next < frame_count(self.source.byte_size()) {
-            // `at` lies behind an empty frame only right after a seek, and then counts.
+            // After a seek the frame is empty, and `at` is the position in the next one.
             let at = if self.frame.is_empty() { self.at } else { 0 };
             self.source.frame(self.next, &mut self.frame)?;
             self.next += 1;
@@ -161,7 +162,7 @@ impl StoredReader {
     }
 }
 
-impl Read for StoredReader {
+impl Read for OutputReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.refill()?;
         let mut rest = self.frame.get(self.at..).unwrap_or_default();
@@ -171,7 +172,7 @@ impl Read for StoredReader {
     }
 }
 
-impl fmt::Debug for StoredReader {
+impl fmt::Debug for OutputReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredReader")
             .field("next_frame", &self.next)

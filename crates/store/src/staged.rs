@@ -1,78 +1,73 @@
-//! A store whose writes wait, and are then carried out together.
+//! A store that defers writes and executes them together.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trimtab_model::Ref;
 
-use crate::put::Input;
-use crate::write::{Kind, Naming, Write};
+use crate::put::PutInput;
+use crate::write::{RefMinter, Write, WriteKind};
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
-    StoreStatus, Stored, Stream,
+    CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, Result,
+    SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream,
 };
 
-/// Larger outputs do not wait: their bytes take a file of their own in most backends.
+/// Larger outputs are not deferred, because most backends store them in separate files.
 const LARGE: usize = 64 << 10;
-/// Bytes that wait at most.
+/// The maximum number of deferred bytes.
 const MOST: usize = 4 << 20;
 
-/// A store whose outputs and entries wait in memory until [`flush`](Self::flush), which
-/// carries them out together: one sync for all of them, off the path of who cannot wait.
+/// A store whose outputs and entries wait in memory until [`flush`](Self::flush), which executes
+/// them together with one sync, off the path of callers that must not block.
 ///
-/// Nothing that it gave is durable before that. **A ref must not leave the process, and
-/// nothing that rests on one, before `flush` has returned.** Everything but a put and an
-/// append flushes by itself, so what is read is always what was written. A flush that fails
-/// loses what waited: from then on everything fails with [`Error::Lost`].
-///
-/// Who must not wait for a disk says so with [`hurry`](Self::hurry): whatever cannot be done
-/// in memory is then refused with [`Error::WouldWait`], and can be asked for again.
+/// Nothing is durable before that. **A ref, and anything that depends on it, must not leave the
+/// process before `flush` has returned.** Everything except a put and an append flushes first, so
+/// reads always see earlier writes. A failed flush loses the deferred writes: from then on every
+/// operation fails with [`Error::Lost`].
 ///
 /// ```
 /// use std::sync::Arc;
-/// use trimtab_store::{MemoryStore, Put, SessionId, Staged, Store, Stream};
+/// use trimtab_store::{MemoryStore, Put, SessionId, StagedStore, Store, Stream};
 ///
 /// let (inner, session) = (Arc::new(MemoryStore::new()), SessionId::new("s1")?);
-/// let staged = Staged::new(inner.clone());
+/// let staged = StagedStore::new(inner.clone());
 /// staged.append(&session, Stream::Log, 0, &[b"entry"])?;
 /// assert_eq!(inner.position(&session, Stream::Log)?, 0);
 /// staged.flush()?;
 /// assert_eq!(inner.position(&session, Stream::Log)?, 1);
 /// # Ok::<_, trimtab_store::Error>(())
 /// ```
-pub struct Staged {
+pub struct StagedStore {
     inner: Arc<dyn Store>,
-    state: Mutex<State>,
-    /// Held while writes are carried out, so that they keep their order.
+    state: Mutex<StagedWrites>,
+    /// Held while writes are executed, to keep their order.
     turn: Mutex<()>,
-    /// True while nobody may wait for the store behind.
-    hurried: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
-    namings: HashMap<SessionId, Naming>,
-    /// Writes in their order, those of one session together.
+struct StagedWrites {
+    ref_minters: HashMap<SessionId, RefMinter>,
+    /// Deferred writes in order, grouped by session.
     waiting: Vec<(SessionId, Vec<Write>)>,
     bytes: usize,
     lost: bool,
 }
 
-impl Staged {
-    /// Writes to `inner`, later.
+impl StagedStore {
+    /// Defers writes to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
             inner,
             state: Mutex::default(),
             turn: Mutex::default(),
-            hurried: AtomicBool::new(false),
         }
     }
 
-    /// Carries out what waits. Durable once it gives `Ok`, where the store is.
+    /// Executes the deferred writes. They are durable once it returns `Ok`, if the store is
+    /// durable.
     pub fn flush(&self) -> Result<()> {
+        // One flush at a time, so that writes reach the store in their order.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.usable()?;
         if state.waiting.is_empty() {
@@ -80,8 +75,9 @@ impl Staged {
         }
         let waiting = std::mem::take(&mut state.waiting);
         state.bytes = 0;
+        // Release the state during the write, so that others can stage meanwhile.
         drop(state);
-        let mut under_way = UnderWay {
+        let mut under_way = FlushInProgress {
             staged: self,
             done: false,
         };
@@ -92,31 +88,16 @@ impl Staged {
         Ok(())
     }
 
-    /// Says whether who asks next cannot wait for the store behind. [`flush`](Self::flush)
-    /// always does.
-    pub fn hurry(&self, hurried: bool) {
-        self.hurried.store(hurried, Ordering::Relaxed);
-    }
-
-    /// The store behind, for who may wait for it.
-    fn behind(&self) -> Result<&dyn Store> {
-        if self.hurried.load(Ordering::Relaxed) {
-            Err(Error::WouldWait)
-        } else {
-            Ok(self.inner.as_ref())
-        }
-    }
-
-    /// True if nothing waits and nothing is being written; says so without waiting.
+    /// True if nothing is deferred or being written; never blocks.
     pub fn is_idle(&self) -> bool {
         self.turn.try_lock().is_ok() && self.state().waiting.is_empty()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StagedWrites> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn usable(&self) -> Result<MutexGuard<'_, State>> {
+    fn usable(&self) -> Result<MutexGuard<'_, StagedWrites>> {
         let state = self.state();
         if state.lost {
             Err(Error::Lost)
@@ -125,47 +106,48 @@ impl Staged {
         }
     }
 
-    /// What names the outputs of a session, if that is known.
-    fn namer(&self, session: &SessionId) -> Result<Option<Naming>> {
-        if let Some(naming) = self.state().namings.get(session) {
+    /// The ref generator of a session, if it is known.
+    fn session_ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+        if let Some(naming) = self.state().ref_minters.get(session) {
             return Ok(Some(naming.clone()));
         }
-        let naming = self.behind()?.naming(session)?;
+        // Not cached yet: ask the store once per session.
+        let naming = self.inner.ref_minter(session)?;
         if let Some(naming) = &naming {
             let mut state = self.state();
-            state.namings.insert(session.clone(), naming.clone());
+            state.ref_minters.insert(session.clone(), naming.clone());
         }
         Ok(naming)
     }
 
-    fn wait(&self, session: &SessionId, write: Write) -> Result<()> {
+    fn queue_write(&self, session: &SessionId, write: Write) -> Result<()> {
         let mut state = self.usable()?;
         state.bytes += write.weight();
         let mut sessions = state.waiting.iter_mut();
+        // Few sessions wait at a time, so a linear search is enough.
         match sessions.find(|(waiting, _)| waiting == session) {
             Some((_, writes)) => writes.push(write),
             None => state.waiting.push((session.clone(), vec![write])),
         }
-        let full = state.bytes > MOST && !self.hurried.load(Ordering::Relaxed);
+        let full = state.bytes > MOST;
         drop(state);
         if full { self.flush() } else { Ok(()) }
     }
 
-    /// The store with everything in it.
-    fn settled(&self) -> Result<&dyn Store> {
-        let behind = self.behind()?;
+    /// The inner store after a flush.
+    fn flushed_store(&self) -> Result<&dyn Store> {
         self.flush()?;
-        Ok(behind)
+        Ok(self.inner.as_ref())
     }
 }
 
-/// Writes that have left the list: they are lost unless they are done, also by a panic.
-struct UnderWay<'s> {
-    staged: &'s Staged,
+/// Writes that left the queue. They count as lost unless they complete, even after a panic.
+struct FlushInProgress<'s> {
+    staged: &'s StagedStore,
     done: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for FlushInProgress<'_> {
     fn drop(&mut self) {
         if !self.done {
             self.staged.state().lost = true;
@@ -173,34 +155,36 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedStore {
     fn drop(&mut self) {
-        // Nobody is left to be told; the log is read from the store when the session is opened.
+        // Nobody can handle an error here. The log is read from the store when the session is
+        // reopened.
         self.flush().unwrap_or(());
     }
 }
 
-impl Store for Staged {
+impl Store for StagedStore {
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
+        // Only small outputs in memory can be named without writing them.
         let naming = match &put.bytes {
-            Input::Slice(bytes) if bytes.len() <= LARGE => self.namer(session)?,
+            PutInput::Slice(bytes) if bytes.len() <= LARGE => self.session_ref_minter(session)?,
             _ => None,
         };
-        let (Some(naming), Input::Slice(bytes)) = (naming, &put.bytes) else {
-            return self.settled()?.put(session, put);
+        let (Some(naming), PutInput::Slice(bytes)) = (naming, &put.bytes) else {
+            return self.flushed_store()?.put(session, put);
         };
         let reference = naming.name(put.call, bytes, put.text);
-        let write = Write(Kind::Put {
+        let write = Write(WriteKind::Put {
             id: reference.id().to_owned(),
             labels: put.labels(),
             bytes: bytes.to_vec(),
             text: put.text.map(str::to_owned),
         });
-        self.wait(session, write)?;
+        self.queue_write(session, write)?;
         Ok(reference)
     }
 
-    /// Whether the stream is at `expected` shows when it is written.
+    /// A conflict with `expected` is detected when the entry is written.
     fn append(
         &self,
         session: &SessionId,
@@ -208,63 +192,64 @@ impl Store for Staged {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(Kind::Append {
+        let write = Write(WriteKind::Append {
             stream,
             expected,
             entries: entries.iter().map(|entry| entry.to_vec()).collect(),
         });
-        self.wait(session, write)?;
+        self.queue_write(session, write)?;
         Ok(expected + entries.len() as u64)
     }
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
-        self.settled()?.write(session, writes)
+        self.flushed_store()?.write(session, writes)
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
-        self.namer(session)
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+        self.session_ref_minter(session)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
-        self.settled()?.open(session, id, form)
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
+        self.flushed_store()?.open(session, id, form)
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
-        self.settled()?.metadata(session, id)
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
+        self.flushed_store()?.metadata(session, id)
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
-        self.settled()?.list(session)
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
+        self.flushed_store()?.list(session)
     }
 
     fn delete(&self, session: &SessionId, id: &str) -> Result<()> {
-        self.settled()?.delete(session, id)
+        self.flushed_store()?.delete(session, id)
     }
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
-        let settled = self.settled()?;
-        self.state().namings.remove(session);
+        let settled = self.flushed_store()?;
+        // A new session of this name would have another secret.
+        self.state().ref_minters.remove(session);
         settled.delete_session(session)
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.settled()?.sessions()
+        self.flushed_store()?.sessions()
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {
-        self.settled()?.touch(session)
+        self.flushed_store()?.touch(session)
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
-        self.settled()?.link(child, parent)
+        self.flushed_store()?.link(child, parent)
     }
 
     fn parent(&self, session: &SessionId) -> Result<Option<SessionId>> {
-        self.settled()?.parent(session)
+        self.flushed_store()?.parent(session)
     }
 
     fn position(&self, session: &SessionId, stream: Stream) -> Result<u64> {
-        self.settled()?.position(session, stream)
+        self.flushed_store()?.position(session, stream)
     }
 
     fn read(
@@ -274,30 +259,49 @@ impl Store for Staged {
         from: u64,
         limit: usize,
     ) -> Result<Vec<Vec<u8>>> {
-        self.settled()?.read(session, stream, from, limit)
+        self.flushed_store()?.read(session, stream, from, limit)
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        self.behind()?.secret()
+        self.inner.secret()
     }
 
-    /// Does not wait, so it may be asked for in a hurry.
     fn status(&self) -> Result<StoreStatus> {
         self.inner.status()
     }
 
     fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
-        self.settled()?.lease(sessions, time)
+        self.flushed_store()?.lease(sessions, time)
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
-        let settled = self.settled()?;
-        // A session that is removed and comes back has other refs.
-        self.state().namings.clear();
+    fn positions(&self, sessions: &[SessionId]) -> Result<(StoreStatus, Vec<(u64, u64)>)> {
+        self.flushed_store()?.positions(sessions)
+    }
+
+    fn claim(&self, session: &SessionId, purpose: &'static str, time: Duration) -> Result<bool> {
+        self.inner.claim(session, purpose, time)
+    }
+
+    fn release(&self, session: &SessionId, purpose: &'static str) -> Result<()> {
+        self.inner.release(session, purpose)
+    }
+
+    fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
+        self.flushed_store()?.restore_secret(secret)
+    }
+
+    fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
+        self.flushed_store()?.restore_session(info, minter)
+    }
+
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
+        let settled = self.flushed_store()?;
+        // A session that is removed and created again has other refs.
+        self.state().ref_minters.clear();
         settled.collect(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
-        self.settled()?.spill(session, id)
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
+        self.flushed_store()?.spill(session, id)
     }
 }

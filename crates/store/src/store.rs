@@ -1,22 +1,26 @@
-//! The one trait that every backend implements.
+//! The trait that every backend implements.
+//!
+//! Sessions, the proxy and the command line use only this trait. `memory`, `folder` and `shared`
+//! implement it, and `staged` wraps any of them to defer writes.
 
 use std::time::Duration;
 
 use trimtab_model::Ref;
 
-use crate::grep::{Found, Query};
+use crate::grep::{Query, SearchResults};
 use crate::{
-    Collect, Collected, Form, LineRange, Lines, Metadata, Naming, Put, Result, SessionId,
-    SessionInfo, Spilled, StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, Error, LineRange, OpenOutput, OutputForm, OutputLines,
+    OutputMetadata, Put, RefMinter, Result, SessionId, SessionInfo, SpilledFile, StoreStatus,
+    Stream, Write,
 };
 
-/// Where outputs, logs and journals live.
+/// Stores outputs, logs and journals.
 ///
-/// Outputs are named by a session and the id of a ref. A session may redeem its own refs and
-/// those of the sessions above it ([`link`](Self::link)); every other id, well formed or not,
-/// is answered by the same [`NotFound`](crate::Error::NotFound).
+/// An output is identified by a session and the id of a ref. A session may redeem its own refs and
+/// those of its parents ([`link`](Self::link)); every other id, well formed or not, gives the same
+/// error [`NotFound`](crate::Error::NotFound).
 ///
-/// What a method has acknowledged is durable, in backends that outlive their process.
+/// In persistent backends, everything that a method has acknowledged is durable.
 ///
 /// ```
 /// use trimtab_store::{LineRange, MemoryStore, Put, SessionId, Store};
@@ -34,40 +38,40 @@ use crate::{
 /// # Ok::<_, trimtab_store::Error>(())
 /// ```
 pub trait Store: Send + Sync {
-    /// Stores an output. The ref exists only after its bytes are durable. The same session,
-    /// call and bytes give the same ref; equal bytes are kept once per tree of sessions.
+    /// Stores an output. The ref is returned once the bytes are durable. The same session, call and
+    /// bytes give the same ref; equal bytes are stored once per tree of sessions.
     fn put(&self, session: &SessionId, put: Put<'_>) -> Result<Ref>;
 
     /// Opens an output for reading.
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored>;
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput>;
 
-    /// What is known of an output.
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata>;
+    /// The metadata of an output.
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata>;
 
     /// The session's own outputs, oldest first.
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>>;
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>>;
 
     /// Removes one of the session's own outputs.
     fn delete(&self, session: &SessionId, id: &str) -> Result<()>;
 
-    /// Removes a session: its outputs, its log and its journal. Sessions below it stay.
+    /// Removes a session with its outputs, log and journal. Child sessions stay.
     fn delete_session(&self, session: &SessionId) -> Result<()>;
 
     /// All sessions, by name.
     fn sessions(&self) -> Result<Vec<SessionInfo>>;
 
-    /// Says that the session is in use, as every write does.
+    /// Marks the session as used, as every write does.
     fn touch(&self, session: &SessionId) -> Result<()>;
 
-    /// Lets `child` redeem the refs of `parent`, as a sub-agent of it. A session has one parent
-    /// for good. Whether the child may is for the caller to know.
+    /// Lets `child` redeem the refs of `parent`, for example as a sub-agent. A session has at most
+    /// one parent, for good. The caller must authorise this.
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()>;
 
-    /// The session above, if there is one.
+    /// The parent session, if there is one.
     fn parent(&self, session: &SessionId) -> Result<Option<SessionId>>;
 
-    /// Appends entries to a log or journal, all or none, if it is at position `expected`;
-    /// gives the new position. Positions count entries from 0.
+    /// Appends entries to a log or journal atomically, if it is at position `expected`. Returns the
+    /// new position. Positions count entries from 0.
     fn append(
         &self,
         session: &SessionId,
@@ -76,7 +80,7 @@ pub trait Store: Send + Sync {
         entries: &[&[u8]],
     ) -> Result<u64>;
 
-    /// The position at which the next entry goes.
+    /// The position of the next entry.
     fn position(&self, session: &SessionId, stream: Stream) -> Result<u64>;
 
     /// At most `limit` entries from position `from`.
@@ -88,65 +92,108 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Vec<u8>>>;
 
-    /// The secret of the store: 32 random bytes that are made with it and live as long as its
-    /// data. Collection never takes it. Another store has another one.
+    /// The secret of the store: 32 random bytes, created with it and never collected. Every store
+    /// has a different one.
     fn secret(&self) -> Result<[u8; 32]>;
 
-    /// What may have changed since the store was opened. Fails if it is no longer there.
-    /// Quick: it waits for no disk and no writer.
+    /// The current state of the store. Fails if it no longer exists. Never blocks on a disk or a
+    /// writer.
     fn status(&self) -> Result<StoreStatus> {
         Ok(StoreStatus::default())
     }
 
-    /// Keeps collection away from these sessions for `time`, because a process has them in
-    /// memory. A later lease replaces an earlier one. Sessions that are not there are skipped.
+    /// Protects sessions that a process has in memory from collection for `time`. A later lease
+    /// replaces an earlier one. Unknown sessions are skipped.
     fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
         let _ = (sessions, time);
         Ok(())
     }
 
-    /// Removes what the request says, or only reports it.
-    fn collect(&self, request: &Collect) -> Result<Collected>;
+    /// The state of the store, and the positions of the log and the journal of each session. Backends
+    /// that are far away answer in one round trip.
+    fn positions(&self, sessions: &[SessionId]) -> Result<(StoreStatus, Vec<(u64, u64)>)> {
+        let position = |session: &SessionId| {
+            let log = self.position(session, Stream::Log)?;
+            Ok((log, self.position(session, Stream::Journal)?))
+        };
+        let positions = sessions.iter().map(position).collect::<Result<_>>()?;
+        Ok((self.status()?, positions))
+    }
 
-    /// Writes an output to a plain file inside the store's own folder. The same output gives
-    /// the same path.
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled>;
+    /// Claims work on a session that only one process should do, for at most `time`. False if
+    /// another process has claimed it. Backends for one machine always allow it.
+    fn claim(&self, session: &SessionId, purpose: &'static str, time: Duration) -> Result<bool> {
+        let _ = (session, purpose, time);
+        Ok(true)
+    }
 
-    /// What makes the refs of a session, for who names outputs before they are written. None
-    /// if the session is not there yet, or where only a put can tell.
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    /// Ends a claim of this process.
+    fn release(&self, session: &SessionId, purpose: &'static str) -> Result<()> {
+        let _ = (session, purpose);
+        Ok(())
+    }
+
+    /// Replaces the secret of an empty store, for a copy of another store. Fails with
+    /// [`NotEmpty`](crate::Error::NotEmpty) if the store has sessions and another secret.
+    fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
+        let _ = secret;
+        Err(Error::Unsupported("be the target of a copy"))
+    }
+
+    /// Creates a session with the refs of another store, or sets the times of an earlier copy. Fails
+    /// if the session exists with other refs.
+    fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
+        let _ = (info, minter);
+        Err(Error::Unsupported("be the target of a copy"))
+    }
+
+    /// Removes data as requested, or only reports it.
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport>;
+
+    /// Writes an output to a plain file inside the store's folder. The same output gives the same
+    /// path.
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile>;
+
+    /// The ref generator of a session, for naming outputs before they are written. None if the
+    /// session does not exist yet, or if only a put can generate refs.
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let _ = session;
         Ok(None)
     }
 
-    /// Carries out writes to one session in their order: all or none in backends that can.
+    /// Executes writes to one session in order, atomically if the backend can.
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
         let mut writes = writes.iter();
         writes.try_for_each(|write| write.carry_out(self, session))
     }
 
-    /// All bytes of an output, as they came.
+    /// All original bytes of an output.
     fn get(&self, session: &SessionId, id: &str) -> Result<Vec<u8>> {
-        self.open(session, id, Form::Whole)?.bytes()
+        self.open(session, id, OutputForm::Whole)?.bytes()
     }
 
     /// Lines of an output's text.
-    fn lines(&self, session: &SessionId, id: &str, range: LineRange) -> Result<Lines> {
-        self.open(session, id, Form::Text)?.lines(range)
+    fn lines(&self, session: &SessionId, id: &str, range: LineRange) -> Result<OutputLines> {
+        self.open(session, id, OutputForm::Text)?.lines(range)
     }
 
-    /// Searches one output, or all of the session's own, oldest first.
-    fn grep(&self, session: &SessionId, id: Option<&str>, query: &Query<'_>) -> Result<Found> {
+    /// Searches one output, or all outputs of the session, oldest first.
+    fn grep(
+        &self,
+        session: &SessionId,
+        id: Option<&str>,
+        query: &Query<'_>,
+    ) -> Result<SearchResults> {
         let mut search = query.start()?;
         if let Some(id) = id {
-            search.output(&self.open(session, id, Form::Text)?)?;
+            search.output(&self.open(session, id, OutputForm::Text)?)?;
             return Ok(search.finish());
         }
         for metadata in self.list(session)? {
             let id = metadata.reference.id();
-            let opened = self.open(session, id, Form::Text);
+            let opened = self.open(session, id, OutputForm::Text);
             match opened.and_then(|output| search.output(&output)) {
-                // It was removed since it was listed.
+                // The output was removed since it was listed.
                 Err(error) if error.is_not_found() => {}
                 Err(error) if error.is_damaged() => search.damaged(id),
                 searched => searched?,

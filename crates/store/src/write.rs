@@ -1,29 +1,33 @@
-//! Writes that are carried out together.
+//! Writes that are executed together.
 
 use std::fmt;
 
 use trimtab_model::Ref;
 
 use crate::frames;
-use crate::put::Labels;
-use crate::refs::Secret;
+use crate::put::OutputLabels;
+use crate::refs::SessionSecret;
 use crate::{Put, Result, SessionId, Store, Stream};
 
-/// Makes the refs of one session, so that an output can be named before it is written.
+/// Generates the refs of one session, so that an output can be named before it is written.
 ///
-/// Whoever has one must see to it that no ref leaves the process before its bytes are
-/// durable: [`Staged`](crate::Staged) does.
+/// The owner must ensure that no ref leaves the process before its bytes are durable, as
+/// [`StagedStore`](crate::StagedStore) does.
 #[derive(Clone)]
-pub struct Naming {
-    secret: Secret,
+pub struct RefMinter {
+    secret: SessionSecret,
 }
 
-impl Naming {
-    pub(crate) fn new(secret: Secret) -> Self {
+impl RefMinter {
+    pub(crate) fn new(secret: SessionSecret) -> Self {
         Self { secret }
     }
 
-    /// The ref that a put of these bytes gives; `text` is what is kept beside them.
+    pub(crate) fn secret(&self) -> &SessionSecret {
+        &self.secret
+    }
+
+    /// The ref that a put of these bytes would return. `text` is the text projection.
     pub(crate) fn name(&self, call: &str, bytes: &[u8], text: Option<&str>) -> Ref {
         let whole = frames::scan(bytes);
         let id = self.secret.ref_id(call, &whole.digest);
@@ -33,7 +37,7 @@ impl Naming {
     }
 }
 
-impl fmt::Debug for Naming {
+impl fmt::Debug for RefMinter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Naming")
     }
@@ -41,15 +45,15 @@ impl fmt::Debug for Naming {
 
 /// One write to a session.
 #[derive(Clone, Debug)]
-pub struct Write(pub(crate) Kind);
+pub struct Write(pub(crate) WriteKind);
 
-/// What is written.
+/// The content of a write.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    /// An output, and the id that its ref must get.
+pub(crate) enum WriteKind {
+    /// An output, with the id that its ref must get.
     Put {
         id: String,
-        labels: Labels,
+        labels: OutputLabels,
         bytes: Vec<u8>,
         text: Option<String>,
     },
@@ -62,22 +66,24 @@ pub(crate) enum Kind {
 }
 
 impl Write {
-    /// How many bytes it holds, about.
+    /// The approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         match &self.0 {
-            Kind::Put { bytes, text, .. } => bytes.len() + text.as_ref().map_or(0, String::len),
-            Kind::Append { entries, .. } => entries.iter().map(Vec::len).sum(),
+            WriteKind::Put { bytes, text, .. } => {
+                bytes.len() + text.as_ref().map_or(0, String::len)
+            }
+            WriteKind::Append { entries, .. } => entries.iter().map(Vec::len).sum(),
         }
     }
 
-    /// Carries it out by itself.
+    /// Executes the write on its own.
     pub(crate) fn carry_out<S: Store + ?Sized>(
         &self,
         store: &S,
         session: &SessionId,
     ) -> Result<()> {
         match &self.0 {
-            Kind::Put {
+            WriteKind::Put {
                 id,
                 labels,
                 bytes,
@@ -90,7 +96,7 @@ impl Write {
                 let stored = store.put(session, put)?;
                 check(id, stored.id())
             }
-            Kind::Append {
+            WriteKind::Append {
                 stream,
                 expected,
                 entries,
@@ -103,7 +109,7 @@ impl Write {
     }
 }
 
-/// A session that was removed and began anew gives other refs.
+/// A session that was removed and created again generates other refs.
 pub(crate) fn check(expected: &str, id: &str) -> Result<()> {
     if expected == id {
         Ok(())

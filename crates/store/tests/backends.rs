@@ -17,20 +17,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use suite::World;
 use trimtab_store::MemoryStore;
 
-fn memory() -> World {
+fn memory() -> Option<World> {
     let time = Arc::new(AtomicU64::new(suite::START));
     let clock = Arc::clone(&time);
     let store = MemoryStore::with_clock(move || clock.load(Ordering::Relaxed));
-    World {
+    Some(World {
         store: Box::new(store),
         time,
         keeps_files: false,
         folder: None,
-    }
+    })
 }
 
 #[cfg(unix)]
-fn folder() -> World {
+fn folder() -> Option<World> {
     let time = Arc::new(AtomicU64::new(suite::START));
     let clock = Arc::clone(&time);
     let folder = tempfile::tempdir().unwrap();
@@ -38,14 +38,62 @@ fn folder() -> World {
         .clock(move || clock.load(Ordering::Relaxed))
         .open(folder.path().join("store"))
         .unwrap();
-    World {
+    Some(World {
         store: Box::new(store),
         time,
         keeps_files: true,
         folder: Some(folder),
-    }
+    })
+}
+
+/// A store in a new database and a new bucket.
+#[cfg(unix)]
+fn shared() -> Option<World> {
+    use trimtab_testkit::servers::{ObjectServer, PostgresServer};
+    let database = PostgresServer::shared()?.new_database().unwrap();
+    let time = Arc::new(AtomicU64::new(suite::START));
+    let clock = Arc::clone(&time);
+    let folder = tempfile::tempdir().unwrap();
+    let blobs = match ObjectServer::shared() {
+        Some(server) => ObjectServer::url(&server.new_bucket().unwrap(), server.address()),
+        None => format!("file://{}", folder.path().display()),
+    };
+    let store = trimtab_store::SharedOptions::new(database)
+        .blobs(blobs)
+        .clock(move || clock.load(Ordering::Relaxed))
+        .open()
+        .unwrap();
+    Some(World {
+        store: Box::new(store),
+        time,
+        keeps_files: false,
+        folder: Some(folder),
+    })
+}
+
+/// A store in a database alone.
+#[cfg(unix)]
+fn database_only() -> Option<World> {
+    use trimtab_testkit::servers::PostgresServer;
+    let database = PostgresServer::shared()?.new_database().unwrap();
+    let time = Arc::new(AtomicU64::new(suite::START));
+    let clock = Arc::clone(&time);
+    let store = trimtab_store::SharedOptions::new(database)
+        .clock(move || clock.load(Ordering::Relaxed))
+        .open()
+        .unwrap();
+    Some(World {
+        store: Box::new(store),
+        time,
+        keeps_files: false,
+        folder: None,
+    })
 }
 
 suite::over!(in_memory, memory);
 #[cfg(unix)]
 suite::over!(in_a_folder, folder);
+#[cfg(unix)]
+suite::over!(in_postgres_and_s3, shared);
+#[cfg(unix)]
+suite::over!(in_postgres, database_only);

@@ -1,4 +1,4 @@
-//! Writes that wait: nothing is there before they are carried out, and everything after.
+//! Staged writes: invisible before the flush, complete after it.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
-use trimtab_store::{Error, FolderStore, MemoryStore, Put, SessionId, Staged, Store, Stream};
+use trimtab_store::{Error, FolderStore, MemoryStore, Put, SessionId, StagedStore, Store, Stream};
 
 fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
 #[test]
-fn nothing_is_written_before_its_time() {
+fn staged_writes_wait_for_flush() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     staged.flush().unwrap();
     let stored = staged.put(&s, Put::new("c", "a\nb").tool("read")).unwrap();
@@ -41,38 +41,9 @@ fn nothing_is_written_before_its_time() {
 }
 
 #[test]
-fn who_is_in_a_hurry_never_waits() {
+fn reads_see_staged_writes() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
-    staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
-    staged.flush().unwrap();
-    staged.hurry(true);
-    let refused = |error: Error| matches!(error, Error::WouldWait);
-    // How outputs are named is not known yet, and a long one has a file of its own.
-    assert!(refused(staged.put(&s, Put::new("c", "text")).unwrap_err()));
-    staged.hurry(false);
-    let first = staged.put(&s, Put::new("c", "text")).unwrap();
-    staged.hurry(true);
-    let long = "x".repeat(1 << 20);
-    assert!(refused(staged.put(&s, Put::new("d", &long)).unwrap_err()));
-    assert!(refused(staged.get(&s, first.id()).unwrap_err()));
-    assert!(refused(staged.position(&s, Stream::Log).unwrap_err()));
-    // What can wait itself is taken.
-    let second = staged.put(&s, Put::new("e", "more")).unwrap();
-    staged.append(&s, Stream::Log, 1, &[b"two"]).unwrap();
-    assert!(!staged.is_idle());
-    staged.flush().unwrap();
-    assert!(staged.is_idle());
-    for (stored, text) in [(first, "text"), (second, "more")] {
-        assert_eq!(inner.get(&s, stored.id()).unwrap(), text.as_bytes());
-    }
-    assert_eq!(inner.read(&s, Stream::Log, 0, 9).unwrap(), [b"one", b"two"]);
-}
-
-#[test]
-fn whoever_reads_sees_what_was_written() {
-    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (s, staged) = (session("s"), Staged::new(inner));
+    let (s, staged) = (session("s"), StagedStore::new(inner));
     staged.append(&s, Stream::Journal, 0, &[b"plan"]).unwrap();
     assert_eq!(staged.position(&s, Stream::Journal).unwrap(), 1);
     let stored = staged.put(&s, Put::new("c", "text")).unwrap();
@@ -80,20 +51,20 @@ fn whoever_reads_sees_what_was_written() {
 }
 
 #[test]
-fn what_is_let_go_is_written() {
+fn dropping_a_staged_store_flushes_it() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let s = session("s");
-    let staged = Staged::new(Arc::clone(&inner));
+    let staged = StagedStore::new(Arc::clone(&inner));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     drop(staged);
     assert_eq!(inner.position(&s, Stream::Log).unwrap(), 1);
 }
 
 #[test]
-fn a_write_that_fails_is_all_undone_and_stays_so() {
+fn failed_flush_is_rolled_back_and_permanent() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     staged.flush().unwrap();
     let stored = staged.put(&s, Put::new("c", "text")).unwrap();
@@ -113,10 +84,10 @@ fn a_write_that_fails_is_all_undone_and_stays_so() {
 }
 
 #[test]
-fn a_session_that_began_anew_gives_no_wrong_ref() {
+fn recreated_session_never_yields_a_wrong_ref() {
     let folder = tempfile::tempdir().unwrap();
     let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-    let (s, staged) = (session("s"), Staged::new(Arc::clone(&inner)));
+    let (s, staged) = (session("s"), StagedStore::new(Arc::clone(&inner)));
     let first = staged.put(&s, Put::new("c", "text")).unwrap();
     staged.put(&s, Put::new("d", "more")).unwrap();
     staged.flush().unwrap();
@@ -132,9 +103,9 @@ fn a_session_that_began_anew_gives_no_wrong_ref() {
 struct Panics(MemoryStore, AtomicBool);
 
 #[test]
-fn a_panic_while_writing_loses_what_waited_and_says_so() {
+fn panic_during_flush_loses_staged_writes_with_an_error() {
     let inner = Arc::new(Panics(MemoryStore::new(), AtomicBool::new(true)));
-    let (s, staged) = (session("s"), Staged::new(inner.clone()));
+    let (s, staged) = (session("s"), StagedStore::new(inner.clone()));
     staged.append(&s, Stream::Log, 0, &[b"one"]).unwrap();
     let flushed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| staged.flush()));
     assert!(flushed.is_err());
@@ -163,8 +134,8 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-        form: trimtab_store::Form,
-    ) -> trimtab_store::Result<trimtab_store::Stored> {
+        form: trimtab_store::OutputForm,
+    ) -> trimtab_store::Result<trimtab_store::OpenOutput> {
         self.0.open(session, id, form)
     }
 
@@ -172,11 +143,14 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-    ) -> trimtab_store::Result<trimtab_store::Metadata> {
+    ) -> trimtab_store::Result<trimtab_store::OutputMetadata> {
         self.0.metadata(session, id)
     }
 
-    fn list(&self, session: &SessionId) -> trimtab_store::Result<Vec<trimtab_store::Metadata>> {
+    fn list(
+        &self,
+        session: &SessionId,
+    ) -> trimtab_store::Result<Vec<trimtab_store::OutputMetadata>> {
         self.0.list(session)
     }
 
@@ -224,8 +198,8 @@ impl Store for Panics {
 
     fn collect(
         &self,
-        request: &trimtab_store::Collect,
-    ) -> trimtab_store::Result<trimtab_store::Collected> {
+        request: &trimtab_store::CollectOptions,
+    ) -> trimtab_store::Result<trimtab_store::CollectReport> {
         self.0.collect(request)
     }
 
@@ -233,7 +207,7 @@ impl Store for Panics {
         &self,
         session: &SessionId,
         id: &str,
-    ) -> trimtab_store::Result<trimtab_store::Spilled> {
+    ) -> trimtab_store::Result<trimtab_store::SpilledFile> {
         self.0.spill(session, id)
     }
 }
@@ -261,10 +235,10 @@ proptest! {
 
     /// What is written in the end is what would have been written at once.
     #[test]
-    fn waiting_changes_nothing(steps in steps()) {
+    fn staging_does_not_change_results(steps in steps()) {
         let folder = tempfile::tempdir().unwrap();
         let inner: Arc<dyn Store> = Arc::new(FolderStore::open(folder.path().join("s")).unwrap());
-        let staged = Staged::new(Arc::clone(&inner));
+        let staged = StagedStore::new(Arc::clone(&inner));
         let (s, mut positions, mut stored) = (session("s"), [0, 0], Vec::new());
         let mut streams: [Vec<Vec<u8>>; 2] = Default::default();
         for step in steps {

@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// One comparison: the first candidate is the baseline.
-pub struct Comparison {
+pub struct BenchComparison {
     title: String,
     rounds: usize,
-    candidates: Vec<Candidate>,
+    candidates: Vec<BenchCandidate>,
     by_processor_time: bool,
 }
 
-struct Candidate {
+struct BenchCandidate {
     name: String,
     run: Box<dyn FnMut()>,
     times: Vec<Duration>,
 }
 
-impl Comparison {
+impl BenchComparison {
     /// A comparison whose candidates each run `rounds` times.
     pub fn new(title: impl Into<String>, rounds: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Comparison {
         let run = Box::new(move || {
             black_box(run());
         });
-        self.candidates.push(Candidate {
+        self.candidates.push(BenchCandidate {
             name: name.into(),
             run,
             times: Vec::new(),

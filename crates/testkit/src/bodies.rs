@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use trimtab_model::Dialect;
 
 use crate::history::hostile_text;
-pub use json::{Node, Style};
+pub use json::{GeneratedJson, JsonStyle};
 
 /// One message of a generated conversation that every provider accepts.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum GeneratedMessage {
     /// The user speaks.
     User {
         /// The texts, at least one of them not blank.
@@ -31,7 +31,7 @@ pub enum Said {
         /// What it says.
         text: Option<String>,
         /// What its calls are answered with.
-        outputs: Vec<Answer>,
+        outputs: Vec<GeneratedOutput>,
         /// What the user says together with the outputs.
         aside: Option<String>,
     },
@@ -39,7 +39,7 @@ pub enum Said {
 
 /// What a call is answered with.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct GeneratedOutput {
     /// The text.
     pub text: String,
     /// True if it is spelled as a list of parts.
@@ -52,17 +52,17 @@ pub struct Answer {
 
 /// A generated conversation.
 #[derive(Clone, Debug)]
-pub struct Talk {
+pub struct GeneratedConversation {
     /// What the system says.
     pub system: Option<String>,
     /// True if the system speaks in a list of parts where the dialect has that.
     pub system_list: bool,
     /// The messages.
-    pub said: Vec<Said>,
+    pub said: Vec<GeneratedMessage>,
 }
 
 /// A conversation that every provider accepts, of up to `max` messages.
-pub fn talk(max: usize) -> impl Strategy<Value = Talk> {
+pub fn talk(max: usize) -> impl Strategy<Value = GeneratedConversation> {
     let said = prop_oneof![2 => user(), 3 => model()];
     (
         proptest::option::of(text()),
@@ -76,7 +76,7 @@ pub fn talk(max: usize) -> impl Strategy<Value = Talk> {
             for said in &mut said {
                 said.keep_markers(&mut markers);
             }
-            Talk {
+            GeneratedConversation {
                 system,
                 system_list,
                 said,
@@ -84,7 +84,7 @@ pub fn talk(max: usize) -> impl Strategy<Value = Talk> {
         })
 }
 
-impl Said {
+impl GeneratedMessage {
     /// Takes markers away once there are too many for a provider.
     fn keep_markers(&mut self, left: &mut usize) {
         let mut keep = |marked: &mut bool| {
@@ -112,20 +112,20 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-fn user() -> impl Strategy<Value = Said> {
+fn user() -> impl Strategy<Value = GeneratedMessage> {
     (
         vec(text(), 1..3),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.2),
     )
-        .prop_map(|(texts, image, marked)| Said::User {
+        .prop_map(|(texts, image, marked)| GeneratedMessage::User {
             texts,
             image,
             marked,
         })
 }
 
-fn model() -> impl Strategy<Value = Said> {
+fn model() -> impl Strategy<Value = GeneratedMessage> {
     let thought = proptest::option::of(any::<bool>());
     let aside = proptest::option::weighted(0.2, text());
     (
@@ -134,7 +134,7 @@ fn model() -> impl Strategy<Value = Said> {
         vec(answer(), 0..4),
         aside,
     )
-        .prop_map(|(thought, said, outputs, aside)| Said::Model {
+        .prop_map(|(thought, said, outputs, aside)| GeneratedMessage::Model {
             thought,
             text: if outputs.is_empty() {
                 said.or_else(|| Some("answer".to_owned()))
@@ -146,19 +146,21 @@ fn model() -> impl Strategy<Value = Said> {
         })
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = GeneratedOutput> {
     let seldom = || prop::bool::weighted(0.2);
-    (text(), any::<bool>(), seldom(), seldom()).prop_map(|(text, list, error, marked)| Answer {
-        text,
-        list,
-        error,
-        marked,
+    (text(), any::<bool>(), seldom(), seldom()).prop_map(|(text, list, error, marked)| {
+        GeneratedOutput {
+            text,
+            list,
+            error,
+            marked,
+        }
     })
 }
 
-impl Talk {
+impl GeneratedConversation {
     /// The body of a request of `dialect`, spelled in `style`.
-    pub fn body(&self, dialect: Dialect, style: Style) -> String {
+    pub fn body(&self, dialect: Dialect, style: JsonStyle) -> String {
         let node = match dialect {
             Dialect::Chat => write::chat(self),
             Dialect::Messages => write::messages(self),

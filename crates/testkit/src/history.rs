@@ -4,13 +4,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use trimtab_model::{
-    Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role,
+    Call, Media, MediaKind, Message, MessageKind, Opaque, Output, Part, RawJson, Reasoning, Role,
 };
 
 /// One step of a generated history. Calls and outputs draw their ids from one small pool, so
 /// that they meet, repeat, cross and miss each other.
 #[derive(Clone, Debug)]
-enum Step {
+enum HistoryStep {
     Say(Role, String),
     Ask {
         ids: Vec<&'static str>,
@@ -23,7 +23,7 @@ enum Step {
         role: Role,
     },
     Parts(Role, Vec<Part>),
-    Marked(Kind, Option<bool>),
+    Marked(MessageKind, Option<bool>),
 }
 
 /// Any history at all: `0..max` messages in any order.
@@ -53,32 +53,32 @@ pub fn valid_history(max: usize) -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = HistoryStep> {
     let ids = || vec(id(), 1..4);
     prop_oneof![
-        4 => (role(), hostile_text()).prop_map(|(role, text)| Step::Say(role, text)),
+        4 => (role(), hostile_text()).prop_map(|(role, text)| HistoryStep::Say(role, text)),
         6 => (ids(), hostile_text(), any::<Option<bool>>())
-            .prop_map(|(ids, text, thought)| Step::Ask { ids, text, thought }),
+            .prop_map(|(ids, text, thought)| HistoryStep::Ask { ids, text, thought }),
         8 => (ids(), hostile_text(), prop::bool::weighted(0.9)).prop_map(|(ids, text, tool)| {
-            Step::Answer { ids, text, role: if tool { Role::Tool } else { Role::User } }
+            HistoryStep::Answer { ids, text, role: if tool { Role::Tool } else { Role::User } }
         }),
-        2 => (role(), vec(part(), 0..4)).prop_map(|(role, parts)| Step::Parts(role, parts)),
-        1 => (kind(), any::<Option<bool>>()).prop_map(|(kind, seen)| Step::Marked(kind, seen)),
+        2 => (role(), vec(part(), 0..4)).prop_map(|(role, parts)| HistoryStep::Parts(role, parts)),
+        1 => (kind(), any::<Option<bool>>()).prop_map(|(kind, seen)| HistoryStep::Marked(kind, seen)),
     ]
 }
 
-fn message(step: Step) -> Message {
+fn message(step: HistoryStep) -> Message {
     match step {
-        Step::Say(role, text) => Message::new(role, vec![Part::text(text)]),
-        Step::Ask { ids, text, thought } => ask(&ids, text, thought),
-        Step::Answer { ids, text, role } => {
+        HistoryStep::Say(role, text) => Message::new(role, vec![Part::text(text)]),
+        HistoryStep::Ask { ids, text, thought } => ask(&ids, text, thought),
+        HistoryStep::Answer { ids, text, role } => {
             let output = |id: &&str| Part::Output(Output::new(*id, text.clone()));
             Message::new(role, ids.iter().map(output).collect())
         }
-        Step::Parts(role, parts) => Message::new(role, parts),
-        Step::Marked(kind, seen) => {
+        HistoryStep::Parts(role, parts) => Message::new(role, parts),
+        HistoryStep::Marked(kind, seen) => {
             let mut message = match kind {
-                Kind::ToolResultArchived => Message::output("a", "archived"),
+                MessageKind::ToolResultArchived => Message::output("a", "archived"),
                 _ => Message::user("marked"),
             };
             message.meta.kind = Some(kind);
@@ -137,12 +137,12 @@ fn role() -> impl Strategy<Value = Role> {
     ])
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = MessageKind> {
     select(vec![
-        Kind::ToolResultArchived,
-        Kind::ToolSummary,
-        Kind::Summary,
-        Kind::TurnAborted,
+        MessageKind::ToolResultArchived,
+        MessageKind::ToolSummary,
+        MessageKind::Summary,
+        MessageKind::TurnAborted,
     ])
 }
 

@@ -1,14 +1,16 @@
 //! What the tests and benchmarks of every crate share.
 //!
 //! Behind features, so that each user gets only what it needs: `generate` (the default) makes
-//! histories and request bodies for property tests, and `upstream` is a strict provider on
-//! loopback that answers from a script.
+//! histories and request bodies for property tests, `servers` starts PostgreSQL and an S3-compatible
+//! server, and `upstream` is a strict provider on loopback that answers from a script.
 
 pub mod bench;
 #[cfg(feature = "generate")]
 pub mod bodies;
 #[cfg(feature = "generate")]
 pub mod history;
+#[cfg(all(unix, feature = "servers"))]
+pub mod servers;
 #[cfg(feature = "upstream")]
 pub mod upstream;
 

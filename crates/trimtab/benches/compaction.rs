@@ -10,15 +10,17 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use trimtab::engine::normalise::Options;
-use trimtab::engine::plan::Reason;
-use trimtab::engine::planner::{self, Asked, Conditions, Conversation, Rates};
+use trimtab::engine::normalise::NormaliseOptions;
+use trimtab::engine::plan::PlanReason;
+use trimtab::engine::planner::{
+    self, CallConditions, CompactionRequest, ConversationState, TokenRates,
+};
 use trimtab::engine::policy::Policy;
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Call, Dialect, Message};
-use trimtab::wire::transcript::Reader;
-use trimtab_testkit::bench::Comparison;
+use trimtab::wire::transcript::TranscriptReader;
+use trimtab_testkit::bench::BenchComparison;
 
 /// Rounds of about 2,000 tokens each.
 const ROUNDS: usize = 500;
@@ -28,7 +30,7 @@ fn main() {
     let json: Rc<[u8]> = json(&log).into_bytes().into();
     println!("{:.1} MB of JSON", json.len() as f64 / 1e6);
     for preset in ["steady", "refs", "checkpoint", "turns", "archive"] {
-        let mut projection = Projection::new(Options::default());
+        let mut projection = Projection::new(NormaliseOptions::default());
         for message in &log {
             projection.admit(message.clone());
         }
@@ -36,9 +38,9 @@ fn main() {
         let projection = Rc::new(RefCell::new(projection));
         let policy = Policy::preset(preset).expect("a preset");
         let (parsed, planned) = (Rc::clone(&json), Rc::clone(&projection));
-        Comparison::new(format!("a million tokens under {preset}"), 15)
+        BenchComparison::new(format!("a million tokens under {preset}"), 15)
             .candidate("parse them from JSON", move || {
-                let mut conversations = Reader::new(&parsed[..]);
+                let mut conversations = TranscriptReader::new(&parsed[..]);
                 let read = conversations.next().expect("one").expect("readable");
                 read.messages.len()
             })
@@ -51,35 +53,36 @@ fn main() {
 
 fn plan(projection: &Projection, policy: &Policy) -> usize {
     let tokens = |measure: &Measure| measure.tokens();
-    let conditions = Conditions {
+    let conditions = CallConditions {
         window: Some(1_000_000),
         max_output: Some(8_000),
         bytes: None,
         tools: 0,
         first_ref: 0,
-        way_back: true,
+        can_retrieve: true,
         usage: None,
         tokens: &tokens,
         cold: false,
-        rates: Rates::default(),
+        rates: TokenRates::default(),
         cliffs: &[],
     };
-    let conversation = Conversation {
+    let conversation = ConversationState {
         log: projection.log(),
         slots: projection.slots(),
         projection,
-        window: projection.built(),
+        window: projection.last_window(),
+        policy,
         sent: projection.log().len(),
         compacted_at: None,
         archive_from: 0,
         opening: 1,
         dialect: Dialect::Chat,
     };
-    let asked = Asked {
-        reason: Reason::ByHand,
-        ..Asked::default()
+    let asked = CompactionRequest {
+        reason: PlanReason::ByHand,
+        ..CompactionRequest::default()
     };
-    let draft = planner::draft(&conversation, policy, &conditions, &asked);
+    let draft = planner::draft(&conversation, &conditions, &asked);
     let draft = draft.expect("something to replace");
     draft.finish(None).plan.edits.len()
 }

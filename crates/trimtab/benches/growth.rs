@@ -13,7 +13,7 @@ mod talk;
 
 use trimtab::engine::policy::PRESETS;
 use trimtab::model::Dialect;
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 use talk::{Room, Talk};
 
@@ -52,13 +52,13 @@ fn compare(preset: &'static str, room: Room, dialect: Dialect, quick: bool) {
     };
     let calls = if quick { 150 } else { 600 };
     let title = |what: &str| format!("{preset}, {window}, {dialect}: one more call {what}");
-    let mut rounds = Comparison::new(title("by rounds"), calls).by_processor_time();
+    let mut rounds = BenchComparison::new(title("by rounds"), calls).by_processor_time();
     for at in [100, 5_000] {
         let mut talk = talk().at_round(at);
         rounds = rounds.candidate(format!("at round {at}"), move || talk.call());
     }
     rounds.run();
-    let mut messages = Comparison::new(title("by messages"), calls).by_processor_time();
+    let mut messages = BenchComparison::new(title("by messages"), calls).by_processor_time();
     let sizes: &[usize] = if quick {
         &[500, 5_000]
     } else {

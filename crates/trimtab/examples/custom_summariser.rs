@@ -6,10 +6,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
 use trimtab::model::Message;
-use trimtab::session::{Answered, ByHand, Session, Setup, SummaryRequest};
+use trimtab::session::{ManualCompaction, Session, Setup, SummariserAnswer, SummaryRequest};
 use trimtab::store::{MemoryStore, SessionId};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,9 +27,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         )))?;
     }
 
-    let wishes = ByHand {
+    let wishes = ManualCompaction {
         instructions: "name the steps".to_owned(),
-        ..ByHand::default()
+        ..ManualCompaction::default()
     };
     let mut pending = session
         .compact(&wishes)?
@@ -55,17 +55,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// A summariser that is no model at all.
-fn summarise(request: &SummaryRequest) -> Answered {
+fn summarise(request: &SummaryRequest) -> SummariserAnswer {
     let steps = request.messages.iter();
     let steps = steps
         .filter(|message| message.text().starts_with("step "))
         .count();
-    Answered::Text {
+    SummariserAnswer::Text {
         text: format!(
             "<retain>The steps are numbered.</retain>\n<summary>The user had {steps} steps \
              done.</summary>"
         ),
-        ending: Ending::Whole,
+        ending: SummaryEnding::Whole,
         usage: None,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::model::Message;
-use trimtab::session::{ByHand, EventKind, Session, Setup};
+use trimtab::session::{ManualCompaction, Session, SessionEventKind, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 1..=10 {
         turn(&mut by_code, number)?;
         let subject_changed = number == 7;
-        if subject_changed && let Some(pending) = by_code.compact(&ByHand::default())? {
+        if subject_changed && let Some(pending) = by_code.compact(&ManualCompaction::default())? {
             by_code.finish(pending)?;
         }
     }
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert!(
         events
             .iter()
-            .any(|event| event.kind == EventKind::Compacted)
+            .any(|event| event.kind == SessionEventKind::Compacted)
     );
     Ok(())
 }

@@ -13,7 +13,7 @@ use trimtab::model::{Call, Dialect, Message, RawJson};
 use trimtab::request;
 use trimtab::session::{Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
-use trimtab::wire::scan::Scan;
+use trimtab::wire::scan::BodyScan;
 use trimtab::wire::validate::validate;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         body.push('}');
 
         println!("{dialect}:\n{body}\n");
-        let scan = Scan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
+        let scan = BodyScan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
         assert!(validate(&scan).is_empty());
     }
     Ok(())

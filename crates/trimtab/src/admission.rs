@@ -5,17 +5,17 @@
 use trimtab_engine::admission;
 use trimtab_engine::observation::only_text;
 use trimtab_engine::view::Spill;
-use trimtab_engine::view::policy::Views;
+use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
-use trimtab_model::{Kind, Message, Output, Part, RawJson, Ref};
-use trimtab_store::{Error, Put, Result, SessionId, Spilled, Store};
+use trimtab_model::{Message, MessageKind, Output, Part, RawJson, Ref};
+use trimtab_store::{Put, Result, SessionId, SpilledFile, Store};
 
 /// Media type of an output that is more than text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
 
 /// Stores the outputs of a message that is about to be let in, and notes their refs, as `named`
 /// gives them. A store that fails leaves nothing behind, and the error says why.
-pub(crate) fn keep(
+pub(crate) fn store_outputs(
     store: &dyn Store,
     session: &SessionId,
     projection: &Projection,
@@ -29,7 +29,8 @@ pub(crate) fn keep(
             output.stored = output.stored.take().map(&named);
         }
     }
-    let observation = only_text(message).filter(|_| message.meta.kind == Some(Kind::Observation));
+    let observation =
+        only_text(message).filter(|_| message.meta.kind == Some(MessageKind::Observation));
     if let Some(text) = observation {
         let call = format!("observation-{}", projection.log().len());
         let stored = store.put(session, Put::new(&call, text))?;
@@ -85,27 +86,21 @@ impl SpillFile {
     pub(crate) fn write(
         store: &dyn Store,
         session: &SessionId,
-        views: &Views,
+        views: &CompiledViews,
         (tool, output): (&str, &Output),
-    ) -> Result<Option<Self>> {
+    ) -> Option<Self> {
         let stored = output.stored.as_ref();
-        let Some(stored) = stored.filter(|_| admission::spills(views, tool, output)) else {
-            return Ok(None);
-        };
-        match store.spill(session, stored.id()) {
-            Ok(Spilled { path, sha256, .. }) => Ok(Some(Self::Saved {
+        let stored = stored.filter(|_| admission::needs_spill_file(views, tool, output))?;
+        Some(match store.spill(session, stored.id()) {
+            Ok(SpilledFile { path, sha256, .. }) => Self::Saved {
                 path: path.to_string_lossy().into_owned(),
                 sha256,
-            })),
-            // It can be asked for again.
-            Err(Error::WouldWait) => Err(Error::WouldWait),
+            },
             Err(error) => {
                 let id = stored.id();
-                Ok(Some(Self::Failed(format!(
-                    "{error}; it is whole behind ref {id}"
-                ))))
+                Self::Failed(format!("{error}; it is whole behind ref {id}"))
             }
-        }
+        })
     }
 
     /// The same for the view.

@@ -61,6 +61,7 @@ pub mod replay;
 pub mod request;
 pub mod retrieval;
 pub mod session;
+pub mod store_place;
 
 pub use trimtab_engine as engine;
 pub use trimtab_model as model;

@@ -16,8 +16,8 @@ use trimtab_engine::view::retrieval::{AnswerLimits, MatchLayout};
 use trimtab_engine::view::tools::{self, ToolNames};
 use trimtab_store::{SessionId, Store};
 
-use arguments::Arguments;
-use refusal::Refusal;
+use arguments::CallArguments;
+use refusal::RetrievalRefusal;
 
 pub use refusal::NOT_FOUND;
 
@@ -130,11 +130,11 @@ impl<'s> Retrieval<'s> {
         }
     }
 
-    fn carry_out(&self, tool: &str, arguments: &str) -> Result<String, Refusal> {
+    fn carry_out(&self, tool: &str, arguments: &str) -> Result<String, RetrievalRefusal> {
         if !Self::is_ours(tool) {
-            return Err(Refusal::unknown_tool(tool));
+            return Err(RetrievalRefusal::unknown_tool(tool));
         }
-        let arguments = Arguments::parse(arguments)?;
+        let arguments = CallArguments::parse(arguments)?;
         let names = ToolNames::of(tool).unwrap_or_default();
         let is_grep = tool.ends_with(names.grep);
         let definition = if is_grep {
@@ -144,9 +144,9 @@ impl<'s> Retrieval<'s> {
         };
         arguments.refuse_unknown(&definition)?;
         if is_grep {
-            self.grep(&grep::Asked::new(&arguments)?, names)
+            self.grep(&grep::GrepRequest::new(&arguments)?, names)
         } else {
-            self.read(&read::Asked::new(&arguments)?, names)
+            self.read(&read::ReadRequest::new(&arguments)?, names)
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::hint::black_box;
 
 use serde_json::Value;
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 use trimtab_wire::catalogue::Catalogue;
-use trimtab_wire::overflow::{Response, Rules, classify};
+use trimtab_wire::overflow::{OverflowRules, ProviderResponse, classify};
 
 const TABLE: &str = include_str!("../tests/data/overflow.json");
 const RULES: &str = include_str!("../data/overflow.toml");
@@ -43,7 +43,7 @@ fn table() -> Vec<(u16, Vec<u8>)> {
 
 fn bodies() {
     let (plain, parsed, judged) = (table(), table(), table());
-    Comparison::new(format!("{} error bodies", plain.len()), ROUNDS)
+    BenchComparison::new(format!("{} error bodies", plain.len()), ROUNDS)
         .candidate("search for one phrase", move || {
             plain.iter().filter(|(_, body)| has_phrase(body)).count()
         })
@@ -55,7 +55,7 @@ fn bodies() {
         })
         .candidate("classify", move || {
             let overflow = |(status, body): &&(u16, Vec<u8>)| {
-                classify(&Response::new(*status, body)).is_overflow()
+                classify(&ProviderResponse::new(*status, body)).is_overflow()
             };
             judged.iter().filter(overflow).count()
         })
@@ -72,25 +72,25 @@ fn huge() {
         "prompt of many words ".repeat(1 << 20)
     );
     let copy = body.clone();
-    Comparison::new(format!("one body of {} MB", body.len() >> 20), ROUNDS)
+    BenchComparison::new(format!("one body of {} MB", body.len() >> 20), ROUNDS)
         .candidate("search for one phrase", move || has_phrase(copy.as_bytes()))
         .candidate("classify", move || {
-            classify(&Response::new(400, body.as_bytes()))
+            classify(&ProviderResponse::new(400, body.as_bytes()))
         })
         .run();
 }
 
 fn rules() {
-    Comparison::new("start", ROUNDS)
+    BenchComparison::new("start", ROUNDS)
         .candidate("parse and compile the rules", || {
-            Rules::parse(black_box(RULES)).is_ok()
+            OverflowRules::parse(black_box(RULES)).is_ok()
         })
         .run();
 }
 
 fn catalogue() {
     let text = Catalogue::embedded().snapshot().to_owned();
-    Comparison::new("catalogue", ROUNDS)
+    BenchComparison::new("catalogue", ROUNDS)
         .candidate("find a model by its id", || {
             Catalogue::embedded().find("claude-opus-5-5")
         })

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use trimtab_model::{Dialect, Output};
-use trimtab_testkit::bench::Comparison;
-use trimtab_wire::scan::Scan;
-use trimtab_wire::splice::{Change, splice};
-use trimtab_wire::sse::Watcher;
+use trimtab_testkit::bench::BenchComparison;
+use trimtab_wire::scan::BodyScan;
+use trimtab_wire::splice::{BodyChange, splice};
+use trimtab_wire::sse::StreamWatcher;
 
 /// How many messages the request has, and of which every hundredth output changes.
 const MESSAGES: usize = 1000;
@@ -77,7 +77,7 @@ fn request(dialect: Dialect) {
         body,
     );
     // Whoever follows the parser pays for what it freed, so that is the copy.
-    let times = Comparison::new(title, ROUNDS)
+    let times = BenchComparison::new(title, ROUNDS)
         .candidate("serde_json: parse, change, write", move || {
             reserialise(&parsed, dialect)
         })
@@ -86,7 +86,7 @@ fn request(dialect: Dialect) {
             serde_json::from_str::<serde::de::IgnoredAny>(&checked).is_ok()
         })
         .candidate("scan", move || {
-            Scan::new(scanned.as_bytes(), dialect).map(|scan| scan.len())
+            BodyScan::new(scanned.as_bytes(), dialect).map(|scan| scan.len())
         })
         .candidate("scan and splice", move || change(&spliced, dialect))
         .run();
@@ -98,13 +98,13 @@ fn request(dialect: Dialect) {
 }
 
 fn change(body: &str, dialect: Dialect) -> usize {
-    let Ok(scan) = Scan::new(body.as_bytes(), dialect) else {
+    let Ok(scan) = BodyScan::new(body.as_bytes(), dialect) else {
         return 0;
     };
     let outputs = (1..scan.len()).filter(|at| at % 2 == 0);
-    let changes: Vec<Change> = outputs
+    let changes: Vec<BodyChange> = outputs
         .step_by(50)
-        .map(|message| Change::Show {
+        .map(|message| BodyChange::Show {
             message,
             part: 0,
             output: Output::new("", "[trimmed: 140 lines, ref abc]"),
@@ -148,7 +148,7 @@ fn stream() {
     let megabytes = events.len() as f64 / 1e6;
     let (passing, copied) = (Rc::new(events.clone()), Rc::new(events));
     let title = format!("a stream of {megabytes:.1} MB in pieces of 1,400 bytes");
-    let times = Comparison::new(title, ROUNDS)
+    let times = BenchComparison::new(title, ROUNDS)
         .candidate("copy", move || {
             let mut out = Vec::with_capacity(copied.len());
             for piece in copied.as_bytes().chunks(1400) {
@@ -157,7 +157,7 @@ fn stream() {
             out
         })
         .candidate("watch", move || {
-            let mut watcher = Watcher::new(Dialect::Messages);
+            let mut watcher = StreamWatcher::new(Dialect::Messages);
             let mut count = 0;
             for piece in passing.as_bytes().chunks(1400) {
                 watcher.push(piece, |_| count += 1);

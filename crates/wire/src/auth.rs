@@ -2,11 +2,11 @@
 
 use trimtab_model::Dialect;
 
-/// The version of its interface that the provider of Messages wants to be told.
+/// The API version that Messages requires.
 const MESSAGES_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
-/// The headers that a request of `dialect` needs besides its content type. With a key, the last
-/// one carries it.
+/// The headers that a request of `dialect` needs in addition to its content type. With a key, the
+/// last one carries it.
 ///
 /// ```
 /// use trimtab_model::Dialect;

@@ -1,29 +1,29 @@
-//! Provider bytes to the model and back. Pure: bytes come in as values.
+//! Converts provider bytes to the model and back, without I/O.
 //!
-//! - [`chat`], [`messages`], [`responses`]: the three dialects, message by message.
+//! - [`chat`], [`messages`], [`responses`]: the messages of the three dialects.
 //! - [`scan`]: a request body as spans.
-//! - [`splice`]: a body changed by splicing its bytes.
-//! - [`sse`]: streamed answers, watched and rewritten.
-//! - [`answer`]: an answer as a message, from its stream or in one piece.
+//! - [`splice`]: edits a body by splicing its bytes.
+//! - [`sse`]: reads and rewrites streamed answers.
+//! - [`answer`]: an answer as a message, from a stream or a complete body.
 //! - [`auth`]: the headers that carry a key.
-//! - [`validate`]: the strict judge of a body.
-//! - [`transcript`]: recorded conversations in any of the forms that agents write.
+//! - [`validate`]: strict validation of a body.
+//! - [`transcript`]: recorded conversations in all forms that agents write.
 //! - [`catalogue`]: windows, prices and rules of the models.
-//! - [`overflow`]: which error says that the window was too large, and what helps.
-//! - [`script`]: what a scripted model answers.
+//! - [`overflow`]: recognises overflow errors, and what helps.
+//! - [`script`]: the answers of a scripted model.
 
 pub mod answer;
 pub mod auth;
 pub mod catalogue;
 pub mod chat;
 mod json;
-mod marks;
 mod media;
 pub mod messages;
 pub mod overflow;
 pub mod responses;
 pub mod scan;
 pub mod script;
+mod spelling_marks;
 pub mod splice;
 pub mod sse;
 pub mod transcript;

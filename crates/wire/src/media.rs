@@ -1,21 +1,21 @@
-//! Images from one dialect to another.
+//! Converts images between dialects.
 //!
-//! Media is carried as the client wrote it. Where a message is written in another dialect
-//! than it was read in, an image is spelled anew; anything else goes as it came.
+//! Media is kept as the client wrote it. If a message is written in another dialect than it was
+//! read in, images are converted; other media stays unchanged.
 
 use trimtab_model::RawJson;
 
-use crate::json::{Fields, Object};
+use crate::json::{JsonFields, ObjectWriter};
 
-/// An image, whatever dialect it came in.
-enum Image {
+/// An image, independent of its dialect.
+enum ImageSource {
     Url(String),
     Data { media_type: String, data: String },
 }
 
-impl Image {
+impl ImageSource {
     fn read(raw: &RawJson) -> Option<(String, Self)> {
-        let fields: Fields = serde_json::from_str(raw.as_str()).ok()?;
+        let fields: JsonFields = serde_json::from_str(raw.as_str()).ok()?;
         let type_name = fields.text("type")?.into_owned();
         let image = match type_name.as_str() {
             "image" => Self::from_source(&fields.fields("source")?)?,
@@ -26,7 +26,7 @@ impl Image {
         Some((type_name, image))
     }
 
-    fn from_source(source: &Fields<'_>) -> Option<Self> {
+    fn from_source(source: &JsonFields<'_>) -> Option<Self> {
         if source.text("type")? == "url" {
             return Some(Self::Url(source.text("url")?.into_owned()));
         }
@@ -58,8 +58,11 @@ impl Image {
 
     fn source(&self) -> String {
         match self {
-            Self::Url(url) => Object::new().text("type", "url").text("url", url).end(),
-            Self::Data { media_type, data } => Object::new()
+            Self::Url(url) => ObjectWriter::new()
+                .text("type", "url")
+                .text("url", url)
+                .end(),
+            Self::Data { media_type, data } => ObjectWriter::new()
                 .text("type", "base64")
                 .text("media_type", media_type)
                 .text("data", data)
@@ -71,9 +74,12 @@ impl Image {
 /// The media part for a Chat Completions message.
 pub(crate) fn to_chat(raw: &RawJson) -> String {
     respell(raw, "image_url", |image| {
-        Object::new()
+        ObjectWriter::new()
             .text("type", "image_url")
-            .raw("image_url", &Object::new().text("url", &image.url()).end())
+            .raw(
+                "image_url",
+                &ObjectWriter::new().text("url", &image.url()).end(),
+            )
             .end()
     })
 }
@@ -81,7 +87,7 @@ pub(crate) fn to_chat(raw: &RawJson) -> String {
 /// The media part for a Messages request.
 pub(crate) fn to_messages(raw: &RawJson) -> String {
     respell(raw, "image", |image| {
-        Object::new()
+        ObjectWriter::new()
             .text("type", "image")
             .raw("source", &image.source())
             .end()
@@ -91,15 +97,15 @@ pub(crate) fn to_messages(raw: &RawJson) -> String {
 /// The media part for Responses input.
 pub(crate) fn to_responses(raw: &RawJson) -> String {
     respell(raw, "input_image", |image| {
-        Object::new()
+        ObjectWriter::new()
             .text("type", "input_image")
             .text("image_url", &image.url())
             .end()
     })
 }
 
-fn respell(raw: &RawJson, native: &str, write: impl FnOnce(&Image) -> String) -> String {
-    match Image::read(raw) {
+fn respell(raw: &RawJson, native: &str, write: impl FnOnce(&ImageSource) -> String) -> String {
+    match ImageSource::read(raw) {
         Some((type_name, image)) if type_name != native => write(&image),
         _ => raw.as_str().to_owned(),
     }

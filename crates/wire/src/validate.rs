@@ -1,15 +1,15 @@
-//! The strict judge of a body: the rules by which providers of its dialect refuse one.
+//! Strict validation of a body by the rules of its dialect's providers.
 //!
-//! Works on the spans of a body as it is sent, and shares no code with the splicer.
+//! It works on the spans of a body as it is sent, and shares no code with the splicer.
 //!
 //! ```
 //! use trimtab_model::Dialect;
-//! use trimtab_wire::scan::Scan;
+//! use trimtab_wire::scan::BodyScan;
 //! use trimtab_wire::validate::validate;
 //!
 //! let body = br#"{"messages": [{"role": "user", "content": "hi"},
 //!     {"role": "tool", "tool_call_id": "c1", "content": "of nothing"}]}"#;
-//! let faults = validate(&Scan::new(body, Dialect::Chat).unwrap());
+//! let faults = validate(&BodyScan::new(body, Dialect::Chat).unwrap());
 //! assert_eq!(faults[0].to_string(), "entry 1: output \"c1\" answers no call before it");
 //! ```
 
@@ -22,51 +22,51 @@ use std::fmt;
 
 use trimtab_model::Role;
 
-use crate::scan::Scan;
-use rules::Judge;
+use crate::scan::BodyScan;
+use rules::BodyValidator;
 
-/// How many cache markers a provider accepts.
+/// The maximum number of cache markers.
 pub(crate) const MAX_MARKERS: usize = 4;
 
-/// One thing for which a provider would refuse the body.
+/// A fault for which a provider would reject the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Index of the element of the list of messages; its length where the fault is at the
-    /// end or not in the list.
+pub struct RequestFault {
+    /// The index of the element in the list of messages; the length of the list if the fault is at
+    /// the end or outside of it.
     pub entry: usize,
-    /// The rule that is broken.
-    pub rule: Rule,
+    /// The broken rule.
+    pub rule: RequestRule,
 }
 
-/// What can be wrong with a body.
+/// The rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
-    /// A call is not answered directly behind it.
+pub enum RequestRule {
+    /// A call is not answered directly after it.
     OpenCall(String),
     /// An output answers no call of the round directly before it.
     OrphanOutput(String),
     /// A call is answered twice.
     DuplicateOutput(String),
-    /// A call stands in a message that is not the model's.
+    /// A call is in a message of another role.
     MisplacedCall(String),
-    /// An output stands where no output may be.
+    /// An output is at an invalid position.
     MisplacedOutput(String),
-    /// An output stands behind other parts of its message.
+    /// An output follows other parts of its message.
     OutputNotFirst(String),
     /// A call or output has no id.
     MissingId,
-    /// Two calls that must be told apart have one id.
+    /// Two calls that must be distinguished have the same id.
     RepeatedId(String),
-    /// An id has characters that the dialect refuses.
+    /// An id has invalid characters.
     MalformedId(String),
-    /// A message has nothing in it.
+    /// A message is empty.
     EmptyMessage,
-    /// A text part has nothing in it.
+    /// A text part is blank.
     BlankPart,
-    /// A thought stands in a message that is not the model's.
+    /// Reasoning is in a message of another role.
     MisplacedReasoning,
-    /// A thought is not followed by what it led to.
+    /// Reasoning is not followed by its text or call.
     DanglingReasoning,
     /// The first message is not the user's.
     UserNotFirst,
@@ -74,11 +74,11 @@ pub enum Rule {
     NoMessage,
     /// There are too many cache markers.
     TooManyMarkers(usize),
-    /// A cache marker stands on a thought or a blank text.
+    /// A cache marker is on reasoning or a blank text.
     MisplacedMarker,
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for RequestRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OpenCall(id) => write!(f, "call {id:?} has no output directly behind it"),
@@ -104,15 +104,15 @@ impl fmt::Display for Rule {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RequestFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "entry {}: {}", self.entry, self.rule)
     }
 }
 
-/// Every fault of a body, in order; none means that providers of its dialect accept it.
-pub fn validate(scan: &Scan<'_>) -> Vec<Fault> {
-    let mut judge = Judge::new(scan);
+/// All faults of a body, in order; empty if providers of its dialect accept it.
+pub fn validate(scan: &BodyScan<'_>) -> Vec<RequestFault> {
+    let mut judge = BodyValidator::new(scan);
     let first = usize::from(scan.has_head());
     for message in first..scan.len() {
         judge.message(message);
@@ -121,7 +121,7 @@ pub fn validate(scan: &Scan<'_>) -> Vec<Fault> {
     judge.faults
 }
 
-impl Judge<'_, '_> {
+impl BodyValidator<'_, '_> {
     fn message(&mut self, message: usize) {
         let Some(role) = self.scan.role(message) else {
             return;

@@ -23,7 +23,9 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 use serde_json::Value;
-use trimtab_wire::overflow::{Action, Kind, Response, Rules, Verdict};
+use trimtab_wire::overflow::{
+    OverflowAction, OverflowKind, OverflowRules, OverflowVerdict, ProviderResponse,
+};
 
 /// Our own tables.
 const OURS: [&str; 4] = [
@@ -62,9 +64,9 @@ impl Entry {
         }
     }
 
-    fn judge(&self, rules: &Rules) -> Verdict {
+    fn judge(&self, rules: &OverflowRules) -> OverflowVerdict {
         let body = self.bytes();
-        let response = Response::new(self.status.unwrap_or(200), &body);
+        let response = ProviderResponse::new(self.status.unwrap_or(200), &body);
         // Overflow that only usage shows takes a caller who knows the window.
         let window = self.limit_tokens.unwrap_or(KNOWN_WINDOW);
         let silent = self.transport == "usage";
@@ -76,10 +78,10 @@ impl Entry {
     }
 
     /// Whether the action is the one that helps, in the words of the table.
-    fn accepts(&self, action: Action) -> bool {
+    fn accepts(&self, action: OverflowAction) -> bool {
         // Mending the conversation is no question of its size: the table has many words for it.
         let action = match action {
-            Action::Repair | Action::StripReasoning => Action::None,
+            OverflowAction::Repair | OverflowAction::StripReasoning => OverflowAction::None,
             action => action,
         };
         expected(&self.recover).contains(&action)
@@ -87,20 +89,24 @@ impl Entry {
 }
 
 /// The table's words for what helps, in ours.
-fn expected(recover: &str) -> &'static [Action] {
+fn expected(recover: &str) -> &'static [OverflowAction] {
     match recover {
-        "backoff_or_shrink" => &[Action::BackOff, Action::Compact],
-        "backoff_or_fail" => &[Action::BackOff, Action::None],
-        "drop_oldest_items" | "detect_usage_over_window" => &[Action::Compact],
-        "clamp_max_tokens_or_fail" => &[Action::LowerReserve],
+        "backoff_or_shrink" => &[OverflowAction::BackOff, OverflowAction::Compact],
+        "backoff_or_fail" => &[OverflowAction::BackOff, OverflowAction::None],
+        "drop_oldest_items" | "detect_usage_over_window" => &[OverflowAction::Compact],
+        "clamp_max_tokens_or_fail" => &[OverflowAction::LowerReserve],
         _ if recover.starts_with("clamp") || recover.starts_with("lower") => {
-            &[Action::LowerReserve]
+            &[OverflowAction::LowerReserve]
         }
-        _ if recover.contains("compact") => &[Action::Compact],
-        _ if recover.contains("image") || recover.contains("downscale") => &[Action::ShrinkBytes],
-        _ if recover.starts_with("shrink") => &[Action::ShrinkBytes],
-        _ if recover.starts_with("backoff") || recover.starts_with("retry") => &[Action::BackOff],
-        _ => &[Action::None],
+        _ if recover.contains("compact") => &[OverflowAction::Compact],
+        _ if recover.contains("image") || recover.contains("downscale") => {
+            &[OverflowAction::ShrinkBytes]
+        }
+        _ if recover.starts_with("shrink") => &[OverflowAction::ShrinkBytes],
+        _ if recover.starts_with("backoff") || recover.starts_with("retry") => {
+            &[OverflowAction::BackOff]
+        }
+        _ => &[OverflowAction::None],
     }
 }
 
@@ -116,7 +122,7 @@ struct Score {
 }
 
 impl Score {
-    fn add(&mut self, entry: &Entry, verdict: &Verdict) {
+    fn add(&mut self, entry: &Entry, verdict: &OverflowVerdict) {
         let flagged = verdict.is_overflow();
         self.entries += 1;
         self.overflows += usize::from(entry.overflow);
@@ -183,13 +189,13 @@ fn tables() -> Vec<(String, Vec<Entry>)> {
     tables
 }
 
-fn rules() -> Rules {
+fn rules() -> OverflowRules {
     match std::env::var("TRIMTAB_OVERFLOW_RULES") {
         Ok(path) => {
             let text = std::fs::read_to_string(path).expect("the rules named by the environment");
-            Rules::parse(&text).expect("rules that can be used")
+            OverflowRules::parse(&text).expect("rules that can be used")
         }
-        Err(_) => Rules::embedded().clone(),
+        Err(_) => OverflowRules::embedded().clone(),
     }
 }
 
@@ -215,7 +221,7 @@ fn main() -> ExitCode {
 }
 
 /// Judges every body and names those that came out wrong.
-fn judge_all(entries: &[Entry], rules: &Rules) -> Score {
+fn judge_all(entries: &[Entry], rules: &OverflowRules) -> Score {
     let mut score = Score::default();
     for entry in entries {
         let verdict = entry.judge(rules);
@@ -247,7 +253,7 @@ fn brief(body: &Value) -> String {
 }
 
 /// How often limit and size are read right, and how often they are made up.
-fn figures(entries: &[Entry], rules: &Rules) {
+fn figures(entries: &[Entry], rules: &OverflowRules) {
     let mut limit = (0, 0, 0);
     let mut actual = (0, 0, 0);
     for entry in entries
@@ -256,7 +262,7 @@ fn figures(entries: &[Entry], rules: &Rules) {
     {
         let verdict = entry.judge(rules);
         // The table has no figures in bytes.
-        if verdict.kind == Kind::Bytes {
+        if verdict.kind == OverflowKind::Bytes {
             continue;
         }
         let mut wrong = false;
@@ -279,7 +285,7 @@ fn compare(count: &mut (usize, usize, usize), stated: Option<u64>, read: Option<
 }
 
 /// For each provider, how its bodies fare without the patterns that only they need.
-fn leave_one_out(entries: &[Entry], rules: &Rules) -> Score {
+fn leave_one_out(entries: &[Entry], rules: &OverflowRules) -> Score {
     let mut users: BTreeMap<(String, usize), BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
         let verdict = entry.judge(rules);

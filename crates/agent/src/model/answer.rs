@@ -1,31 +1,31 @@
-//! What a model answered, and how its answer ended.
+//! A model's answer, and how it ended.
 
-use trimtab_model::{Dialect, Message, Metadata, Part, RawJson, Usage};
+use trimtab_model::{Dialect, Message, MessageMetadata, Part, RawJson, Usage};
 use trimtab_wire::answer::is_cut_off;
 use trimtab_wire::responses;
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// By itself.
+pub enum AnswerEnding {
+    /// The answer is complete.
     Whole,
-    /// At the limit of the answer or of the window.
+    /// The answer reached the output limit or the end of the window.
     CutOff,
-    /// With calls.
+    /// The answer contains calls.
     Calls,
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The message for the log, with its usage and the reason why it stopped.
+pub struct ModelAnswer {
+    /// The message for the log, with its usage and stop reason.
     pub message: Message,
     /// How it ended.
-    pub ending: Ending,
+    pub ending: AnswerEnding,
 }
 
-impl Answer {
-    /// The answer of a provider, with what only we know of it noted.
+impl ModelAnswer {
+    /// The answer of a provider, with our metadata added.
     pub(super) fn received(
         mut message: Message,
         dialect: Dialect,
@@ -33,10 +33,11 @@ impl Answer {
         stop: Option<String>,
     ) -> Self {
         if dialect == Dialect::Responses {
-            // An id binds a call to the reasoning before it, which may leave the window first.
+            // An id ties a call to the reasoning before it, which may leave the window first.
             message = responses::without_ids(&message);
         }
-        message.meta = Metadata::default();
+        // Provider metadata stays out of the log, except for the fields set here.
+        message.meta = MessageMetadata::default();
         message.meta.usage = usage;
         message.meta.stop_reason = stop;
         message.parts.retain(|part| !part.is_blank());
@@ -45,43 +46,43 @@ impl Answer {
         Self::new(message)
     }
 
-    /// An answer that is `message`, which says itself why it stopped.
+    /// An answer from `message`, whose metadata contains the stop reason.
     pub fn new(message: Message) -> Self {
         let stop = message.meta.stop_reason.as_deref().unwrap_or_default();
         let ending = if is_cut_off(stop) {
-            Ending::CutOff
+            AnswerEnding::CutOff
         } else if message.has_calls() {
-            Ending::Calls
+            AnswerEnding::Calls
         } else {
-            Ending::Whole
+            AnswerEnding::Whole
         };
         Self { message, ending }
     }
 
-    /// What the provider reported.
+    /// The reported usage.
     pub fn usage(&self) -> Option<Usage> {
         self.message.meta.usage
     }
 }
 
-/// The field in which an answer in the log says what dialect it came in. The names of fields
-/// that are only for us begin like this; no dialect writes them.
+/// The metadata field with the dialect of an answer. Our own fields have this prefix, and no
+/// dialect writes them to a request.
 const CAME_IN: &str = "trimtab:dialect";
 
-/// Notes the dialect that an answer came in: what only that dialect has is of no use to another.
+/// Records the dialect of an answer, because another dialect cannot use its specific parts.
 pub(super) fn note_dialect(message: &mut Message, dialect: Dialect) {
     let noted = (CAME_IN.to_owned(), RawJson::of(&dialect));
     message.meta.extra.push(noted);
 }
 
-/// The dialect that an answer came in, where that was noted.
+/// The recorded dialect of an answer, if any.
 pub(super) fn came_in(message: &Message) -> Option<Dialect> {
     let mut fields = message.meta.extra.iter();
     let (_, noted) = fields.find(|(name, _)| name == CAME_IN)?;
     serde_json::from_str(noted.as_str()).ok()
 }
 
-/// Gives a call that came without an id one: its output could not name it otherwise.
+/// Adds an id to calls without one, because their outputs must refer to them.
 fn name_calls(message: &mut Message) {
     for (at, part) in message.parts.iter_mut().enumerate() {
         if let Part::Call(call) = part
@@ -98,13 +99,13 @@ mod tests {
     use trimtab_model::Call;
 
     #[test]
-    fn call_without_an_id_gets_one_and_blank_parts_go() {
+    fn answer_gets_missing_ids_and_loses_blank_parts() {
         let mut message = Message::assistant("");
         message.parts.push(Part::text("here"));
         message.parts.push(Part::Call(Call::new("", "look", "{}")));
         let stop = Some("tool_calls".to_owned());
-        let answer = Answer::received(message, Dialect::Chat, None, stop);
-        assert_eq!(answer.ending, Ending::Calls);
+        let answer = ModelAnswer::received(message, Dialect::Chat, None, stop);
+        assert_eq!(answer.ending, AnswerEnding::Calls);
         assert_eq!(answer.message.parts.len(), 2);
         assert_eq!(answer.message.calls().next().unwrap().id, "call_1");
     }

@@ -1,4 +1,8 @@
-//! Request bodies of the three dialects.
+//! Writes request bodies in the three dialects.
+//!
+//! The messages come from the session's window and are written by `trimtab-wire`; this module adds
+//! the other fields, cache markers, and leaves out what the model has rejected before
+//! (`refused_fields`).
 
 use trimtab::request;
 use trimtab_model::{Dialect, Message, Part, RawJson, Role};
@@ -6,33 +10,32 @@ use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::{chat, messages, responses};
 
 use super::answer::came_in;
-use super::quirks::Quirks;
-use super::sent::Sent;
-use super::{Endpoint, Request, marks};
-use crate::tools::Definition;
+use super::refused_fields::RefusedFields;
+use super::sent_cache::SentCache;
+use super::{Endpoint, ModelRequest, cache_markers};
+use crate::tools::ToolDefinition;
 
-/// Length of an answer where nobody says it and the dialect demands it: what every model of
-/// the last years can give.
+/// The default output limit where the dialect requires one. Every recent model supports it.
 const ANSWER: u64 = 8192;
 
-/// Longest name of a conversation that the provider takes as a key of its cache.
+/// The longest conversation name that the provider accepts as a cache key.
 const LONGEST_KEY: usize = 64;
 
-/// What a body depends on beside its request.
-pub(super) struct Writer<'a> {
+/// The context of a body, apart from its request.
+pub(super) struct BodyWriter<'a> {
     pub(super) dialect: Dialect,
     pub(super) endpoint: &'a Endpoint,
-    pub(super) sent: &'a Sent,
-    pub(super) quirks: &'a Quirks,
+    pub(super) sent: &'a SentCache,
+    pub(super) quirks: &'a RefusedFields,
     pub(super) stream: bool,
-    /// Fields of the caller's own.
+    /// Additional fields of the caller.
     pub(super) fields: &'a [(String, RawJson)],
 }
 
-impl Writer<'_> {
+impl BodyWriter<'_> {
     /// The body of `request`.
-    pub(super) fn body(&self, request: &Request) -> String {
-        let mut body = Body::new();
+    pub(super) fn body(&self, request: &ModelRequest) -> String {
+        let mut body = JsonBody::new();
         body.put("model", &request.model);
         match self.dialect {
             Dialect::Chat => self.chat(request, &mut body),
@@ -43,6 +46,8 @@ impl Writer<'_> {
         if self.stream {
             body.put("stream", &true);
         }
+        // Messages rejects thinking in a tool loop whose reasoning is missing, so disable it until
+        // the loop ends.
         let without_thinking = request.lost_thought && self.dialect == Dialect::Messages;
         if without_thinking {
             body.raw("thinking", r#"{"type":"disabled"}"#);
@@ -56,15 +61,16 @@ impl Writer<'_> {
         body.end()
     }
 
-    fn takes(&self, request: &Request, field: &str) -> bool {
+    fn takes(&self, request: &ModelRequest, field: &str) -> bool {
         self.quirks.takes(&request.model, field)
     }
 
-    fn chat(&self, request: &Request, body: &mut Body) {
+    fn chat(&self, request: &ModelRequest, body: &mut JsonBody) {
         let write = |message: &Message| chat::write_message(&bare(message, Dialect::Chat));
         let conversation = request.conversation.as_deref();
         let entries = self.sent.entries(conversation, &request.messages, write);
         body.list("messages", &entries);
+        // Newer OpenAI models reject `max_tokens`, and most other servers know only that.
         let usual = if self.endpoint.is_openai() {
             "max_completion_tokens"
         } else {
@@ -78,7 +84,7 @@ impl Writer<'_> {
         }
     }
 
-    fn responses(&self, request: &Request, body: &mut Body) {
+    fn responses(&self, request: &ModelRequest, body: &mut JsonBody) {
         let leading = leading_system(&request.messages);
         let (system, rest) = request.messages.split_at(leading);
         let texts: Vec<_> = system.iter().map(|message| message.text()).collect();
@@ -93,6 +99,7 @@ impl Writer<'_> {
         if self.takes(request, "max_output_tokens") {
             body.maybe("max_output_tokens", request.max_output.as_ref());
         }
+        // The session keeps the conversation itself. Nothing needs to be stored at the provider.
         if self.takes(request, "store") {
             body.raw("store", "false");
         }
@@ -106,18 +113,22 @@ impl Writer<'_> {
         );
     }
 
-    fn tools(&self, request: &Request, body: &mut Body) {
+    fn tools(&self, request: &ModelRequest, body: &mut JsonBody) {
         if request.tools.is_empty() {
             return;
         }
+        // The last tool carries a cache marker, which covers all tools before it.
         let last = request.tools.len() - 1;
-        let entry = |(at, tool): (usize, &Definition)| {
+        let entry = |(at, tool): (usize, &ToolDefinition)| {
             let mut tool = tool.in_dialect(self.dialect);
             if self.dialect == Dialect::Messages
                 && at == last
                 && let Some(fields) = tool.as_object_mut()
             {
-                fields.insert(marks::FIELD.to_owned(), marks::value().to_value());
+                fields.insert(
+                    cache_markers::FIELD.to_owned(),
+                    cache_markers::value().to_value(),
+                );
             }
             RawJson::of(&tool)
         };
@@ -133,12 +144,12 @@ impl Writer<'_> {
     }
 }
 
-fn messages(request: &Request, body: &mut Body) {
+fn messages(request: &ModelRequest, body: &mut JsonBody) {
     let plain = request.messages.iter();
     let mut marked: Vec<Message> = plain
         .map(|message| bare(message, Dialect::Messages))
         .collect();
-    marks::mark(&mut marked);
+    cache_markers::mark(&mut marked);
     let written = messages::write_request(&marked);
     if let Some(system) = &written.system {
         body.raw("system", system.as_str());
@@ -147,7 +158,7 @@ fn messages(request: &Request, body: &mut Body) {
     body.put("max_tokens", &request.max_output.unwrap_or(ANSWER));
 }
 
-/// How many system messages a window begins with.
+/// The number of leading system messages.
 fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize {
     let system = messages.iter();
     system
@@ -155,22 +166,22 @@ fn leading_system<M: std::ops::Deref<Target = Message>>(messages: &[M]) -> usize
         .count()
 }
 
-/// Whether a model may reason: then it is asked for its sealed thoughts, without which the next
-/// request could not name them. One that nobody knows may, and says so if it does not.
+/// True if a model may reason. Then its encrypted reasoning is requested, because the next request
+/// must send it back. An unknown model is assumed to reason, and rejects the field if it does not.
 fn may_think(model: &str) -> bool {
     let found = Catalogue::embedded().find(model);
     found.map_or(true, |found| found.model.reasons)
 }
 
-/// The message as it can be sent: without what only we know of it, and without what only
-/// another dialect understands.
+/// The message as it can be sent: without our metadata and without parts that only another dialect
+/// understands.
 fn bare(message: &Message, dialect: Dialect) -> Message {
-    let mut bare = request::bare(message, dialect);
+    let mut bare = request::without_metadata(message, dialect);
     if came_in(message).is_some_and(|other| other != dialect) {
         forget_dialect(&mut bare, dialect);
     }
     if dialect == Dialect::Responses {
-        // What the provider does not store and did not seal cannot be given back.
+        // The provider rejects reasoning that it neither stores nor has encrypted.
         let unsealed =
             |part: &Part| matches!(part, Part::Reasoning(thought) if !thought.is_sealed());
         bare.parts.retain(|part| !unsealed(part));
@@ -178,8 +189,8 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
     bare
 }
 
-/// Leaves out what only the dialect has in which an answer came: its unknown fields, and
-/// thoughts that its provider sealed.
+/// Removes everything that only the answer's original dialect has: unknown fields, and reasoning
+/// signed by its provider.
 fn forget_dialect(message: &mut Message, dialect: Dialect) {
     message.meta.extra.clear();
     if dialect != Dialect::Chat {
@@ -197,10 +208,10 @@ fn forget_dialect(message: &mut Message, dialect: Dialect) {
     }
 }
 
-/// A JSON object being written.
-struct Body(String);
+/// A JSON object under construction.
+struct JsonBody(String);
 
-impl Body {
+impl JsonBody {
     fn new() -> Self {
         Self("{".to_owned())
     }

@@ -1,4 +1,4 @@
-//! Where a model is served, and the key that opens it.
+//! The address of a model server, with its key.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use trimtab::provider::Provider;
 use trimtab::redact::redact_address;
 use trimtab_model::Dialect;
 
-/// A key. It is never printed: not by `Debug`, not in an error.
+/// An API key. It never appears in `Debug` output or in errors.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ApiKey(String);
 
-impl Key {
-    /// Takes a key as it was given; white space around it is dropped.
+impl ApiKey {
+    /// A key, with surrounding white space removed.
     pub fn new(key: impl AsRef<str>) -> Self {
         Self(key.as_ref().trim().to_owned())
     }
@@ -28,7 +28,7 @@ impl Key {
         &self.0
     }
 
-    /// `text` without the key in it: some servers say it back.
+    /// `text` without the key, because some servers echo it.
     pub(super) fn redact(&self, text: &str) -> String {
         if self.0.is_empty() {
             text.to_owned()
@@ -38,43 +38,43 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
-/// Where a model is served.
+/// The address of a model server.
 ///
 /// ```
-/// use trimtab_agent::model::{Endpoint, Key};
+/// use trimtab_agent::model::{Endpoint, ApiKey};
 ///
-/// let endpoint = Endpoint::new("https://models.example/v1")?.key(Key::new("secret"));
+/// let endpoint = Endpoint::new("https://models.example/v1")?.key(ApiKey::new("secret"));
 /// assert!(!format!("{endpoint:?}").contains("secret"));
 /// assert!(Endpoint::new("not a url").is_err());
-/// # Ok::<_, trimtab_agent::model::BadBase>(())
+/// # Ok::<_, trimtab_agent::model::BadBaseUrl>(())
 /// ```
 #[derive(Clone)]
 pub struct Endpoint {
     base: Uri,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     headers: Vec<(String, String)>,
 }
 
-/// A base URL that cannot be used.
+/// An invalid base URL.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("bad base URL `{base}`: {why}\nhint: give it as https://host/v1")]
-pub struct BadBase {
-    /// What was given, without a password.
+pub struct BadBaseUrl {
+    /// The given URL, without a password.
     pub base: String,
-    /// What is wrong with it.
+    /// The fault.
     pub why: String,
 }
 
 impl Endpoint {
     /// The endpoint under a base URL such as `https://api.openai.com/v1`.
-    pub fn new(base: &str) -> Result<Self, BadBase> {
-        let bad = |why: &str| BadBase {
+    pub fn new(base: &str) -> Result<Self, BadBaseUrl> {
+        let bad = |why: &str| BadBaseUrl {
             base: redact_address(base),
             why: why.to_owned(),
         };
@@ -97,33 +97,32 @@ impl Endpoint {
         })
     }
 
-    /// The provider's own endpoint for `dialect`, or the one that the environment names, with
-    /// the key from the environment: `OPENAI_BASE_URL` and `OPENAI_API_KEY`, or
-    /// `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`.
-    pub fn from_env(dialect: Dialect) -> Result<Self, BadBase> {
+    /// The provider's address for `dialect`, or the one in the environment, with its key:
+    /// `OPENAI_BASE_URL` and `OPENAI_API_KEY`, or `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`.
+    pub fn from_env(dialect: Dialect) -> Result<Self, BadBaseUrl> {
         let provider = Provider::of_dialect(dialect);
         let set = std::env::var(provider.base_variable()).ok();
         let base = set.filter(|base| !base.trim().is_empty());
         let mut endpoint = Self::new(base.as_deref().unwrap_or(provider.url()))?;
-        endpoint.key = Key::from_env(provider.key_variable());
+        endpoint.key = ApiKey::from_env(provider.key_variable());
         Ok(endpoint)
     }
 
-    /// The same with a key.
+    /// Sets the key.
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(mut self, key: ApiKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The same with a further header in every request.
+    /// Adds a header to every request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// The base URL, without a password that may stand in it.
+    /// The base URL without a password.
     pub fn base(&self) -> String {
         let scheme = self.base.scheme_str().unwrap_or("http");
         let host = self.base.host().unwrap_or_default();
@@ -132,7 +131,7 @@ impl Endpoint {
         format!("{scheme}://{host}{}{path}", port.unwrap_or_default())
     }
 
-    pub(super) fn secret(&self) -> Option<&Key> {
+    pub(super) fn secret(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
 
@@ -140,14 +139,14 @@ impl Endpoint {
         &self.headers
     }
 
-    /// True for the provider whose newest models take no `max_tokens`.
+    /// True for the provider whose newest models reject `max_tokens`.
     pub(super) fn is_openai(&self) -> bool {
         let host = self.base.host().unwrap_or_default();
         host.ends_with("openai.com") || host.ends_with("openai.azure.com")
     }
 
-    /// The address for requests of `dialect`. A base may be given with or without the version,
-    /// and with the whole path.
+    /// The URL for requests of `dialect`. The base may be given without a version, with one, or
+    /// with the full path.
     pub(super) fn url(&self, dialect: Dialect) -> String {
         let base = self.base();
         let path = self.base.path().trim_end_matches('/');
@@ -164,6 +163,7 @@ impl Endpoint {
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if path.ends_with(name) {
             format!("{base}{query}")
+        // Gateways for the OpenAI dialects often have a path prefix instead of a version.
         } else if versioned || (dialect != Dialect::Messages && !path.is_empty()) {
             format!("{base}/{name}{query}")
         } else {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_is_understood_in_all_its_spellings() {
+    fn base_url_parses_in_all_spellings() {
         let chat = "http://h:1/v1/chat/completions";
         let messages = "https://h/v1/messages";
         for (dialect, base, url) in [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_base_is_named() {
+    fn bad_base_url_is_named() {
         for base in ["", "localhost:80", "ftp://h", "http://", "/v1"] {
             let error = Endpoint::new(base).unwrap_err().to_string();
             assert!(error.contains(&format!("`{base}`")), "{error}");
@@ -223,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn key_is_never_printed() {
         let endpoint = Endpoint::new("https://user:pass@h/v1").unwrap();
-        let endpoint = endpoint.key(Key::new(" sk-123\n"));
+        let endpoint = endpoint.key(ApiKey::new(" sk-123\n"));
         let shown = format!("{endpoint:?}");
         assert!(
             !shown.contains("sk-123") && !shown.contains("pass"),

@@ -1,22 +1,22 @@
-//! What can go wrong with a model call.
+//! Errors of a model call.
 
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_wire::overflow::{Action, Verdict};
+use trimtab_wire::overflow::{OverflowAction, OverflowVerdict};
 
-/// What was waited for.
+/// The event that did not happen in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitPhase {
     /// A connection.
     Connect,
     /// The first byte of an answer.
     FirstByte,
-    /// More of an answer that had begun.
+    /// More of an answer that has started.
     More,
 }
 
-impl std::fmt::Display for Wait {
+impl std::fmt::Display for WaitPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Connect => "no connection",
@@ -26,19 +26,19 @@ impl std::fmt::Display for Wait {
     }
 }
 
-/// Why a model gave no answer. No text here holds a key.
+/// The reasons why a model call fails. No text contains a key.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The request as it was cannot pass; another window may. `verdict` says what helps.
+    /// This request does not fit, but another window may. `verdict` says what helps.
     #[error("the request does not fit the model: {message}")]
     Overflow {
-        /// What the provider's answer means.
-        verdict: Box<Verdict>,
-        /// The provider's words.
+        /// The classified answer of the provider.
+        verdict: Box<OverflowVerdict>,
+        /// The provider's message.
         message: String,
     },
-    /// The key is missing, wrong, or not allowed to do this.
+    /// The key is missing, wrong, or lacks permission.
     #[error(
         "{url} refused the key (HTTP {status}): {message}\nhint: set the right key in the environment variable {variable}"
     )]
@@ -47,56 +47,56 @@ pub enum ModelError {
         url: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
         /// The variable that holds the key.
         variable: &'static str,
     },
-    /// There is no such model, or no such address.
+    /// The model or the address does not exist.
     #[error(
         "{url} has no model `{model}` (HTTP {status}): {message}\nhint: check the name of the model and the base URL"
     )]
     NoModel {
         /// The address.
         url: String,
-        /// The model that was asked for.
+        /// The requested model.
         model: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// The request was refused for another reason.
+    /// The request was rejected for another reason.
     #[error("{url} refused the request (HTTP {status}): {message}")]
     Refused {
         /// The address.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// The provider is overloaded or broken, or asks to wait.
+    /// The provider is overloaded, broken, or asks to wait.
     #[error("{url} cannot answer now (HTTP {status}): {message}\nhint: try again later")]
     Busy {
         /// The address.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
-        /// How long the provider asks to wait.
+        /// The delay that the provider asks for.
         retry_after: Option<Duration>,
     },
-    /// Nothing is there.
+    /// No server is reachable.
     #[error("cannot reach {url}: {why}\nhint: check the base URL and the network")]
     Unreachable {
         /// The address.
         url: String,
-        /// What the network says.
+        /// The network error.
         why: String,
     },
-    /// Something is there that is no model API.
+    /// The server is not a model API.
     #[error(
         "{url} does not speak this dialect: it answered HTTP {status} with {what}\nhint: check the base URL"
     )]
@@ -105,32 +105,32 @@ pub enum ModelError {
         url: String,
         /// The HTTP status.
         status: u16,
-        /// What came instead of an answer.
+        /// A description of the answer.
         what: String,
     },
-    /// Nothing came in time.
+    /// A timeout.
     #[error("{url}: {wait} within {} s", .after.as_secs())]
     TimedOut {
         /// The address.
         url: String,
-        /// What was waited for.
-        wait: Wait,
-        /// For how long.
+        /// The event that did not happen.
+        wait: WaitPhase,
+        /// The time limit.
         after: Duration,
     },
-    /// The answer stopped before its end.
+    /// The answer was cut off.
     #[error("the answer broke off: {why}")]
     Cut {
-        /// How.
+        /// The reason.
         why: String,
     },
-    /// The script of a scripted model does not go on like this.
+    /// The script does not match the conversation.
     #[error("the scripted model: {0}")]
     Script(String),
 }
 
 impl ModelError {
-    /// True if the same request may pass a little later.
+    /// True if the same request may succeed later.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -138,7 +138,7 @@ impl ModelError {
         )
     }
 
-    /// What went wrong, without the way out: for an error that may still pass by itself.
+    /// The error without its hint, for an error that a retry may fix.
     pub(crate) fn without_hint(&self) -> String {
         let mut told = self.to_string();
         if let Some(at) = told.find("\nhint: ") {
@@ -147,7 +147,7 @@ impl ModelError {
         told
     }
 
-    /// How long the provider asks to wait.
+    /// The delay that the provider asks for.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => *retry_after,
@@ -156,14 +156,14 @@ impl ModelError {
     }
 }
 
-/// Whether another window may pass where this one did not.
-pub(super) fn wants_another_window(verdict: &Verdict) -> bool {
+/// True if another window may be accepted.
+pub(super) fn wants_another_window(verdict: &OverflowVerdict) -> bool {
     matches!(
         verdict.action,
-        Action::Compact
-            | Action::LowerReserve
-            | Action::ShrinkBytes
-            | Action::Repair
-            | Action::StripReasoning
+        OverflowAction::Compact
+            | OverflowAction::LowerReserve
+            | OverflowAction::ShrinkBytes
+            | OverflowAction::Repair
+            | OverflowAction::StripReasoning
     )
 }

@@ -1,32 +1,34 @@
-//! From an answer that is none to an error that says what is wrong.
+//! Turns a failed response into an error that explains the problem.
 
 use http::HeaderMap;
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_wire::overflow::{self, Action, Certainty, Verdict, classify};
+use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowVerdict, classify};
 
 use super::error::wants_another_window;
-use super::{Key, ModelError, Request};
+use super::{ApiKey, ModelError, ModelRequest};
 
-/// How much of a provider's words is shown.
+/// The longest excerpt of a provider's message.
 const LONGEST_MESSAGE: usize = 600;
 
-/// Where a request went.
-pub(super) struct Place<'a> {
+/// The destination of a request.
+pub(super) struct RequestTarget<'a> {
     pub(super) url: String,
     pub(super) dialect: Dialect,
-    pub(super) key: Option<&'a Key>,
-    pub(super) request: &'a Request,
+    pub(super) key: Option<&'a ApiKey>,
+    pub(super) request: &'a ModelRequest,
 }
 
-impl Place<'_> {
-    /// An error that came as an event of a stream.
-    pub(super) fn reported(&self, verdict: Box<Verdict>, message: &str) -> ModelError {
-        self.error(200, verdict, self.shown(message))
+impl RequestTarget<'_> {
+    /// The error for an error event in a stream.
+    pub(super) fn stream_error(&self, verdict: Box<OverflowVerdict>, message: &str) -> ModelError {
+        self.error(200, verdict, self.shown_message(message))
     }
 
-    fn error(&self, status: u16, verdict: Box<Verdict>, message: String) -> ModelError {
+    fn error(&self, status: u16, verdict: Box<OverflowVerdict>, message: String) -> ModelError {
         let url = self.url.clone();
+        // Only a stated overflow justifies rewriting the window. A guessed one could be a rate
+        // limit.
         if wants_another_window(&verdict) && verdict.certainty == Certainty::Stated {
             return ModelError::Overflow { verdict, message };
         }
@@ -46,7 +48,7 @@ impl Place<'_> {
                 status,
                 message,
             },
-            _ if verdict.action == Action::BackOff => ModelError::Busy {
+            _ if verdict.action == OverflowAction::BackOff => ModelError::Busy {
                 url,
                 status,
                 message,
@@ -60,8 +62,8 @@ impl Place<'_> {
         }
     }
 
-    /// The provider's words without the key, and not too many of them.
-    fn shown(&self, message: &str) -> String {
+    /// The provider's message, shortened and without the key.
+    fn shown_message(&self, message: &str) -> String {
         let message = match self.key {
             Some(key) => key.redact(message),
             None => message.to_owned(),
@@ -74,14 +76,14 @@ impl Place<'_> {
     }
 }
 
-/// An answer that is none.
-pub(super) struct Failed<'a> {
+/// A failed response.
+pub(super) struct FailedResponse<'a> {
     status: u16,
     headers: Vec<(&'a str, &'a str)>,
     body: &'a [u8],
 }
 
-impl<'a> Failed<'a> {
+impl<'a> FailedResponse<'a> {
     pub(super) fn new(status: u16, headers: &'a HeaderMap, body: &'a [u8]) -> Self {
         let pairs = headers
             .iter()
@@ -93,25 +95,27 @@ impl<'a> Failed<'a> {
         }
     }
 
-    /// What it means for a request to `place`.
-    pub(super) fn at(&self, place: &Place<'_>) -> ModelError {
-        let verdict = Box::new(self.verdict(place.request));
+    /// The error for a request to `target`.
+    pub(super) fn to_error(&self, target: &RequestTarget<'_>) -> ModelError {
+        let verdict = Box::new(self.verdict(target.request));
         let message = self.message();
-        // A gateway that fails does so with a page; it will be back.
-        let telling = verdict.action != Action::None && (!self.is_page() || self.status >= 500);
+        // A failing gateway answers with a page. That is temporary, so it counts as an API error.
+        let telling =
+            verdict.action != OverflowAction::None && (!self.is_page() || self.status >= 500);
         if message.is_none() && !telling && !matches!(self.status, 401 | 403) {
             return ModelError::NotAnApi {
-                url: place.url.clone(),
+                url: target.url.clone(),
                 status: self.status,
-                what: place.shown(&self.instead()),
+                what: target.shown_message(&self.describe_body()),
             };
         }
-        let message = message.unwrap_or_else(|| self.instead());
-        place.error(self.status, verdict, place.shown(&message))
+        let message = message.unwrap_or_else(|| self.describe_body());
+        target.error(self.status, verdict, target.shown_message(&message))
     }
 
-    fn verdict(&self, request: &Request) -> Verdict {
-        let mut response = overflow::Response::new(self.status, self.body).headers(&self.headers);
+    fn verdict(&self, request: &ModelRequest) -> OverflowVerdict {
+        let mut response =
+            overflow::ProviderResponse::new(self.status, self.body).headers(&self.headers);
         if let Some(window) = request.window {
             response = response.window(window);
         }
@@ -121,7 +125,7 @@ impl<'a> Failed<'a> {
         classify(&response)
     }
 
-    /// The provider's words, wherever they stand.
+    /// The provider's message, from any of the usual fields.
     fn message(&self) -> Option<String> {
         let value: Value = serde_json::from_slice(self.body).ok()?;
         let places = [
@@ -147,8 +151,8 @@ impl<'a> Failed<'a> {
         self.body.trim_ascii_start().first() == Some(&b'<')
     }
 
-    /// What came instead of an answer.
-    fn instead(&self) -> String {
+    /// A description of what was received instead of an answer.
+    fn describe_body(&self) -> String {
         let header = |wanted: &str| self.headers.iter().find(|(name, _)| *name == wanted);
         if let Some((_, to)) = header("location").filter(|_| self.status / 100 == 3) {
             return format!("a redirect to {to}");
@@ -169,18 +173,18 @@ mod tests {
     use super::*;
 
     fn error(status: u16, body: &str) -> ModelError {
-        let request = Request::new("m", Vec::new());
-        let place = Place {
+        let request = ModelRequest::new("m", Vec::new());
+        let target = RequestTarget {
             url: "http://h/v1/chat/completions".to_owned(),
             dialect: Dialect::Chat,
-            key: Some(&Key::new("sk-1")),
+            key: Some(&ApiKey::new("sk-1")),
             request: &request,
         };
-        Failed::new(status, &HeaderMap::new(), body.as_bytes()).at(&place)
+        FailedResponse::new(status, &HeaderMap::new(), body.as_bytes()).to_error(&target)
     }
 
     #[test]
-    fn every_failure_says_what_it_is() {
+    fn failures_map_to_specific_errors() {
         let cases: [(u16, &str, &str); 9] = [
             (
                 401,
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_is_told_apart() {
+    fn overflow_is_distinguished_from_other_errors() {
         let said = error(
             400,
             r#"{"error":{"code":400,"message":"request (2031 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error"}}"#,

@@ -1,4 +1,8 @@
-//! A model over HTTP.
+//! Model calls over HTTP: sends requests, retries, and reads answers.
+//!
+//! `body` writes a request in its dialect, `stream` parses the answer, and `failure` turns an error
+//! into one that the turn can handle. A call that has delivered nothing is retried here; everything
+//! else is up to the turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,35 +15,38 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::{sleep, timeout};
-use trimtab::network::{Connector, Outgoing, Versions, innermost};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost_cause};
 use trimtab_model::{Dialect, RawJson};
 use trimtab_wire::answer::is_event_stream;
 use trimtab_wire::auth::key_headers;
 
-use super::body::Writer;
-use super::failure::{Failed, Place};
-use super::quirks::{Quirks, refused_field};
-use super::reply::Sink;
-use super::sent::Sent;
-use super::stream::{self, Reader};
-use super::unpack::Unpacker;
-use super::{Answer, Backend, Endpoint, ModelError, Piece, Reply, Request, Retries, Wait};
+use super::body::BodyWriter;
+use super::failure::{FailedResponse, RequestTarget};
+use super::refused_fields::{RefusedFields, refused_field};
+use super::reply::ReplySink;
+use super::sent_cache::SentCache;
+use super::stream::{self, AnswerStreamReader};
+use super::unpack::AnswerUnpacker;
+use super::{
+    Endpoint, ModelAnswer, ModelBackend, ModelError, ModelReply, ModelRequest, ReplyPiece,
+    RetryPolicy, WaitPhase,
+};
 
-/// The most bytes of an answer that are read: far more than any model says.
+/// The maximum size of an answer, far above any real one.
 const MOST_BYTES: usize = 64 << 20;
 
-/// How long the rest of a connection is waited for once the answer is complete, so that the
-/// connection can be used again.
+/// How long to wait for the end of the body once the answer is complete, so that the connection can
+/// be reused.
 const REST: Duration = Duration::from_millis(50);
 
-/// How long to wait for what.
+/// Time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// To establish a connection.
     pub connect: Duration,
-    /// For the first byte of an answer: a long prompt is read before it comes.
+    /// Until the first byte of an answer. The model reads a long prompt first.
     pub first_byte: Duration,
-    /// For more of an answer that has begun.
+    /// Between two pieces of an answer.
     pub idle: Duration,
 }
 
@@ -55,38 +62,38 @@ impl Default for Timeouts {
 
 /// A model over HTTP, in any of the three dialects.
 ///
-/// Unless [`network`](Self::network) says otherwise, the proxies of the environment are used:
-/// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and, for those that need none, `NO_PROXY`. This
-/// machine itself is always reached straight.
+/// By default it uses the proxies of the environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
+/// with the exceptions in `NO_PROXY`; [`network`](Self::network) changes this. The local machine is
+/// always connected directly.
 #[derive(Clone)]
-pub struct Http(Arc<Shared>);
+pub struct HttpModel(Arc<HttpModelInner>);
 
 #[derive(Clone)]
-struct Shared {
+struct HttpModelInner {
     dialect: Dialect,
     endpoint: Endpoint,
-    outgoing: Outgoing,
-    client: HttpClient,
+    outgoing: OutboundNetwork,
+    client: HyperClient,
     timeouts: Timeouts,
-    retries: Retries,
+    retries: RetryPolicy,
     stream: bool,
     fields: Vec<(String, RawJson)>,
-    sent: Arc<Sent>,
-    quirks: Arc<Quirks>,
+    sent: Arc<SentCache>,
+    quirks: Arc<RefusedFields>,
 }
 
-impl Http {
-    /// A model that speaks `dialect` at `endpoint`.
+impl HttpModel {
+    /// A model with `dialect` at `endpoint`.
     pub fn new(dialect: Dialect, endpoint: Endpoint) -> Self {
         let timeouts = Timeouts::default();
-        let outgoing = Outgoing::default();
-        Self(Arc::new(Shared {
+        let network = OutboundNetwork::default();
+        Self(Arc::new(HttpModelInner {
             dialect,
             endpoint,
-            client: client(&outgoing, timeouts),
-            outgoing,
+            client: client(&network, timeouts),
+            outgoing: network,
             timeouts,
-            retries: Retries::default(),
+            retries: RetryPolicy::default(),
             stream: true,
             fields: Vec::new(),
             sent: Arc::default(),
@@ -94,7 +101,7 @@ impl Http {
         }))
     }
 
-    /// The same with other time limits.
+    /// Sets the time limits.
     #[must_use]
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         self.with(|shared| {
@@ -103,66 +110,70 @@ impl Http {
         })
     }
 
-    /// The same with connections that `outgoing` makes.
+    /// Makes connections through `network`.
     #[must_use]
-    pub fn network(self, outgoing: Outgoing) -> Self {
+    pub fn network(self, network: OutboundNetwork) -> Self {
         self.with(|shared| {
-            shared.client = client(&outgoing, shared.timeouts);
-            shared.outgoing = outgoing;
+            shared.client = client(&network, shared.timeouts);
+            shared.outgoing = network;
         })
     }
 
-    /// The same with another patience.
+    /// Sets the retry policy.
     #[must_use]
-    pub fn retries(self, retries: Retries) -> Self {
+    pub fn retries(self, retries: RetryPolicy) -> Self {
         self.with(|shared| shared.retries = retries)
     }
 
-    /// The same, asking for answers in one piece instead of a stream.
+    /// Requests complete answers instead of streams.
     #[must_use]
     pub fn whole_answers(self) -> Self {
         self.with(|shared| shared.stream = false)
     }
 
-    /// The same with a further field in every request, such as a temperature.
+    /// Adds a field to every request, such as a temperature.
     #[must_use]
     pub fn field<T: serde::Serialize + ?Sized>(self, name: &str, value: &T) -> Self {
         let field = (name.to_owned(), RawJson::of(value));
         self.with(|shared| shared.fields.push(field))
     }
 
-    fn with(self, change: impl FnOnce(&mut Shared)) -> Self {
+    fn with(self, change: impl FnOnce(&mut HttpModelInner)) -> Self {
         let mut shared = Arc::unwrap_or_clone(self.0);
         change(&mut shared);
         Self(Arc::new(shared))
     }
 }
 
-impl Backend for Http {
+impl ModelBackend for HttpModel {
     fn dialect(&self) -> Dialect {
         self.0.dialect
     }
 
-    fn call(&self, request: Request) -> Reply {
+    fn call(&self, request: ModelRequest) -> ModelReply {
         let shared = Arc::clone(&self.0);
-        Reply::spawn(|sink| async move { shared.answer(&request, &sink).await })
+        ModelReply::spawn(|sink| async move { shared.answer(&request, &sink).await })
     }
 }
 
-type HttpClient = legacy::Client<Connector, Full<Bytes>>;
+type HyperClient = legacy::Client<Connector, Full<Bytes>>;
 
-fn client(outgoing: &Outgoing, timeouts: Timeouts) -> HttpClient {
+fn client(network: &OutboundNetwork, timeouts: Timeouts) -> HyperClient {
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .build(outgoing.connector(timeouts.connect, Versions::All))
+        .build(network.connector(timeouts.connect, HttpVersions::All))
 }
 
-impl Shared {
-    async fn answer(&self, request: &Request, sink: &Sink) -> Result<Answer, ModelError> {
+impl HttpModelInner {
+    async fn answer(
+        &self,
+        request: &ModelRequest,
+        sink: &ReplySink,
+    ) -> Result<ModelAnswer, ModelError> {
         let mut body = self.body(request);
         let mut attempt = 1;
         loop {
-            let mut call = Call {
+            let mut call = CallAttempt {
                 shared: self,
                 request,
                 sink,
@@ -173,7 +184,7 @@ impl Shared {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            // Each field is refused once: what was learned is left out from then on.
+            // Each field is rejected at most once: it is omitted from then on.
             if let Some(field) = call.refused
                 && self.quirks.learn(&request.model, field)
             {
@@ -181,19 +192,19 @@ impl Shared {
                 continue;
             }
             let wait = self.retries.wait(attempt, &error);
-            // What was delivered is not repeated: the caller has to go on from there.
+            // Never repeat text that was delivered. The caller continues from there.
             let Some(wait) = wait.filter(|_| !call.delivered) else {
                 return Err(error);
             };
             let why = error.without_hint();
-            sink.send(Piece::Retry { attempt, wait, why }).await;
+            sink.send(ReplyPiece::Retry { attempt, wait, why }).await;
             sleep(wait).await;
             attempt += 1;
         }
     }
 
-    fn body(&self, request: &Request) -> Bytes {
-        let writer = Writer {
+    fn body(&self, request: &ModelRequest) -> Bytes {
+        let writer = BodyWriter {
             dialect: self.dialect,
             endpoint: &self.endpoint,
             sent: &self.sent,
@@ -204,8 +215,8 @@ impl Shared {
         Bytes::from(writer.body(request))
     }
 
-    fn place<'a>(&'a self, request: &'a Request) -> Place<'a> {
-        Place {
+    fn target<'a>(&'a self, request: &'a ModelRequest) -> RequestTarget<'a> {
+        RequestTarget {
             url: self.endpoint.url(self.dialect),
             dialect: self.dialect,
             key: self.endpoint.secret(),
@@ -220,7 +231,7 @@ impl Shared {
             .uri(url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json");
-        let key = self.endpoint.secret().map(super::endpoint::Key::secret);
+        let key = self.endpoint.secret().map(super::endpoint::ApiKey::secret);
         for (name, value) in key_headers(self.dialect, key) {
             let mut value = HeaderValue::try_from(value)?;
             value.set_sensitive(true);
@@ -240,32 +251,32 @@ impl Shared {
 }
 
 /// The body of an answer.
-struct Body {
+struct ResponseBody {
     incoming: Incoming,
-    unpacker: Unpacker,
+    unpacker: AnswerUnpacker,
 }
 
 /// One attempt at a call.
-struct Call<'a> {
-    shared: &'a Shared,
-    request: &'a Request,
-    sink: &'a Sink,
-    /// True once the reader was given something of the answer.
+struct CallAttempt<'a> {
+    shared: &'a HttpModelInner,
+    request: &'a ModelRequest,
+    sink: &'a ReplySink,
+    /// True once the caller has received a part of the answer.
     delivered: bool,
-    /// The field that was refused, where the request can do without it.
+    /// The rejected field, if the request can do without it.
     refused: Option<&'static str>,
 }
 
-impl Call<'_> {
-    async fn attempt(&mut self, body: Bytes) -> Result<Answer, ModelError> {
+impl CallAttempt<'_> {
+    async fn attempt(&mut self, body: Bytes) -> Result<ModelAnswer, ModelError> {
         let response = self.send(body).await?;
-        let place = self.shared.place(self.request);
+        let place = self.shared.target(self.request);
         let (parts, body) = response.into_parts();
         let header = |name| parts.headers.get(name)?.to_str().ok();
         let media: Option<&str> = header(CONTENT_TYPE);
-        let body = Body {
+        let body = ResponseBody {
             incoming: body,
-            unpacker: Unpacker::new(header(CONTENT_ENCODING)),
+            unpacker: AnswerUnpacker::new(header(CONTENT_ENCODING)),
         };
         if parts.status.is_success() && media.is_some_and(is_event_stream) {
             return self.streamed(body).await;
@@ -274,20 +285,20 @@ impl Call<'_> {
         if !parts.status.is_success() {
             let status = parts.status.as_u16();
             self.refused = refused_field(status, &bytes);
-            return Err(Failed::new(status, &parts.headers, &bytes).at(&place));
+            return Err(FailedResponse::new(status, &parts.headers, &bytes).to_error(&place));
         }
-        let answer = self.whole(&bytes).await?;
+        let answer = self.read_whole(&bytes).await?;
         if answer.is_none() && is_cut(&bytes) {
-            let why = "it is not a whole JSON text".to_owned();
+            let why = "it is incomplete JSON".to_owned();
             return Err(ModelError::Cut { why });
         }
-        answer.ok_or_else(|| Failed::new(200, &parts.headers, &bytes).at(&place))
+        answer.ok_or_else(|| FailedResponse::new(200, &parts.headers, &bytes).to_error(&place))
     }
 
     async fn send(&self, body: Bytes) -> Result<Response<Incoming>, ModelError> {
         let url = || self.shared.endpoint.url(self.shared.dialect);
         let request = self.shared.http_request(body);
-        // The text of this error names no header's value.
+        // This error does not contain header values.
         let request = request.map_err(|error| ModelError::Refused {
             url: url(),
             status: 0,
@@ -298,31 +309,31 @@ impl Call<'_> {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) if error.is_connect() => Err(ModelError::Unreachable {
                 url: url(),
-                why: innermost(&error),
+                why: innermost_cause(&error),
             }),
             Ok(Err(error)) => Err(ModelError::Cut {
-                why: innermost(&error),
+                why: innermost_cause(&error),
             }),
-            Err(_) => Err(self.timed_out(Wait::FirstByte, limit)),
+            Err(_) => Err(self.timed_out(WaitPhase::FirstByte, limit)),
         }
     }
 
-    fn timed_out(&self, wait: Wait, after: Duration) -> ModelError {
+    fn timed_out(&self, wait: WaitPhase, after: Duration) -> ModelError {
         let url = self.shared.endpoint.url(self.shared.dialect);
         ModelError::TimedOut { url, wait, after }
     }
 
     /// The next bytes of a body; none at its end.
-    async fn bytes(&self, body: &mut Body) -> Result<Option<Vec<u8>>, ModelError> {
+    async fn bytes(&self, body: &mut ResponseBody) -> Result<Option<Vec<u8>>, ModelError> {
         let limit = self.shared.timeouts.idle;
         loop {
             let frame = timeout(limit, body.incoming.frame()).await;
-            let frame = frame.map_err(|_| self.timed_out(Wait::More, limit))?;
+            let frame = frame.map_err(|_| self.timed_out(WaitPhase::More, limit))?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| ModelError::Cut {
-                why: innermost(&error),
+                why: innermost_cause(&error),
             })?;
-            // Trailers are of no interest.
+            // Ignore trailers.
             if let Ok(bytes) = frame.into_data() {
                 let unpacked = body.unpacker.push(&bytes);
                 return unpacked.map(Some).map_err(|error| ModelError::Cut {
@@ -332,7 +343,7 @@ impl Call<'_> {
         }
     }
 
-    async fn collect(&self, mut body: Body) -> Result<Vec<u8>, ModelError> {
+    async fn collect(&self, mut body: ResponseBody) -> Result<Vec<u8>, ModelError> {
         let mut all = Vec::new();
         while let Some(bytes) = self.bytes(&mut body).await? {
             all.extend_from_slice(&bytes);
@@ -343,13 +354,15 @@ impl Call<'_> {
         Ok(all)
     }
 
-    async fn streamed(&mut self, mut body: Body) -> Result<Answer, ModelError> {
-        let mut reader = Reader::new(self.shared.dialect);
+    async fn streamed(&mut self, mut body: ResponseBody) -> Result<ModelAnswer, ModelError> {
+        let mut reader = AnswerStreamReader::new(self.shared.dialect);
         let mut size = 0;
         while let Some(bytes) = self.bytes(&mut body).await? {
             size += bytes.len();
             self.deliver(reader.push(&bytes)).await?;
             if reader.is_ended() || size > MOST_BYTES {
+                // Read the end of the body so that the connection returns to the pool. A failure
+                // only costs the reuse.
                 let _ = timeout(REST, body.incoming.frame()).await;
                 break;
             }
@@ -357,26 +370,26 @@ impl Call<'_> {
         self.finish(reader).await
     }
 
-    async fn finish(&mut self, mut reader: Reader) -> Result<Answer, ModelError> {
+    async fn finish(&mut self, mut reader: AnswerStreamReader) -> Result<ModelAnswer, ModelError> {
         self.deliver(reader.finish()).await?;
         reader.answer().ok_or_else(|| ModelError::Cut {
             why: "the stream ended before the answer did".to_owned(),
         })
     }
 
-    /// An answer in one piece; a stream that does not call itself one is read all the same.
-    async fn whole(&mut self, bytes: &[u8]) -> Result<Option<Answer>, ModelError> {
+    /// Reads a complete answer. Also accepts a stream with the wrong content type.
+    async fn read_whole(&mut self, bytes: &[u8]) -> Result<Option<ModelAnswer>, ModelError> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start();
         if ["data:", "event:", ":"]
             .iter()
             .any(|start| text.starts_with(start))
         {
-            let mut reader = Reader::new(self.shared.dialect);
+            let mut reader = AnswerStreamReader::new(self.shared.dialect);
             self.deliver(reader.push(text.as_bytes())).await?;
             return self.finish(reader).await.map(Some);
         }
-        let answer = stream::whole(self.shared.dialect, text);
+        let answer = stream::read_whole(self.shared.dialect, text);
         if let Some(answer) = &answer {
             self.deliver(Ok(stream::pieces(answer))).await?;
         }
@@ -385,21 +398,21 @@ impl Call<'_> {
 
     async fn deliver(
         &mut self,
-        read: Result<Vec<Piece>, stream::Reported>,
+        read: Result<Vec<ReplyPiece>, stream::ReportedError>,
     ) -> Result<(), ModelError> {
         let pieces = read.map_err(|reported| {
-            let place = self.shared.place(self.request);
-            place.reported(reported.verdict, &reported.message)
+            let place = self.shared.target(self.request);
+            place.stream_error(reported.verdict, &reported.message)
         })?;
         for piece in pieces {
-            self.delivered |= !matches!(piece, Piece::Usage(_));
+            self.delivered |= !matches!(piece, ReplyPiece::Usage(_));
             self.sink.send(piece).await;
         }
         Ok(())
     }
 }
 
-/// True for JSON that ends too early.
+/// True for truncated JSON.
 fn is_cut(bytes: &[u8]) -> bool {
     let read: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
     let begins = bytes.trim_ascii_start().first() == Some(&b'{');

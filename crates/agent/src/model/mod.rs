@@ -1,76 +1,76 @@
 //! Model clients: Chat Completions, Responses and Messages over HTTP, and a scripted model.
 //!
-//! A [`Client`] takes a [`Request`] and gives a [`Reply`], a stream of [`Piece`]s that ends
-//! with the whole [`Answer`]. Dropping the reply breaks the call off.
+//! A [`ModelClient`] takes a [`ModelRequest`] and returns a [`ModelReply`], a stream of
+//! [`ReplyPiece`]s that ends with the complete [`ModelAnswer`]. Dropping the reply aborts the call.
 
 mod answer;
 mod body;
+mod cache_markers;
 mod client;
 mod endpoint;
 mod error;
 mod failure;
 mod http;
-mod marks;
-mod quirks;
+mod refused_fields;
 mod reply;
 mod retry;
 mod scripted;
-mod sent;
+mod sent_cache;
 mod stream;
 mod unpack;
 
-pub use answer::{Answer, Ending};
-pub use client::{Backend, Client};
-pub use endpoint::{BadBase, Endpoint, Key};
-pub use error::{ModelError, Wait};
-pub use http::{Http, Timeouts};
-pub use reply::{Piece, Reply, Sink};
-pub use retry::Retries;
-pub use scripted::Scripted;
+pub use answer::{AnswerEnding, ModelAnswer};
+pub use client::{ModelBackend, ModelClient};
+pub use endpoint::{ApiKey, BadBaseUrl, Endpoint};
+pub use error::{ModelError, WaitPhase};
+pub use http::{HttpModel, Timeouts};
+pub use reply::{ModelReply, ReplyPiece, ReplySink};
+pub use retry::RetryPolicy;
+pub use scripted::ScriptedModel;
 
 use std::sync::Arc;
 
 use trimtab_model::Message;
 
-use crate::tools::Definition;
+use crate::tools::ToolDefinition;
 
-/// A model: who serves it, and its name there.
+/// A model: its server and its name there.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Who serves it.
-    pub client: Client,
+    /// The client of its server.
+    pub client: ModelClient,
     /// Its name there.
     pub name: String,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ModelRequest {
     /// The name of the model.
     pub model: String,
     /// The window, system messages first.
     pub messages: Vec<Arc<Message>>,
     /// The tools that the model may call.
-    pub tools: Arc<[Definition]>,
-    /// The longest answer, in tokens; the provider's own limit where unset.
+    pub tools: Arc<[ToolDefinition]>,
+    /// The output limit in tokens; the provider's limit if unset.
     pub max_output: Option<u64>,
-    /// True if the model must answer in words although tools are listed: a summary of rounds
-    /// that call tools needs the list, and nothing else.
+    /// True if the model must answer with text although tools are listed. A summary of rounds with
+    /// calls needs the list, because providers reject calls of unknown tools.
     pub only_text: bool,
-    /// The window of the model in tokens, where known.
+    /// The window of the model in tokens, if known.
     pub window: Option<u64>,
-    /// About how many tokens this request has, where known: tells an overflow that the
-    /// provider does not explain.
+    /// The estimated tokens of this request, if known. It helps to recognise an unexplained
+    /// overflow.
     pub estimate: Option<u64>,
-    /// True if the thought that led to the open round had to be taken out of the window.
-    /// Messages only goes on then if the model does not think for once.
+    /// True if the reasoning of the open round had to leave the window. Messages then accepts the
+    /// round only with thinking disabled.
     pub lost_thought: bool,
-    /// Names the conversation, so that what was written for its last request is used again.
+    /// The name of the conversation, so that the prefix of its previous request can be reused.
     pub conversation: Option<String>,
 }
 
-impl Request {
-    /// Asks `model` to go on with `messages`.
+impl ModelRequest {
+    /// Asks `model` to continue `messages`.
     pub fn new(model: impl Into<String>, messages: Vec<Arc<Message>>) -> Self {
         Self {
             model: model.into(),

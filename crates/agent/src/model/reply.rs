@@ -1,4 +1,4 @@
-//! What comes back from a model, piece by piece.
+//! The streamed reply of a model.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,60 +7,60 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use trimtab_model::{Call, Usage};
 
-use super::{Answer, ModelError};
+use super::{ModelAnswer, ModelError};
 
-/// Pieces that may wait for their reader: enough not to stall the connection over a redraw.
+/// How many pieces may wait for the reader, so that a slow redraw does not stall the connection.
 const WAITING: usize = 256;
 
 /// One piece of a reply.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Piece {
+pub enum ReplyPiece {
     /// More text of the answer.
     Text(String),
-    /// More of what the model thinks.
+    /// More of the model's reasoning.
     Reasoning(String),
-    /// A call, complete.
+    /// A complete call.
     Call(Call),
-    /// What the provider reports so far.
+    /// The usage reported so far.
     Usage(Usage),
-    /// The call failed before anything was delivered, and is made again after a while.
+    /// The call failed before anything was delivered, and is repeated after a delay.
     Retry {
-        /// Which attempt failed, from 1.
+        /// The number of the failed attempt, from 1.
         attempt: u32,
-        /// How long until the next.
+        /// The delay before the next attempt.
         wait: Duration,
-        /// Why it failed.
+        /// The reason.
         why: String,
     },
-    /// The whole answer. Nothing comes after it.
-    End(Box<Answer>),
+    /// The complete answer, always the last piece.
+    End(Box<ModelAnswer>),
 }
 
-/// A reply on its way. Dropping it breaks the call off.
+/// A reply in progress. Dropping it aborts the call.
 #[derive(Debug)]
-pub struct Reply {
-    pieces: mpsc::Receiver<Result<Piece, ModelError>>,
+pub struct ModelReply {
+    pieces: mpsc::Receiver<Result<ReplyPiece, ModelError>>,
     work: AbortHandle,
 }
 
-/// Where a backend puts the pieces of a reply.
+/// The sending end of a reply, for backends.
 #[derive(Clone, Debug)]
-pub struct Sink(mpsc::Sender<Result<Piece, ModelError>>);
+pub struct ReplySink(mpsc::Sender<Result<ReplyPiece, ModelError>>);
 
-impl Reply {
-    /// A reply whose pieces are made by `work`, which ends with the answer or an error. Must
-    /// be called within a tokio runtime.
+impl ModelReply {
+    /// A reply whose pieces `work` produces; it ends with the answer or an error. Requires a tokio
+    /// runtime.
     pub fn spawn<F, W>(work: F) -> Self
     where
-        F: FnOnce(Sink) -> W,
-        W: Future<Output = Result<Answer, ModelError>> + Send + 'static,
+        F: FnOnce(ReplySink) -> W,
+        W: Future<Output = Result<ModelAnswer, ModelError>> + Send + 'static,
     {
         let (sender, pieces) = mpsc::channel(WAITING);
-        let work = work(Sink(sender.clone()));
+        let work = work(ReplySink(sender.clone()));
         let task = tokio::spawn(async move {
-            let last = work.await.map(|answer| Piece::End(Box::new(answer)));
-            // Nobody listens any more: then nobody needs the end either.
+            let last = work.await.map(|answer| ReplyPiece::End(Box::new(answer)));
+            // If nobody listens any more, nobody needs the end either.
             let _ = sender.send(last).await;
         });
         Self {
@@ -69,16 +69,15 @@ impl Reply {
         }
     }
 
-    /// The next piece; none after the end or an error. It may be dropped while it waits and
-    /// asked again: no piece is lost.
-    pub async fn next(&mut self) -> Option<Result<Piece, ModelError>> {
+    /// The next piece; none after the end or an error. Cancel-safe: no piece is lost.
+    pub async fn next(&mut self) -> Option<Result<ReplyPiece, ModelError>> {
         self.pieces.recv().await
     }
 
-    /// Waits for the whole answer.
-    pub async fn answer(mut self) -> Result<Answer, ModelError> {
+    /// Waits for the complete answer.
+    pub async fn answer(mut self) -> Result<ModelAnswer, ModelError> {
         while let Some(piece) = self.next().await {
-            if let Piece::End(answer) = piece? {
+            if let ReplyPiece::End(answer) = piece? {
                 return Ok(*answer);
             }
         }
@@ -88,16 +87,16 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for ModelReply {
     fn drop(&mut self) {
         self.work.abort();
     }
 }
 
-impl Sink {
-    /// Hands a piece on; waits while the reader is far behind.
-    pub async fn send(&self, piece: Piece) {
-        // A reader that is gone has aborted this work already.
+impl ReplySink {
+    /// Sends a piece; waits while the reader is far behind.
+    pub async fn send(&self, piece: ReplyPiece) {
+        // If the reader is gone, this task has already been aborted.
         let _ = self.0.send(Ok(piece)).await;
     }
 }

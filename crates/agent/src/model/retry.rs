@@ -1,26 +1,26 @@
-//! How often and when a failed call is made again.
+//! The retry policy for failed calls.
 
 use std::time::Duration;
 
 use super::ModelError;
 
-/// A host that cannot be reached is tried less often: mostly its name is wrong.
+/// Fewer attempts for an unreachable host, because its name is usually wrong.
 const UNREACHABLE: u32 = 2;
 
-/// How often and when a failed call is made again.
+/// The retry policy for failed calls.
 ///
-/// Only calls of which nothing was delivered are: what a reader has seen is never repeated.
+/// A call is repeated only if nothing was delivered, so that the reader never sees text twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retries {
-    /// The most further attempts.
+pub struct RetryPolicy {
+    /// The maximum number of further attempts.
     pub most: u32,
-    /// The wait before the first of them; it doubles each time.
+    /// The delay before the first of them; it doubles each time.
     pub first_wait: Duration,
-    /// The longest wait. A provider that asks for more is not waited for.
+    /// The longest delay. If a provider asks for more, the call fails.
     pub longest_wait: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             most: 4,
@@ -30,15 +30,15 @@ impl Default for Retries {
     }
 }
 
-impl Retries {
-    /// No second attempt.
+impl RetryPolicy {
+    /// No retries.
     pub const NONE: Self = Self {
         most: 0,
         first_wait: Duration::ZERO,
         longest_wait: Duration::ZERO,
     };
 
-    /// How long to wait after `attempt` (from 1) failed with `error`; none to give up.
+    /// The delay after `attempt` (from 1) failed with `error`; none to give up.
     pub(super) fn wait(&self, attempt: u32, error: &ModelError) -> Option<Duration> {
         let most = match error {
             ModelError::Unreachable { .. } => self.most.min(UNREACHABLE),
@@ -58,7 +58,7 @@ impl Retries {
     }
 }
 
-/// Between 0.75 and 1.25, so that clients that failed together do not come back together.
+/// Jitter between 0.75 and 1.25, so that clients that failed together do not return together.
 fn spread() -> f64 {
     let nanos = trimtab_store::since_epoch().subsec_nanos();
     0.75 + f64::from(nanos % 1000) / 2000.0
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn waits_double_and_end() {
-        let retries = Retries::default();
+        let retries = RetryPolicy::default();
         let waits: Vec<f64> = (1..=4)
             .map(|attempt| retries.wait(attempt, &busy(None)).unwrap().as_secs_f64())
             .collect();
@@ -90,25 +90,25 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_a_wait_gets_it_unless_it_is_too_long() {
-        let retries = Retries::default();
+    fn retry_after_is_honoured_up_to_the_limit() {
+        let retries = RetryPolicy::default();
         let asked = Some(Duration::from_secs(7));
         assert_eq!(retries.wait(1, &busy(asked)), asked);
         assert_eq!(retries.wait(1, &busy(Some(Duration::from_hours(1)))), None);
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again() {
+    fn permanent_errors_are_not_retried() {
         let refused = ModelError::Refused {
             url: String::new(),
             status: 400,
             message: String::new(),
         };
-        assert_eq!(Retries::default().wait(1, &refused), None);
+        assert_eq!(RetryPolicy::default().wait(1, &refused), None);
         let gone = ModelError::Unreachable {
             url: String::new(),
             why: String::new(),
         };
-        assert_eq!(Retries::default().wait(3, &gone), None);
+        assert_eq!(RetryPolicy::default().wait(3, &gone), None);
     }
 }

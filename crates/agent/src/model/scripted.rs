@@ -1,4 +1,4 @@
-//! A model that answers from a script: for tests, and for trying things out without a key.
+//! A model that answers from a script, for tests and for trials without a key.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,34 +7,34 @@ use std::time::Duration;
 use tokio::time::sleep;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Dialect, Message, Part, Usage};
-use trimtab_wire::script::{Player, Reply as Line, Script, Stop};
+use trimtab_wire::script::{Script, ScriptPlayer, ScriptedReply as Line, ScriptedStop};
 
-use super::reply::Sink;
-use super::{Answer, Backend, ModelError, Piece, Reply, Request};
+use super::reply::ReplySink;
+use super::{ModelAnswer, ModelBackend, ModelError, ModelReply, ModelRequest, ReplyPiece};
 
-/// A model that answers from a script. The format is described in `docs/script.md`.
+/// A model that answers from a script, in the format of `docs/script.md`.
 ///
-/// Each request of a conversation takes the next reply. Summaries are not in the script: asked
-/// for one, it fails, and the session writes one without a model.
+/// Each request of a conversation consumes the next reply. A script contains no summaries: a
+/// request for one fails, and the session writes a summary without a model.
 #[derive(Clone, Debug)]
-pub struct Scripted {
-    player: Arc<Mutex<Player>>,
+pub struct ScriptedModel {
+    player: Arc<Mutex<ScriptPlayer>>,
     dialect: Dialect,
-    /// True if the script is for summaries, and not for a conversation.
+    /// True if the script answers summary requests instead of a conversation.
     summaries: bool,
 }
 
-impl Scripted {
+impl ScriptedModel {
     /// A model that answers from `script`.
     pub fn new(script: Script) -> Self {
         Self {
-            player: Arc::new(Mutex::new(Player::new(script))),
+            player: Arc::new(Mutex::new(ScriptPlayer::new(script))),
             dialect: Dialect::default(),
             summaries: false,
         }
     }
 
-    /// A model that answers from the script in a file.
+    /// A model that answers from a script file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
         let failed = |why: String| ModelError::Script(format!("{}: {why}", path.display()));
@@ -43,46 +43,47 @@ impl Scripted {
         Ok(Self::new(script))
     }
 
-    /// The same with windows that follow the rules of another dialect.
+    /// Uses the rules of another dialect for windows.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// The script is for summaries. Otherwise it answers a conversation only, so that a
-    /// compaction in between does not take its replies.
+    /// Uses the script for summaries. Otherwise it answers only the conversation, so that a
+    /// compaction does not consume its replies.
     #[must_use]
     pub fn writes_summaries(mut self) -> Self {
         self.summaries = true;
         self
     }
 
-    /// Goes on at reply `position`, counted from 0: for a session that is resumed, the number
-    /// of answers in its log.
+    /// Continues at reply `position`, counted from 0. For a resumed session, pass the number of
+    /// answers in its log.
     #[must_use]
     pub fn from_position(self, position: usize) -> Self {
         self.player().seek(position);
         self
     }
 
-    fn player(&self) -> std::sync::MutexGuard<'_, Player> {
+    fn player(&self) -> std::sync::MutexGuard<'_, ScriptPlayer> {
         self.player.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Backend for Scripted {
+impl ModelBackend for ScriptedModel {
     fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    fn call(&self, request: Request) -> Reply {
+    fn call(&self, request: ModelRequest) -> ModelReply {
+        // Only requests of a conversation have a name; summary requests have none.
         let next = (request.conversation.is_some() != self.summaries).then(|| {
             let mut player = self.player();
             let position = player.position();
             (position, player.next_reply())
         });
-        Reply::spawn(|sink| async move {
+        ModelReply::spawn(|sink| async move {
             let Some((position, reply)) = next else {
                 return Err(ModelError::Script("it writes no summaries".to_owned()));
             };
@@ -92,11 +93,11 @@ impl Backend for Scripted {
     }
 }
 
-/// Says a reply word by word.
-async fn play(reply: &Line, sink: &Sink) {
+/// Streams a reply word by word.
+async fn play(reply: &Line, sink: &ReplySink) {
     let wait = reply.delay_ms.map(Duration::from_millis);
-    let thoughts = words(&reply.reasoning).map(Piece::Reasoning);
-    for piece in thoughts.chain(words(&reply.text).map(Piece::Text)) {
+    let thoughts = words(&reply.reasoning).map(ReplyPiece::Reasoning);
+    for piece in thoughts.chain(words(&reply.text).map(ReplyPiece::Text)) {
         if let Some(wait) = wait {
             sleep(wait).await;
         }
@@ -108,7 +109,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned)
 }
 
-fn answer(position: usize, reply: Line, request: &Request) -> Answer {
+fn answer(position: usize, reply: Line, request: &ModelRequest) -> ModelAnswer {
     let mut message = Message::assistant(reply.text);
     if !reply.reasoning.is_empty() {
         message.parts.insert(0, Part::reasoning(reply.reasoning));
@@ -130,38 +131,38 @@ fn answer(position: usize, reply: Line, request: &Request) -> Answer {
     message.meta.usage = Some(reply.usage.unwrap_or_else(counted));
     message.meta.stop_reason = Some(
         match reply.stop {
-            Stop::Length => "length",
-            Stop::End if message.has_calls() => "tool_calls",
-            Stop::End => "stop",
+            ScriptedStop::Length => "length",
+            ScriptedStop::End if message.has_calls() => "tool_calls",
+            ScriptedStop::End => "stop",
         }
         .to_owned(),
     );
-    Answer::new(message)
+    ModelAnswer::new(message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Client, Ending};
+    use crate::model::{AnswerEnding, ModelClient};
 
-    fn request() -> Request {
-        Request {
+    fn request() -> ModelRequest {
+        ModelRequest {
             conversation: Some("s".to_owned()),
-            ..Request::new("scripted", vec![Arc::new(Message::user("hello"))])
+            ..ModelRequest::new("scripted", vec![Arc::new(Message::user("hello"))])
         }
     }
 
     #[tokio::test]
     async fn replies_come_in_order_and_word_by_word() {
         let script = r#"[{"reasoning":"hm","calls":[{"name":"look"}]},{"text":"it is here"}]"#;
-        let client = Client::new(Scripted::new(Script::parse(script).unwrap()));
+        let client = ModelClient::new(ScriptedModel::new(Script::parse(script).unwrap()));
         let first = client.call(request()).answer().await.unwrap();
-        assert_eq!(first.ending, Ending::Calls);
+        assert_eq!(first.ending, AnswerEnding::Calls);
         assert_eq!(first.message.calls().next().unwrap().id, "call_0_0");
         let mut reply = client.call(request());
         let mut said = Vec::new();
         while let Some(Ok(piece)) = reply.next().await {
-            if let Piece::Text(text) = piece {
+            if let ReplyPiece::Text(text) = piece {
                 said.push(text);
             }
         }
@@ -172,10 +173,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_bad_script_and_a_summary_are_errors() {
-        let error = Scripted::from_file("no/such/file").unwrap_err().to_string();
+        let error = ScriptedModel::from_file("no/such/file")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no/such/file"), "{error}");
-        let client = Client::new(Scripted::new(Script::default()).from_position(3));
-        let summary = Request::new("scripted", Vec::new());
+        let client = ModelClient::new(ScriptedModel::new(Script::default()).from_position(3));
+        let summary = ModelRequest::new("scripted", Vec::new());
         assert!(client.call(summary).answer().await.is_err());
     }
 }

@@ -1,21 +1,21 @@
-//! From the bytes of an answer to its pieces.
+//! Parses the bytes of an answer into pieces.
 
 use trimtab_model::{Dialect, Message, Part, Usage};
-use trimtab_wire::answer::{Assembler, WholeAnswer};
-use trimtab_wire::overflow::{Response, Verdict, classify};
-use trimtab_wire::sse::{Event, StreamError, Watcher};
+use trimtab_wire::answer::{AnswerAssembler, WholeAnswer};
+use trimtab_wire::overflow::{OverflowVerdict, ProviderResponse, classify};
+use trimtab_wire::sse::{StreamError, StreamEvent, StreamWatcher};
 
-use super::{Answer, Piece};
+use super::{ModelAnswer, ReplyPiece};
 
-/// Reads a streamed answer: its pieces as they come, and the message at the end.
-pub(super) struct Reader {
+/// Reads a streamed answer: pieces as they arrive, and the message at the end.
+pub(super) struct AnswerStreamReader {
     dialect: Dialect,
-    watcher: Watcher,
-    assembler: Assembler,
-    said: StreamReport,
+    watcher: StreamWatcher,
+    assembler: AnswerAssembler,
+    report: StreamReport,
 }
 
-/// What a stream said about its answer.
+/// Usage, stop reason and end of a stream.
 #[derive(Default)]
 struct StreamReport {
     usage: Option<Usage>,
@@ -23,123 +23,128 @@ struct StreamReport {
     ended: bool,
 }
 
-/// An error that the provider reported in the stream.
-pub(super) struct Reported {
-    pub(super) verdict: Box<Verdict>,
+/// An error event of the provider.
+pub(super) struct ReportedError {
+    pub(super) verdict: Box<OverflowVerdict>,
     pub(super) message: String,
 }
 
-impl Reader {
+impl AnswerStreamReader {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            watcher: Watcher::new(dialect),
-            assembler: Assembler::new(dialect),
-            said: StreamReport::default(),
+            watcher: StreamWatcher::new(dialect),
+            assembler: AnswerAssembler::new(dialect),
+            report: StreamReport::default(),
         }
     }
 
-    /// Takes the next bytes and gives the pieces in them.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, Reported> {
+    /// Parses the next bytes and returns their pieces.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<ReplyPiece>, ReportedError> {
         self.assembler.push(bytes);
-        let said = &mut self.said;
-        let mut taken = Taken::default();
+        let said = &mut self.report;
+        let mut taken = TakenPieces::default();
         self.watcher.push(bytes, |event| taken.take(said, event));
         taken.end()
     }
 
     /// Ends the stream.
-    pub(super) fn finish(&mut self) -> Result<Vec<Piece>, Reported> {
-        let said = &mut self.said;
-        let mut taken = Taken::default();
+    pub(super) fn finish(&mut self) -> Result<Vec<ReplyPiece>, ReportedError> {
+        let said = &mut self.report;
+        let mut taken = TakenPieces::default();
         self.watcher.finish(|event| taken.take(said, event));
         taken.end()
     }
 
-    /// True once the provider has said that the answer is complete.
+    /// True once the provider has marked the answer as complete.
     pub(super) fn is_ended(&self) -> bool {
-        self.said.ended
+        self.report.ended
     }
 
-    /// The answer; none if the stream stopped before its end. Some servers say why the model
-    /// stopped and then nothing more.
-    pub(super) fn answer(self) -> Option<Answer> {
-        let StreamReport { usage, stop, ended } = self.said;
+    /// The answer; none if the stream was cut off. A stop reason suffices, because some servers
+    /// send nothing after it.
+    pub(super) fn answer(self) -> Option<ModelAnswer> {
+        let StreamReport { usage, stop, ended } = self.report;
         let message = self.assembler.finish();
         let message = message.unwrap_or_else(|| Message::assistant(""));
-        (ended || stop.is_some()).then(|| Answer::received(message, self.dialect, usage, stop))
+        (ended || stop.is_some()).then(|| ModelAnswer::received(message, self.dialect, usage, stop))
     }
 }
 
-/// What was taken from some bytes.
+/// The pieces parsed from some bytes.
 #[derive(Default)]
-struct Taken {
-    pieces: Vec<Piece>,
+struct TakenPieces {
+    pieces: Vec<ReplyPiece>,
     error: Option<StreamError>,
 }
 
-impl Taken {
-    fn take(&mut self, said: &mut StreamReport, event: Event<'_>) {
+impl TakenPieces {
+    fn take(&mut self, said: &mut StreamReport, event: StreamEvent<'_>) {
         match event {
-            Event::Text(delta) => self.pieces.push(Piece::Text(delta.text().into_owned())),
-            Event::Reasoning(delta) => {
+            StreamEvent::Text(delta) => self
+                .pieces
+                .push(ReplyPiece::Text(delta.text().into_owned())),
+            StreamEvent::Reasoning(delta) => {
                 let text = delta.text().into_owned();
-                self.pieces.push(Piece::Reasoning(text));
+                self.pieces.push(ReplyPiece::Reasoning(text));
             }
-            Event::Call(call) => self.pieces.push(Piece::Call(call)),
-            Event::Usage(usage) => {
+            StreamEvent::Call(call) => self.pieces.push(ReplyPiece::Call(call)),
+            StreamEvent::Usage(usage) => {
                 said.usage = Some(usage);
-                self.pieces.push(Piece::Usage(usage));
+                self.pieces.push(ReplyPiece::Usage(usage));
             }
-            Event::Stop(stop) => said.stop = Some(stop),
-            Event::Error(error) => self.error = Some(error),
-            Event::End => said.ended = true,
+            StreamEvent::Stop(stop) => said.stop = Some(stop),
+            StreamEvent::Error(error) => self.error = Some(error),
+            StreamEvent::End => said.ended = true,
             _ => {}
         }
     }
 
-    fn end(self) -> Result<Vec<Piece>, Reported> {
+    fn end(self) -> Result<Vec<ReplyPiece>, ReportedError> {
         let Some(error) = self.error else {
             return Ok(self.pieces);
         };
-        let verdict = Box::new(classify(&Response::event("error", error.data.as_bytes())));
+        let verdict = Box::new(classify(&ProviderResponse::event(
+            "error",
+            error.data.as_bytes(),
+        )));
         let message = if error.message.is_empty() {
             error.data
         } else {
             error.message
         };
-        Err(Reported { verdict, message })
+        Err(ReportedError { verdict, message })
     }
 }
 
-/// Reads an answer that came in one piece; none if it is none of this dialect.
-pub(super) fn whole(dialect: Dialect, body: &str) -> Option<Answer> {
+/// Parses a complete answer; none if it does not match the dialect.
+pub(super) fn read_whole(dialect: Dialect, body: &str) -> Option<ModelAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_str(body).ok()?)?;
     let WholeAnswer {
         message,
         usage,
         stop,
     } = answer;
-    Some(Answer::received(message, dialect, usage, stop))
+    Some(ModelAnswer::received(message, dialect, usage, stop))
 }
 
-/// The pieces of an answer that came whole.
-pub(super) fn pieces(answer: &Answer) -> Vec<Piece> {
+/// The pieces of a complete answer.
+pub(super) fn pieces(answer: &ModelAnswer) -> Vec<ReplyPiece> {
     let said = answer.message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(Piece::Text(text.text.clone())),
+        Part::Text(text) => Some(ReplyPiece::Text(text.text.clone())),
         Part::Reasoning(thought) if !thought.text.is_empty() => {
-            Some(Piece::Reasoning(thought.text.clone()))
+            Some(ReplyPiece::Reasoning(thought.text.clone()))
         }
-        Part::Call(call) => Some(Piece::Call(call.clone())),
+        Part::Call(call) => Some(ReplyPiece::Call(call.clone())),
         _ => None,
     });
-    said.chain(answer.usage().map(Piece::Usage)).collect()
+    said.chain(answer.usage().map(ReplyPiece::Usage)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Ending;
+    use crate::model::AnswerEnding;
 
     #[test]
     fn a_whole_answer_is_read_in_every_dialect() {
@@ -151,8 +156,8 @@ mod tests {
             (Dialect::Messages, messages, 1),
             (Dialect::Responses, responses, 1),
         ] {
-            let answer = whole(dialect, body).unwrap();
-            assert_eq!(answer.ending, Ending::Calls, "{dialect}");
+            let answer = read_whole(dialect, body).unwrap();
+            assert_eq!(answer.ending, AnswerEnding::Calls, "{dialect}");
             assert_eq!(answer.message.parts.len(), thoughts + 1, "{dialect}");
             assert_eq!(answer.message.calls().next().unwrap().name, "look");
             let usage = answer.usage().unwrap();
@@ -163,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_no_answer() {
+    fn foreign_json_is_not_an_answer() {
         for dialect in Dialect::ALL {
             for body in ["", "{}", "[]", "<html>", r#"{"choices":[]}"#] {
-                assert!(whole(dialect, body).is_none(), "{dialect} {body}");
+                assert!(read_whole(dialect, body).is_none(), "{dialect} {body}");
             }
         }
     }
 
     #[test]
-    fn a_stream_that_stops_before_its_end_is_no_answer() {
-        let mut reader = Reader::new(Dialect::Chat);
+    fn truncated_stream_is_not_an_answer() {
+        let mut reader = AnswerStreamReader::new(Dialect::Chat);
         let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\n";
         assert!(reader.push(event).is_ok_and(|pieces| pieces.len() == 1));
         assert!(reader.finish().is_ok());
@@ -182,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_overflow_in_the_stream_is_recognised() {
-        let mut reader = Reader::new(Dialect::Responses);
+        let mut reader = AnswerStreamReader::new(Dialect::Responses);
         let event = b"data: {\"type\":\"error\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}\n\n";
         let reported = reader.push(event).err().unwrap();
         assert!(reported.verdict.is_overflow());

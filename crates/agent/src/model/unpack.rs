@@ -1,50 +1,50 @@
-//! Answers that come compressed although nobody asked for it: some gateways do that.
+//! Decompresses answers that a gateway compressed although the client did not accept it.
 
 use std::io::{self, Write};
 
 use flate2::write::{GzDecoder, ZlibDecoder};
 
-/// Unpacks the bytes of an answer as they come.
-pub(super) enum Unpacker {
-    /// They are said to be packed like this; the first of them will tell.
-    Said(Coding),
-    /// They are as they should be.
+/// Decompresses the bytes of an answer as they arrive.
+pub(super) enum AnswerUnpacker {
+    /// Compressed according to the header; the first byte will show whether that is true.
+    Declared(AnswerCoding),
+    /// Not compressed.
     Plain,
-    /// They are packed with gzip.
+    /// Compressed with gzip.
     Gzip(Box<GzDecoder<Vec<u8>>>),
-    /// They are packed with zlib, which HTTP calls deflate.
+    /// Compressed with zlib, which HTTP calls deflate.
     Zlib(Box<ZlibDecoder<Vec<u8>>>),
 }
 
-/// What an answer says of itself.
+/// The encoding that the header claims.
 #[derive(Clone, Copy)]
-pub(super) enum Coding {
+pub(super) enum AnswerCoding {
     Gzip,
     Zlib,
 }
 
-impl Unpacker {
-    /// For an answer with this `content-encoding`.
+impl AnswerUnpacker {
+    /// A decompressor for this `content-encoding`.
     pub(super) fn new(coding: Option<&str>) -> Self {
         match coding.map(str::trim) {
-            Some("gzip" | "x-gzip") => Self::Said(Coding::Gzip),
-            Some("deflate") => Self::Said(Coding::Zlib),
+            Some("gzip" | "x-gzip") => Self::Declared(AnswerCoding::Gzip),
+            Some("deflate") => Self::Declared(AnswerCoding::Zlib),
             _ => Self::Plain,
         }
     }
 
-    /// The bytes that come out for those that came in.
+    /// Decompresses the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
-        if let (Self::Said(coding), Some(first)) = (&self, bytes.first()) {
-            // A header that is not true is seen at the first byte.
+        if let (Self::Declared(coding), Some(first)) = (&self, bytes.first()) {
+            // The first byte reveals a false header.
             *self = match (coding, first) {
-                (Coding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
-                (Coding::Zlib, 0x78) => Self::Zlib(Box::new(ZlibDecoder::new(Vec::new()))),
+                (AnswerCoding::Gzip, 0x1f) => Self::Gzip(Box::new(GzDecoder::new(Vec::new()))),
+                (AnswerCoding::Zlib, 0x78) => Self::Zlib(Box::new(ZlibDecoder::new(Vec::new()))),
                 _ => Self::Plain,
             };
         }
         match self {
-            Self::Said(_) | Self::Plain => Ok(bytes.to_vec()),
+            Self::Declared(_) | Self::Plain => Ok(bytes.to_vec()),
             Self::Gzip(decoder) => {
                 decoder.write_all(bytes)?;
                 decoder.flush()?;
@@ -66,7 +66,7 @@ mod tests {
     use flate2::write::{GzEncoder, ZlibEncoder};
 
     fn unpacked(coding: &str, bytes: &[u8]) -> String {
-        let mut unpacker = Unpacker::new(Some(coding));
+        let mut unpacker = AnswerUnpacker::new(Some(coding));
         let mut all = Vec::new();
         for piece in bytes.chunks(7) {
             all.extend(unpacker.push(piece).unwrap());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_is_unpacked_and_a_false_one_is_seen() {
+    fn codings_are_decoded_and_false_headers_detected() {
         let text = "data: {\"x\": 1}\n\n".repeat(100);
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(text.as_bytes()).unwrap();

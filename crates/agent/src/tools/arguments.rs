@@ -1,10 +1,9 @@
-//! The arguments that a model gives.
+//! Parses the arguments of a call.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads the arguments of a call as the JSON object that they should be. The error is for the
-/// model.
+/// Parses the arguments of a call as a JSON object. The error is a text for the model.
 ///
 /// ```
 /// use trimtab_agent::tools::parse;
@@ -13,7 +12,7 @@ use serde_json::Value;
 /// assert!(parse("[1]").unwrap_err().contains("a JSON object"));
 /// ```
 pub fn parse(arguments: &str) -> Result<Value, String> {
-    // Some models leave out the arguments of a tool that needs none.
+    // Some models send no arguments for a tool that needs none.
     if arguments.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
@@ -26,7 +25,7 @@ pub fn parse(arguments: &str) -> Result<Value, String> {
     }
 }
 
-/// The arguments as a tool wants them. The error is for the model.
-pub(super) fn typed<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+/// Deserialises the arguments of a tool. The error is a text for the model.
+pub(super) fn parse_as<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
     T::deserialize(arguments).map_err(|error| format!("invalid arguments: {error}"))
 }

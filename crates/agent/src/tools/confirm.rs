@@ -1,50 +1,50 @@
-//! Asking the user before something is done.
+//! Asks the user for permission.
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Who decides whether the model may do something that reaches beyond the workspace's files.
+/// Decides whether the model may do something that needs permission.
 #[derive(Clone, Debug)]
 pub enum Confirm {
-    /// Nobody: it may.
+    /// Always allowed.
     Always,
-    /// Nobody: it may not.
+    /// Never allowed.
     Never,
-    /// Whoever receives these questions. One that is dropped without an answer means no.
+    /// The receiver decides. A question dropped without an answer means no.
     Ask(mpsc::Sender<Question>),
 }
 
-/// What a question is about.
+/// The kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionKind {
-    /// Something that reaches beyond the workspace's files, such as running a command.
+    /// An action beyond the workspace's files, such as running a command.
     Command,
-    /// Writing a file that can run commands later or steer an agent.
+    /// Writing a file that can run commands later or instruct an agent.
     ProtectedFile,
     /// Writing any other file of the workspace.
     WriteFile,
 }
 
-/// A file as it is and as it would be.
+/// The old and the new text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Where it is, relative to the workspace.
+    /// Its path, relative to the workspace.
     pub path: String,
-    /// What is in it; none if it is not there, not text, or too large to compare.
+    /// The current text; none if the file does not exist, is binary, or is too large to compare.
     pub before: Option<String>,
-    /// What would be in it.
+    /// The new text.
     pub after: String,
 }
 
 /// A question to the user.
 #[derive(Debug)]
 pub struct Question {
-    /// What it is about.
+    /// The kind of action.
     pub kind: QuestionKind,
     /// The tool that asks.
     pub tool: String,
-    /// What it is about to do, such as the command that it would run.
+    /// The action, such as the command to run.
     pub what: String,
-    /// The change of a file, if it is about one.
+    /// The change, if it concerns a file.
     pub change: Option<FileChange>,
     answer: oneshot::Sender<bool>,
 }
@@ -52,24 +52,24 @@ pub struct Question {
 impl Question {
     /// Answers the question.
     pub fn answer(self, allow: bool) {
-        // A turn that was interrupted meanwhile does not care.
+        // The turn may have been interrupted meanwhile.
         let _ = self.answer.send(allow);
     }
 }
 
 impl Confirm {
-    /// Questions for whoever reads the receiver.
+    /// A `Confirm` that sends questions to the receiver.
     pub fn channel() -> (Self, mpsc::Receiver<Question>) {
         let (sender, receiver) = mpsc::channel(1);
         (Self::Ask(sender), receiver)
     }
 
-    /// Whether `tool` may do `what`.
+    /// True if `tool` may do `what`.
     pub async fn allows(&self, kind: QuestionKind, tool: &str, what: &str) -> bool {
         self.ask(kind, (tool, what), None).await
     }
 
-    /// Whether `tool` may change a file.
+    /// True if `tool` may change a file.
     pub async fn allows_change(
         &self,
         kind: QuestionKind,

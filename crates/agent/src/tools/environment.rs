@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables that commands need to work as they do in the user's shell. Nothing here is a key.
+/// Variables that commands need to work as in the user's shell. None of them is a key.
 const PASSED: &[&str] = &[
     // The user, the system and the language.
     "HOME",
@@ -142,17 +142,17 @@ const PASSED: &[&str] = &[
     "NIX_PROFILES",
 ];
 
-/// Beginnings of names that are passed: what the language and the user's folders are.
+/// Prefixes of inherited variables: language and the user's folders.
 const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 
-/// Addresses, which are passed unless they contain a password.
+/// Proxy addresses, inherited unless they contain a password.
 const PASSED_ADDRESSES: [&str; 4] = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
-/// Variables with keys of ours, which no command is ever given.
+/// Our own keys, which no command ever inherits.
 const OWN_KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRIMTAB_PROXY_TOKEN"];
 
-/// The variables that a command is given: a fixed list of what commands need, and what the user
-/// names. Keys of ours are never among them.
+/// The variables that a command inherits: a fixed list plus names given by the user, but never our
+/// own keys.
 ///
 /// ```
 /// use trimtab_agent::tools::CommandEnvironment;
@@ -168,14 +168,13 @@ pub struct CommandEnvironment {
 }
 
 impl CommandEnvironment {
-    /// The fixed list and the variables called `named`. The error says which name cannot be
-    /// used, and why.
+    /// The fixed list plus the variables in `named`. The error says which name is invalid and why.
     pub fn new<N: Into<String>>(named: impl IntoIterator<Item = N>) -> Result<Self, String> {
         let named: Vec<String> = named.into_iter().map(Into::into).collect();
         for name in &named {
             if OWN_KEYS.contains(&name.as_str()) {
                 return Err(format!(
-                    "{name} is a key of ours, which no command is given"
+                    "{name} is one of our own keys, which no command may inherit"
                 ));
             }
             if name.is_empty() || name.contains(['=', '\0']) {
@@ -185,7 +184,7 @@ impl CommandEnvironment {
         Ok(Self { named })
     }
 
-    /// True if a variable with this name and value is passed.
+    /// True if a variable with this name and value is inherited.
     pub fn has(&self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
         let Some(name) = name.as_ref().to_str() else {
             return false;
@@ -203,7 +202,7 @@ impl CommandEnvironment {
         is_address && !value.as_ref().to_string_lossy().contains('@')
     }
 
-    /// The variables of this process that are passed.
+    /// The variables of this process that commands inherit.
     pub(super) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         std::env::vars_os().filter(|(name, value)| self.has(name, value))
     }
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn proxies_with_a_password_are_kept_back() {
+    fn proxy_addresses_with_a_password_are_not_inherited() {
         let environment = CommandEnvironment::default();
         assert!(environment.has("HTTPS_PROXY", "http://proxy:3128"));
         assert!(environment.has("no_proxy", "localhost"));
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_ours_cannot_be_named() {
+    fn own_keys_cannot_be_named() {
         for name in OWN_KEYS {
             let refused = CommandEnvironment::new([name]).unwrap_err();
             assert!(refused.contains(name), "{refused}");

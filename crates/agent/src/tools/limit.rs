@@ -1,9 +1,9 @@
-//! How long work on files may go on.
+//! Time limits for work on files.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Tells work on another thread when its time is up, or when nobody waits for it any more.
+/// Tells a blocking thread when its time is up or nobody waits for it any more.
 #[derive(Clone, Debug)]
 pub(super) struct WorkLimit {
     time: Duration,
@@ -12,7 +12,7 @@ pub(super) struct WorkLimit {
 }
 
 impl WorkLimit {
-    /// A limit in time, and what has to be held by whoever waits.
+    /// A time limit, and a guard that the waiting task must hold.
     pub(super) fn new(time: Duration) -> (Self, Arc<()>) {
         let waiting = Arc::new(());
         let limit = Self {
@@ -23,12 +23,12 @@ impl WorkLimit {
         (limit, waiting)
     }
 
-    /// True if the work shall end.
+    /// True if the work should stop.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() > self.until || self.waiting.strong_count() == 0
     }
 
-    /// What to tell the model if the time was too short.
+    /// The note for the model if the time was too short.
     pub(super) fn note(&self) -> Option<String> {
         let seconds = self.time.as_secs();
         self.is_over()

@@ -1,4 +1,4 @@
-//! Listing a folder.
+//! The tool `list`: lists a folder.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::limit::WorkLimit;
 use super::walk::{FolderWalk, WalkEntry};
-use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
+use super::workspace::display_path;
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
-/// The most entries of a listing: a model has no use for more.
+/// The maximum number of entries. A model cannot use more.
 const MOST: usize = 20_000;
 
-/// How long a listing may take.
+/// The time limit.
 const TIME: Duration = Duration::from_secs(30);
 
 /// Lists a folder of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct List;
+pub struct ListFolder;
 
 #[derive(Deserialize)]
-struct Asked {
+struct ListFolderArgs {
     #[serde(default = "here")]
     path: String,
     #[serde(default)]
@@ -34,9 +34,9 @@ fn here() -> String {
     ".".to_owned()
 }
 
-impl Tool for List {
-    fn definition(&self) -> Definition {
-        Definition::new(
+impl Tool for ListFolder {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "list",
             "Lists a folder of the workspace: folders end in /, files come with their size in \
              bytes. Hidden and ignored files are left out.",
@@ -50,8 +50,8 @@ impl Tool for List {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(list(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(list(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -60,11 +60,11 @@ impl Tool for List {
 }
 
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let args: ListFolderArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
-        let opened = workspace.open_folder(&asked.path);
+        let opened = workspace.open_folder(&args.path);
         let (folder, path) = opened.map_err(|error| error.to_string())?;
         let mut lines = Vec::new();
         let mut visit = |entry: &WalkEntry<'_>| {
@@ -75,7 +75,7 @@ async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String
             lines.push(line(entry));
             !limit.is_over()
         };
-        FolderWalk::new(workspace.root(), asked.recursive, &mut visit).run(&folder, &path);
+        FolderWalk::new(workspace.root(), args.recursive, &mut visit).run(&folder, &path);
         lines.extend(limit.note());
         if lines.is_empty() {
             return Ok("[the folder is empty, or all in it is hidden or ignored]".to_owned());
@@ -86,7 +86,7 @@ async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String
 }
 
 fn line(entry: &WalkEntry<'_>) -> String {
-    let shown = shown(entry.path);
+    let shown = display_path(entry.path);
     match entry.kind {
         FileType::Directory => format!("{shown}/"),
         FileType::Symlink => format!("{shown} (link)"),

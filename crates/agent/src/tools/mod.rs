@@ -1,16 +1,16 @@
-//! What the model can do, confined to a workspace.
+//! The tools of the model, confined to a workspace.
 //!
-//! A [`Tool`] has a [`Definition`] for the model and does its work in a [`Workspace`]. It never
-//! fails as far as the loop is concerned: what went wrong is an [`Outcome`] that the model can
-//! read and act on. Dropping its work breaks it off.
+//! A [`Tool`] has a [`ToolDefinition`] for the model and works in a [`Workspace`]. It never fails
+//! towards the agent: an error is an [`ToolOutcome`] that the model can read and act on. Dropping
+//! its future aborts the work.
 
 mod arguments;
-mod attach;
-mod beneath;
+mod confined_path;
 mod confirm;
 mod environment;
 mod limit;
 mod list;
+mod named_file;
 mod processes;
 mod protected;
 mod read;
@@ -24,18 +24,19 @@ mod workspace;
 mod write;
 
 pub use arguments::parse;
-pub use attach::NamedFile;
 pub use confirm::{Confirm, FileChange, Question, QuestionKind};
 pub use environment::CommandEnvironment;
-pub use list::List;
+pub use list::ListFolder;
+pub use named_file::NamedFile;
 pub use processes::end_all_commands;
 pub use protected::is_protected;
 pub use read::ReadFile;
-pub use retrieval::Redeem;
-pub use search::Search;
-pub use set::Tools;
+pub(crate) use retrieval::AnswerRoom;
+pub use retrieval::RetrievalTool;
+pub use search::SearchFiles;
+pub use set::ToolSet;
 pub use shell::{Shell, ShellLimits};
-pub use trimtab_engine::view::tools::Definition;
+pub use trimtab_engine::view::tools::ToolDefinition;
 pub use workspace::{Workspace, WorkspaceError};
 pub use write::WriteFile;
 
@@ -44,58 +45,57 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-/// The work of a tool, which gives its outcome.
-pub type Work<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+/// The future of a tool call.
+pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = ToolOutcome> + Send + 'a>>;
 
-/// Something that the model can do.
+/// A tool of the model.
 ///
 /// ```
 /// use serde_json::{Value, json};
-/// use trimtab_agent::tools::{Definition, Outcome, Tool, Work, Workspace};
+/// use trimtab_agent::tools::{ToolDefinition, ToolOutcome, Tool, ToolFuture, Workspace};
 ///
 /// struct Dice;
 ///
 /// impl Tool for Dice {
-///     fn definition(&self) -> Definition {
-///         Definition::new("dice", "Throws a die.", json!({"type": "object", "properties": {}}))
+///     fn definition(&self) -> ToolDefinition {
+///         ToolDefinition::new("dice", "Throws a die.", json!({"type": "object", "properties": {}}))
 ///     }
 ///
-///     fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
-///         Box::pin(async { Outcome::text("4") })
+///     fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
+///         Box::pin(async { ToolOutcome::text("4") })
 ///     }
 /// }
 /// ```
 pub trait Tool: Send + Sync {
-    /// What the model is told about it.
-    fn definition(&self) -> Definition;
+    /// The definition that the model sees.
+    fn definition(&self) -> ToolDefinition;
 
-    /// Does what the model asks for. `arguments` is a JSON object, but need not follow the
-    /// schema. May be dropped at any time, and must then leave nothing running.
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a>;
+    /// Executes a call. `arguments` is a JSON object, but may not match the schema. The future may
+    /// be dropped at any time and must then leave nothing running.
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a>;
 
-    /// True if its outputs are shown whole, and no compaction may take its rounds out of the
-    /// window.
+    /// True if outputs are always shown in full and no compaction may remove its rounds.
     fn is_protected(&self) -> bool {
         false
     }
 
-    /// True if it changes nothing: such calls of one answer are carried out at the same time.
+    /// True if the tool changes nothing. Such calls of one answer run in parallel.
     fn only_reads(&self) -> bool {
         false
     }
 }
 
-/// What a tool gave.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// The text for the model.
     pub text: String,
-    /// True if the tool could not do what it was asked for; the text then says why.
+    /// True if the tool failed; the text then says why.
     pub is_error: bool,
 }
 
-impl Outcome {
-    /// What the tool found or did.
+impl ToolOutcome {
+    /// A successful result.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -103,7 +103,7 @@ impl Outcome {
         }
     }
 
-    /// Why the tool could not do it.
+    /// A failure with its reason.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -112,7 +112,7 @@ impl Outcome {
     }
 }
 
-impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
+impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for ToolOutcome {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(text) => Self::text(text),
@@ -121,7 +121,7 @@ impl<T: Into<String>, E: std::fmt::Display> From<Result<T, E>> for Outcome {
     }
 }
 
-/// Runs work that blocks, such as reading files, away from the loop.
+/// Runs blocking work, such as reading files, on another thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

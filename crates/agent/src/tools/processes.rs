@@ -1,24 +1,23 @@
-//! Ending commands with everything that they started.
+//! Ends commands with all processes that they started.
 //!
-//! A command runs in a process group of its own, but what it starts can leave that group, and
-//! its parent can end before it does. On Linux everything that descends from the command is
-//! therefore looked up and ended one by one. Orphans have no line to their command any more: a
-//! process that adopts them (a child subreaper) and starts no other children knows that they
-//! are left over from a command.
+//! A command runs in its own process group, but its children can leave that group, and their
+//! parents can end first. On Linux all descendants of the command are therefore looked up and
+//! killed one by one. Orphans no longer have a link to their command: a process that adopts them (a
+//! child subreaper) and starts no other children knows that they belong to a command.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The shells of the commands that run now, and whether orphans are ended with them.
+/// The shells of running commands, and whether orphans are ended with them.
 static RUNNING: Mutex<Vec<(Pid, bool)>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<(Pid, bool)>> {
-    // A list of numbers is never left half changed.
+    // A list of numbers cannot be left inconsistent.
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A command and all that it started. Dropping it ends them.
+/// A command with all its processes. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct CommandProcesses {
     shell: Pid,
@@ -26,7 +25,7 @@ pub(super) struct CommandProcesses {
 }
 
 impl CommandProcesses {
-    /// The command whose shell, the leader of a group, is `shell`.
+    /// Registers the command whose shell, a group leader, is `shell`.
     pub(super) fn new(shell: Pid, ends_orphans: bool) -> Self {
         running().push((shell, ends_orphans));
         Self {
@@ -38,20 +37,19 @@ impl CommandProcesses {
 
 impl Drop for CommandProcesses {
     fn drop(&mut self) {
-        // Nobody may be left of it.
+        // The group may already be empty.
         let _ = kill_process_group(self.shell, Signal::KILL);
         #[cfg(target_os = "linux")]
         {
-            // While another command runs, an orphan may be its.
+            // While another command runs, an orphan may belong to it.
             let orphans = self.ends_orphans && running().len() == 1;
-            tree::end(&[self.shell], orphans);
+            tree::end_processes(&[self.shell], orphans);
         }
         running().retain(|(shell, _)| *shell != self.shell);
     }
 }
 
-/// Ends all commands that run now, with everything that they started: for a process that is
-/// about to end.
+/// Ends all running commands with their processes. Call this before the process exits.
 pub fn end_all_commands() {
     let commands = running().clone();
     let shells: Vec<Pid> = commands.iter().map(|(shell, _)| *shell).collect();
@@ -61,15 +59,15 @@ pub fn end_all_commands() {
     #[cfg(target_os = "linux")]
     if !shells.is_empty() {
         let orphans = commands.iter().any(|(_, ends_orphans)| *ends_orphans);
-        tree::end(&shells, orphans);
+        tree::end_processes(&shells, orphans);
     }
 }
 
-/// Lets this process adopt what commands leave behind, where the system can do that.
+/// Makes this process adopt orphans of commands, if the system supports it.
 pub(super) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
-        // Where it fails, groups and descendants are ended all the same.
+        // On failure, groups and descendants are still ended.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
 }
@@ -87,25 +85,25 @@ mod tree {
 
     use super::running;
 
-    /// How long it may take until all are gone. Only what starts new processes as fast as it is
-    /// ended takes that long.
+    /// The time limit until all processes are gone. Only a process that forks as fast as it is
+    /// killed reaches it.
     const PATIENCE: Duration = Duration::from_secs(5);
-    /// How long to wait before looking again.
+    /// The delay between two checks.
     const PAUSE: Duration = Duration::from_millis(2);
 
-    /// What the system says of a process.
+    /// An entry of the process table.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct ProcessEntry {
         id: Pid,
         parent: i32,
         group: i32,
-        /// Tells it from a later process with the same id.
+        /// Distinguishes it from a later process with the same id.
         started: u64,
         is_zombie: bool,
     }
 
-    /// Ends what descends from `shells` or is in their groups, and orphans if asked to.
-    pub(super) fn end(shells: &[Pid], orphans: bool) {
+    /// Ends the descendants and groups of `shells`, and orphans if requested.
+    pub(super) fn end_processes(shells: &[Pid], orphans: bool) {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = left_over(&all(), shells, orphans);
@@ -119,7 +117,7 @@ mod tree {
         }
     }
 
-    /// The processes that have to go; those that ended are taken leave of.
+    /// The processes to kill. Also reaps orphans that have ended.
     fn left_over(all: &[ProcessEntry], shells: &[Pid], orphans: bool) -> Vec<ProcessEntry> {
         let own = getpid().as_raw_pid();
         let known: HashSet<Pid> = running().iter().map(|(shell, _)| *shell).collect();
@@ -128,7 +126,8 @@ mod tree {
         };
         let mut found: HashSet<i32> = shells.iter().map(|shell| shell.as_raw_pid()).collect();
         let groups = found.clone();
-        // Each round finds the children of those found before.
+        // Each pass finds the children of the processes found before, in whatever order they are
+        // listed.
         loop {
             let before = found.len();
             for process in all {
@@ -151,21 +150,21 @@ mod tree {
             if !process.is_zombie {
                 left.push(*process);
             } else if is_orphan(process) {
-                // Nobody else waits for it.
+                // Nobody else reaps it.
                 let _ = waitpid(Some(process.id), WaitOptions::NOHANG);
             }
         }
         left
     }
 
-    /// Kills a process, and no other one that got its id meanwhile.
+    /// Kills a process, but not another one that has reused its id.
     fn kill(process: ProcessEntry) {
         let Ok(handle) = pidfd_open(process.id, PidfdFlags::empty()) else {
             return;
         };
         let now = entry(process.id.as_raw_pid());
         if now.is_some_and(|now| now.started == process.started) {
-            // It may have ended by itself.
+            // The process may have just ended.
             let _ = pidfd_send_signal(handle, Signal::KILL);
         }
     }
@@ -186,9 +185,9 @@ mod tree {
         parse(id, &String::from_utf8_lossy(&stat))
     }
 
-    /// Reads a line of `/proc/ID/stat`.
+    /// Parses a line of `/proc/ID/stat`.
     fn parse(id: i32, stat: &str) -> Option<ProcessEntry> {
-        // The name of the program stands in brackets and may contain anything.
+        // The program name is in brackets and may contain anything, including brackets.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         Some(ProcessEntry {
@@ -205,7 +204,7 @@ mod tree {
         use super::*;
 
         #[test]
-        fn stat_of_a_strange_name_is_read() {
+        fn stat_of_an_unusual_program_name_is_parsed() {
             let rest = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 99";
             let found = parse(5, &format!("5 (a) Z 1 (b)) {rest}")).unwrap();
             assert_eq!((found.parent, found.group), (7, 8));

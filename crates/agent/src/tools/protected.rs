@@ -1,9 +1,9 @@
-//! Files that run something later, or tell agents what to do.
+//! Files that run commands later, or that instruct agents.
 
 use std::path::Path;
 
-/// Names of files and folders that are protected wherever they are: version control, settings
-/// of agents and editors, and what shells, hooks and build services run by themselves.
+/// Names that are protected in any folder: version control, settings of agents and editors, and
+/// files that shells, hooks and build services execute.
 const PROTECTED_NAMES: &[&str] = &[
     // Version control and its hooks.
     ".git",
@@ -47,7 +47,7 @@ const PROTECTED_NAMES: &[&str] = &[
     ".windsurfrules",
     "opencode.json",
     "opencode.jsonc",
-    // Editors that run tasks from the folder that they open.
+    // Editors that run tasks from an opened folder.
     ".devcontainer",
     ".idea",
     ".vscode",
@@ -57,7 +57,7 @@ const PROTECTED_NAMES: &[&str] = &[
     ".github",
     ".gitlab-ci.yml",
     "jenkinsfile",
-    // Shells, and what they load when a folder is entered or a session begins.
+    // Shells, and files they load when a folder is entered or a session starts.
     ".bash_login",
     ".bash_profile",
     ".bashrc",
@@ -66,7 +66,7 @@ const PROTECTED_NAMES: &[&str] = &[
     ".zprofile",
     ".zshenv",
     ".zshrc",
-    // Tools that take commands to run from their settings, and keys.
+    // Tools whose settings contain commands, and keys.
     ".cargo",
     ".npmrc",
     ".yarnrc",
@@ -75,9 +75,9 @@ const PROTECTED_NAMES: &[&str] = &[
     ".ssh",
 ];
 
-/// True if a file can run commands later or steer an agent: anything in `.git`, settings of
-/// agents, editors and shells, hooks, and `trimtab.toml`. Such a file is not written without a
-/// question, whatever else is allowed.
+/// True if a file can run commands later or instruct an agent: anything in `.git`, settings of
+/// agents, editors and shells, hooks, and `trimtab.toml`. Writing such a file always needs a
+/// confirmation.
 ///
 /// ```
 /// use trimtab_agent::tools::is_protected;
@@ -89,8 +89,7 @@ const PROTECTED_NAMES: &[&str] = &[
 pub fn is_protected(path: &Path) -> bool {
     path.components().any(|part| {
         let name = part.as_os_str().to_string_lossy();
-        // Some file systems do not tell upper from lower case, nor mind dots and spaces at
-        // the end.
+        // Some file systems ignore case, or dots and spaces at the end.
         let name = name.trim_end_matches(['.', ' ']).to_lowercase();
         PROTECTED_NAMES.contains(&name.as_str())
     })

@@ -1,4 +1,4 @@
-//! Reading a file.
+//! The tool `read_file`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,12 +6,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::text::readable;
-use super::{Definition, Outcome, Tool, Work, Workspace, WorkspaceError, blocking};
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, WorkspaceError, blocking};
 
-/// The most bytes that are read at once. All of it is stored; how much of it the model sees is
-/// decided when it is admitted.
+/// The maximum size per call. All of it is stored, and admission decides how much the model sees.
 const MOST: u64 = 16 << 20;
 
 /// Reads a file of the workspace.
@@ -19,17 +18,17 @@ const MOST: u64 = 16 << 20;
 pub struct ReadFile;
 
 #[derive(Deserialize)]
-struct Asked {
+struct ReadFileArgs {
     path: String,
-    /// First line, from 1.
+    /// The first line, from 1.
     offset: Option<usize>,
-    /// How many lines.
+    /// The number of lines.
     limit: Option<usize>,
 }
 
 impl Tool for ReadFile {
-    fn definition(&self) -> Definition {
-        Definition::new(
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "read_file",
             "Reads a text file of the workspace. Give offset and limit to read a range of lines \
              of a long file.",
@@ -45,8 +44,8 @@ impl Tool for ReadFile {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(read(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(read(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -55,22 +54,22 @@ impl Tool for ReadFile {
 }
 
 async fn read(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let args: ReadFileArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
     blocking(move || {
-        let file = workspace.open_file(&asked.path).map_err(|error| {
+        let file = workspace.open_file(&args.path).map_err(|error| {
             let hint = match &error {
                 WorkspaceError::NotRegular { kind: "folder", .. } => "\nhint: use list for it",
                 _ => "",
             };
             format!("{error}{hint}")
         })?;
-        let read = if asked.offset.is_some() || asked.limit.is_some() {
-            lines(file, asked.offset.unwrap_or(1).max(1), asked.limit)
+        let read = if args.offset.is_some() || args.limit.is_some() {
+            lines(file, args.offset.unwrap_or(1).max(1), args.limit)
         } else {
             whole(file)
         };
-        read.map_err(|error| format!("cannot read `{}`: {error}", asked.path))
+        read.map_err(|error| format!("cannot read `{}`: {error}", args.path))
     })
     .await
 }
@@ -89,7 +88,7 @@ fn whole(file: File) -> io::Result<String> {
     ))
 }
 
-/// Reads the wanted lines in memory of those lines, however long the others are.
+/// Reads the requested lines. Memory is proportional to these lines, however long the others are.
 fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> {
     let mut reader = BufReader::new(file);
     let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));

@@ -1,4 +1,4 @@
-//! Searching the files of the workspace.
+//! The tool `search`: searches the files of the workspace.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,32 +9,31 @@ use globset::{Glob, GlobMatcher};
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trimtab_store::{Error, Found, Query};
+use trimtab_store::{Error, Query, SearchResults};
 
-use super::arguments::typed;
-use super::beneath::{Located, open_regular};
+use super::arguments::parse_as;
+use super::confined_path::{LocatedPath, open_regular};
 use super::limit::WorkLimit;
 use super::text::has_nul;
 use super::walk::{FolderWalk, WalkEntry};
-use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking};
+use super::workspace::display_path;
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking};
 
-/// The most lines that are given: who needs more should ask more precisely.
+/// The maximum number of lines. For more, the model should search more precisely.
 const MOST: usize = 2_000;
 
-/// How long a search may take.
+/// The time limit.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The longest line that is given whole, in bytes. Of a longer one the part around the match is
-/// given.
+/// The longest line that is returned in full, in bytes. Longer lines are cut around the match.
 const LONGEST_LINE: usize = 2_000;
 
 /// Searches the files of the workspace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Search;
+pub struct SearchFiles;
 
 #[derive(Deserialize)]
-struct Asked {
+struct SearchFilesArgs {
     pattern: String,
     #[serde(default)]
     path: Option<String>,
@@ -46,9 +45,9 @@ struct Asked {
     ignore_case: bool,
 }
 
-impl Tool for Search {
-    fn definition(&self) -> Definition {
-        Definition::new(
+impl Tool for SearchFiles {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "search",
             "Searches the text files of the workspace for a regular expression and gives each \
              matching line as path:number:line. Hidden and ignored files are left out.",
@@ -66,8 +65,8 @@ impl Tool for Search {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(search(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(search(arguments, workspace).await) })
     }
 
     fn only_reads(&self) -> bool {
@@ -76,14 +75,14 @@ impl Tool for Search {
 }
 
 async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Asked = typed(arguments)?;
+    let asked: SearchFilesArgs = parse_as(arguments)?;
     let glob = asked.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|error| format!("bad glob: {error}"))?;
     let workspace = workspace.clone();
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
         let search = FileSearch {
-            asked: &asked,
+            args: &asked,
             glob: glob.map(|glob| glob.compile_matcher()),
             lines: Vec::new(),
             limit,
@@ -93,10 +92,10 @@ async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, Stri
     .await
 }
 
-/// A search through files. Patterns, lines and memory are bounded as in the store's search,
-/// which carries it out.
+/// A search through files. The search of the store executes it, with the same bounds on patterns,
+/// lines and memory.
 struct FileSearch<'a> {
-    asked: &'a Asked,
+    args: &'a SearchFilesArgs,
     glob: Option<GlobMatcher>,
     lines: Vec<String>,
     limit: WorkLimit,
@@ -104,31 +103,31 @@ struct FileSearch<'a> {
 
 impl FileSearch<'_> {
     fn run(mut self, workspace: &Workspace) -> Result<String, String> {
-        // A bad pattern is an error even where there is nothing to search.
+        // A bad pattern is an error even if there is nothing to search.
         let checked = self.query(&|| false).check();
         checked.map_err(|error| match error {
-            Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.asked.pattern),
+            Error::Pattern { why } => format!("bad pattern `{}`: {why}", self.args.pattern),
             error => error.to_string(),
         })?;
-        let path = self.asked.path.as_deref().unwrap_or(".");
+        let path = self.args.path.as_deref().unwrap_or(".");
         match workspace.locate(path).map_err(|error| error.to_string())? {
-            Located::Folder { folder, path } => {
+            LocatedPath::Folder { folder, path } => {
                 let mut visit = |entry: &WalkEntry<'_>| self.visit(entry);
                 FolderWalk::new(workspace.root(), true, &mut visit).run(&folder, &path);
             }
-            Located::File { path: found, .. } => {
+            LocatedPath::File { path: found, .. } => {
                 let file = workspace.open_file(path);
                 self.file(&found, &file.map_err(|error| error.to_string())?);
             }
-            Located::Missing { .. } => return Err(format!("`{path}` does not exist")),
+            LocatedPath::Missing { .. } => return Err(format!("`{path}` does not exist")),
         }
         Ok(self.report())
     }
 
-    /// Searches an entry if it is a file that is wanted; false if the search is over.
+    /// Searches an entry if it is a wanted file; false ends the search.
     fn visit(&mut self, entry: &WalkEntry<'_>) -> bool {
         if entry.kind == FileType::RegularFile && self.is_wanted(entry.path) {
-            // A file that cannot be read is as good as one without a match.
+            // An unreadable file counts as a file without matches.
             if let Ok(file) = open_regular(entry.folder, entry.name, entry.kind) {
                 self.file(entry.path, &file);
             }
@@ -153,16 +152,16 @@ impl FileSearch<'_> {
 
     fn query<'q>(&self, is_over: &'q dyn Fn() -> bool) -> Query<'q> {
         Query {
-            regex: !self.asked.literal,
-            ignore_case: self.asked.ignore_case,
+            regex: !self.args.literal,
+            ignore_case: self.args.ignore_case,
             max_line_bytes: LONGEST_LINE,
             max_matches: MOST - self.lines.len().min(MOST),
-            ..Query::literal(self.asked.pattern.as_str()).until(is_over)
+            ..Query::literal(self.args.pattern.as_str()).until(is_over)
         }
     }
 
-    fn add(&mut self, path: &Path, found: &Found) {
-        let shown = shown(path);
+    fn add(&mut self, path: &Path, found: &SearchResults) {
+        let shown = display_path(path);
         let lines = found.matches.iter().flat_map(|found| &found.lines);
         for line in lines {
             let number = line.number + 1;
@@ -186,7 +185,7 @@ impl FileSearch<'_> {
     }
 }
 
-/// True if the beginning of the file is not text.
+/// True if the start of the file is not text.
 fn is_binary(file: &File) -> bool {
     let mut head = [0; 8192];
     let read = file.read_at(&mut head, 0).unwrap_or(0);

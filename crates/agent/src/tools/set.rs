@@ -1,18 +1,19 @@
-//! The tools that an agent has.
+//! The set of tools of an agent.
 
 use std::sync::Arc;
 
 use trimtab_model::Call;
 
 use super::{
-    Definition, List, Outcome, ReadFile, Search, Shell, Tool, Workspace, WriteFile, arguments,
+    ListFolder, ReadFile, SearchFiles, Shell, Tool, ToolDefinition, ToolOutcome, Workspace,
+    WriteFile, arguments,
 };
 
-/// The tools that an agent has, in the order in which the model is told of them.
+/// The set of tools of an agent, in the order in which the model sees them.
 #[derive(Clone, Default)]
-pub struct Tools(Vec<Arc<dyn Tool>>);
+pub struct ToolSet(Vec<Arc<dyn Tool>>);
 
-impl Tools {
+impl ToolSet {
     /// No tools.
     pub fn none() -> Self {
         Self::default()
@@ -23,12 +24,12 @@ impl Tools {
         Self::none()
             .with(ReadFile)
             .with(WriteFile)
-            .with(List)
-            .with(Search)
+            .with(ListFolder)
+            .with(SearchFiles)
             .with(Shell::default())
     }
 
-    /// The same with one more; it takes the place of one with the same name.
+    /// Adds a tool; it replaces one with the same name.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         let name = tool.definition().name;
@@ -42,22 +43,22 @@ impl Tools {
         self.0.iter().find(|tool| tool.definition().name == name)
     }
 
-    /// What the model is told.
-    pub fn definitions(&self) -> Arc<[Definition]> {
+    /// The definitions that the model sees.
+    pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.0.iter().map(|tool| tool.definition()).collect()
     }
 
-    /// The names of the tools whose rounds no compaction may take out.
+    /// The names of the tools whose rounds no compaction may remove.
     pub fn protected(&self) -> Vec<String> {
         let protected = self.0.iter().filter(|tool| tool.is_protected());
         protected.map(|tool| tool.definition().name).collect()
     }
 
-    /// Carries out a call. Whatever goes wrong is in the outcome.
-    pub async fn call(&self, call: &Call, workspace: &Workspace) -> Outcome {
+    /// Executes a call. Errors are part of the outcome.
+    pub async fn call(&self, call: &Call, workspace: &Workspace) -> ToolOutcome {
         let Some(tool) = self.get(&call.name) else {
             let names: Vec<String> = self.0.iter().map(|tool| tool.definition().name).collect();
-            return Outcome::error(format!(
+            return ToolOutcome::error(format!(
                 "error: there is no tool `{}`\nhint: the tools are {}",
                 call.name,
                 names.join(", ")
@@ -65,12 +66,12 @@ impl Tools {
         };
         match arguments::parse(&call.arguments) {
             Ok(arguments) => tool.call(&arguments, workspace).await,
-            Err(why) => Outcome::error(format!("error: {why}")),
+            Err(why) => ToolOutcome::error(format!("error: {why}")),
         }
     }
 }
 
-impl std::fmt::Debug for Tools {
+impl std::fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.0.iter().map(|tool| tool.definition().name);
         f.debug_list().entries(names).finish()

@@ -1,4 +1,7 @@
-//! Running a command.
+//! The tool `shell`: runs a command.
+//!
+//! The user must allow each command. It runs in its own process group with a clean environment, and
+//! `processes` ends everything that it leaves behind.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -12,23 +15,23 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::arguments::typed;
+use super::arguments::parse_as;
 use super::confirm::QuestionKind;
 use super::processes::{CommandProcesses, adopt_orphans};
 use super::text::readable;
-use super::{CommandEnvironment, Definition, Outcome, Tool, Work, Workspace};
+use super::{CommandEnvironment, Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace};
 
-/// How long what a command has written is waited for after it ended.
+/// How long to wait for remaining output after a command has ended.
 const AFTER_END: Duration = Duration::from_secs(1);
 
-/// What a command may use.
+/// Limits of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShellLimits {
-    /// How long it may run unless the model says so.
+    /// The default time limit.
     pub time: Duration,
-    /// The longest that the model may ask for.
+    /// The longest time limit that the model may request.
     pub most_time: Duration,
-    /// The most bytes that it may write. One that writes more is ended.
+    /// The maximum output in bytes. A command that writes more is ended.
     pub bytes: usize,
 }
 
@@ -42,7 +45,7 @@ impl Default for ShellLimits {
     }
 }
 
-/// Runs a command in the workspace, once the user has allowed it.
+/// Runs a command in the workspace with the user's permission.
 #[derive(Clone, Debug, Default)]
 pub struct Shell {
     limits: ShellLimits,
@@ -59,16 +62,16 @@ impl Shell {
         }
     }
 
-    /// The same, whose commands are given these variables.
+    /// Sets the environment of commands.
     #[must_use]
     pub fn environment(mut self, environment: CommandEnvironment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// The same for a process that starts no other children while a command runs: it adopts
-    /// what commands leave behind, and ends that too. Without it, processes that leave both
-    /// the group and the line of descent of their command can outlive it.
+    /// Also ends processes that have left both the group and the descendants of their command. Use
+    /// it only in a process that starts no other children while a command runs, because it adopts
+    /// all orphans.
     #[must_use]
     pub fn ends_orphans(mut self) -> Self {
         adopt_orphans();
@@ -78,15 +81,15 @@ impl Shell {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ShellCommandArgs {
     command: String,
     timeout_seconds: Option<u64>,
 }
 
 impl Tool for Shell {
-    fn definition(&self) -> Definition {
+    fn definition(&self) -> ToolDefinition {
         let most = self.limits.most_time.as_secs();
-        Definition::new(
+        ToolDefinition::new(
             "shell",
             "Runs a command with sh in the workspace and gives what it prints, errors included. \
              It has no terminal and no input. When it ends, so does everything that it left \
@@ -105,46 +108,46 @@ impl Tool for Shell {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             match self.run(arguments, workspace).await {
                 Ok(ran) => ran.outcome(),
-                Err(why) => Outcome::error(format!("error: {why}")),
+                Err(why) => ToolOutcome::error(format!("error: {why}")),
             }
         })
     }
 }
 
 impl Shell {
-    async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<Ran, String> {
-        let asked: Asked = typed(arguments)?;
-        if asked.command.trim().is_empty() {
+    async fn run(&self, arguments: &Value, workspace: &Workspace) -> Result<CommandResult, String> {
+        let args: ShellCommandArgs = parse_as(arguments)?;
+        if args.command.trim().is_empty() {
             return Err("the command is empty".to_owned());
         }
         let confirm = workspace.confirm();
         let kind = QuestionKind::Command;
-        if !confirm.allows(kind, "shell", &asked.command).await {
+        if !confirm.allows(kind, "shell", &args.command).await {
             return Err("the user did not allow this command".to_owned());
         }
-        let time = asked.timeout_seconds.map(Duration::from_secs);
+        let time = args.timeout_seconds.map(Duration::from_secs);
         let time = time.unwrap_or(self.limits.time).min(self.limits.most_time);
-        let started = self.start(&asked.command, workspace);
+        let started = self.start(&args.command, workspace);
         let running = started.map_err(|error| format!("cannot run the command: {error}"))?;
         let ran = running.wait(time, self.limits.bytes).await;
         ran.map_err(|error| format!("the command was lost: {error}"))
     }
 
-    fn start(&self, command: &str, workspace: &Workspace) -> io::Result<Running> {
-        // One pipe for both, so that errors stand where they happened.
+    fn start(&self, command: &str, workspace: &Workspace) -> io::Result<RunningCommand> {
+        // One pipe for both streams, so that errors appear where they happened.
         let (reader, writer) = io::pipe()?;
         let mut shell = command_for(command, workspace, &self.environment);
         shell.stdout(writer.try_clone()?).stderr(writer);
         let child = shell.spawn()?;
-        // Our ends of the pipe for writing go with the command: its end must be seen.
+        // Drop our writing ends of the pipe, otherwise its end is never seen.
         drop(shell);
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let id = id.and_then(Pid::from_raw);
-        Ok(Running {
+        Ok(RunningCommand {
             child,
             processes: id.map(|id| CommandProcesses::new(id, self.ends_orphans)),
             output: Receiver::from_owned_fd(reader.into())?,
@@ -152,43 +155,43 @@ impl Shell {
     }
 }
 
-/// A command that runs, with all that it started. Dropping it ends them.
-struct Running {
+/// A running command with its processes. Dropping it ends them.
+struct RunningCommand {
     child: Child,
     processes: Option<CommandProcesses>,
     output: Receiver,
 }
 
-impl Running {
-    async fn wait(mut self, time: Duration, most: usize) -> io::Result<Ran> {
+impl RunningCommand {
+    async fn wait(mut self, time: Duration, most: usize) -> io::Result<CommandResult> {
         let until = Instant::now() + time;
         let mut written = Vec::new();
-        let mut end = End::TimedOut(time);
+        let mut end = CommandEnd::TimedOut(time);
         let work = async {
             loop {
                 tokio::select! {
                     read = self.output.read_buf(&mut written) => match read? {
-                        // Everybody who could write is gone; the command itself may go on.
-                        0 => return self.child.wait().await.map(End::Exited),
-                        _ if written.len() > most => return Ok(End::TooMuch(most)),
+                        // All writers have closed the pipe, but the command itself may continue.
+                        0 => return self.child.wait().await.map(CommandEnd::Exited),
+                        _ if written.len() > most => return Ok(CommandEnd::TooMuch(most)),
                         _ => {}
                     },
-                    ended = self.child.wait() => return ended.map(End::Exited),
+                    ended = self.child.wait() => return ended.map(CommandEnd::Exited),
                 }
             }
         };
         if let Ok(ended) = timeout_at(until, work).await {
             end = ended?;
         }
-        // Ends everything that the command started.
+        // Ends all processes of the command.
         drop(self.processes.take());
-        // What was written just before the end may still be in the pipe.
+        // Output written just before the end may still be in the pipe.
         let rest = async {
             while written.len() <= most && self.output.read_buf(&mut written).await? > 0 {}
             io::Result::Ok(())
         };
         let _ = timeout(AFTER_END, rest).await;
-        Ok(Ran { written, end })
+        Ok(CommandResult { written, end })
     }
 }
 
@@ -199,6 +202,7 @@ fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnviro
         .arg(command)
         .current_dir(workspace.root())
         .stdin(Stdio::null())
+        // Start from an empty environment: the parent's may contain keys.
         .env_clear()
         .envs(environment.variables())
         .env("TERM", "dumb")
@@ -210,32 +214,29 @@ fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnviro
 }
 
 /// How a command ended.
-enum End {
+enum CommandEnd {
     Exited(ExitStatus),
     TimedOut(Duration),
     TooMuch(usize),
 }
 
-/// What a command did.
-struct Ran {
+/// The result of a command.
+struct CommandResult {
     written: Vec<u8>,
-    end: End,
+    end: CommandEnd,
 }
 
-impl Ran {
-    fn outcome(self) -> Outcome {
+impl CommandResult {
+    fn outcome(self) -> ToolOutcome {
         let text = readable(self.written);
         let (is_error, note) = match self.end {
-            End::Exited(status) if status.success() => (false, None),
-            End::Exited(status) => (true, Some(ended(status))),
-            End::TimedOut(time) => (
+            CommandEnd::Exited(status) if status.success() => (false, None),
+            CommandEnd::Exited(status) => (true, Some(ended(status))),
+            CommandEnd::TimedOut(time) => (
                 true,
-                Some(format!(
-                    "ended after {} s, the time that it had",
-                    time.as_secs()
-                )),
+                Some(format!("ended after {} s, its time limit", time.as_secs())),
             ),
-            End::TooMuch(most) => (
+            CommandEnd::TooMuch(most) => (
                 true,
                 Some(format!("ended because it wrote more than {most} bytes")),
             ),
@@ -246,7 +247,7 @@ impl Ran {
             None if text.is_empty() => "[no output]".to_owned(),
             None => text,
         };
-        Outcome { text, is_error }
+        ToolOutcome { text, is_error }
     }
 }
 

@@ -9,7 +9,7 @@ use super::*;
 struct Place {
     folder: tempfile::TempDir,
     workspace: Workspace,
-    tools: Tools,
+    tools: ToolSet,
 }
 
 fn place() -> Place {
@@ -18,17 +18,17 @@ fn place() -> Place {
     Place {
         folder,
         workspace,
-        tools: Tools::standard(),
+        tools: ToolSet::standard(),
     }
 }
 
 impl Place {
-    async fn call(&self, name: &str, arguments: Value) -> Outcome {
+    async fn call(&self, name: &str, arguments: Value) -> ToolOutcome {
         let call = Call::new("c1", name, arguments.to_string());
         self.tools.call(&call, &self.workspace).await
     }
 
-    async fn shell(&self, command: &str) -> Outcome {
+    async fn shell(&self, command: &str) -> ToolOutcome {
         self.call("shell", json!({ "command": command })).await
     }
 }
@@ -43,9 +43,9 @@ async fn a_file_is_written_and_read() {
             json!({"path": "new/a.txt", "content": content}),
         )
         .await;
-    assert_eq!(written, Outcome::text("wrote 14 bytes to new/a.txt"));
+    assert_eq!(written, ToolOutcome::text("wrote 14 bytes to new/a.txt"));
     let read = place.call("read_file", json!({"path": "new/a.txt"})).await;
-    assert_eq!(read, Outcome::text(content));
+    assert_eq!(read, ToolOutcome::text(content));
     let range = json!({"path": "new/a.txt", "offset": 2, "limit": 1});
     assert_eq!(place.call("read_file", range).await.text, "two\n");
     let past = json!({"path": "new/a.txt", "offset": 9});
@@ -54,7 +54,7 @@ async fn a_file_is_written_and_read() {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_touched() {
+async fn tools_do_not_touch_files_outside_the_workspace() {
     let place = place();
     for (tool, arguments) in [
         ("read_file", json!({"path": "../x"})),
@@ -99,7 +99,7 @@ async fn folders_are_listed_and_searched() {
 }
 
 #[tokio::test]
-async fn bad_arguments_are_answered_in_words() {
+async fn bad_arguments_give_a_readable_error() {
     let place = place();
     for (name, arguments, expected) in [
         ("read_file", "{}", "missing field `path`"),
@@ -123,15 +123,15 @@ async fn bad_arguments_are_answered_in_words() {
 }
 
 #[tokio::test]
-async fn a_command_gives_all_that_it_prints() {
+async fn command_output_includes_both_streams() {
     let place = place();
     let outcome = place.shell("echo out; echo err >&2; echo out").await;
-    assert_eq!(outcome, Outcome::text("out\nerr\nout\n"));
-    assert_eq!(place.shell("true").await, Outcome::text("[no output]"));
+    assert_eq!(outcome, ToolOutcome::text("out\nerr\nout\n"));
+    assert_eq!(place.shell("true").await, ToolOutcome::text("[no output]"));
     let failed = place.shell("printf oops; exit 3").await;
-    assert_eq!(failed, Outcome::error("oops\n[exit status 3]"));
+    assert_eq!(failed, ToolOutcome::error("oops\n[exit status 3]"));
     let killed = place.shell("kill -9 $$").await;
-    assert_eq!(killed, Outcome::error("[ended by signal 9]"));
+    assert_eq!(killed, ToolOutcome::error("[ended by signal 9]"));
     let size = place.shell("head -c 3000000 /dev/zero | tr '\\0' x").await;
     assert_eq!(size.text.len(), 3_000_000);
 }
@@ -154,22 +154,22 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_command_that_hangs_is_ended_with_its_children() {
+async fn hanging_command_is_ended_with_its_children() {
     let mut place = place();
-    place.tools = Tools::none().with(Shell::new(ShellLimits {
+    place.tools = ToolSet::none().with(Shell::new(ShellLimits {
         time: Duration::from_millis(300),
         ..ShellLimits::default()
     }));
     let begun = Instant::now();
     let outcome = place.shell("sleep 60 & echo $!; wait").await;
     assert!(begun.elapsed() < Duration::from_secs(30));
-    assert!(outcome.is_error && outcome.text.contains("the time that it had"));
+    assert!(outcome.is_error && outcome.text.contains("its time limit"));
     let pid = outcome.text.lines().next().unwrap();
     assert!(!is_alive(pid), "{pid}");
 }
 
 #[tokio::test]
-async fn what_runs_on_in_the_background_does_not_hold_the_answer() {
+async fn background_processes_do_not_delay_the_output() {
     let place = place();
     let begun = Instant::now();
     let outcome = place.shell("sleep 60 & echo $!").await;
@@ -178,9 +178,9 @@ async fn what_runs_on_in_the_background_does_not_hold_the_answer() {
 }
 
 #[tokio::test]
-async fn a_command_that_prints_without_end_is_ended() {
+async fn endless_output_ends_the_command() {
     let mut place = place();
-    place.tools = Tools::none().with(Shell::new(ShellLimits {
+    place.tools = ToolSet::none().with(Shell::new(ShellLimits {
         bytes: 10_000,
         ..ShellLimits::default()
     }));
@@ -193,7 +193,7 @@ async fn a_command_that_prints_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_leaves_nothing_running() {
+async fn dropped_call_leaves_no_process() {
     let place = place();
     let file = place.folder.path().join("pid");
     let work = place.shell("echo $$ > pid; sleep 60");
@@ -209,7 +209,7 @@ async fn the_user_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let (confirm, mut questions) = Confirm::channel();
     let workspace = Workspace::new(folder.path(), confirm).unwrap();
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let user = tokio::spawn(async move {
         let first = questions.recv().await.unwrap();
         assert_eq!(
@@ -220,7 +220,10 @@ async fn the_user_is_asked() {
         questions.recv().await.unwrap().answer(false);
     });
     let call = Call::new("c", "shell", r#"{"command":"echo 1"}"#);
-    assert_eq!(tools.call(&call, &workspace).await, Outcome::text("1\n"));
+    assert_eq!(
+        tools.call(&call, &workspace).await,
+        ToolOutcome::text("1\n")
+    );
     let refused = tools.call(&call, &workspace).await;
     assert!(refused.is_error && refused.text.contains("did not allow"));
     user.await.unwrap();
@@ -245,11 +248,11 @@ async fn protected_files_are_asked_about() {
             question.answer(allow);
         }
     });
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let refused = tools.call(&call(".git/config"), &workspace).await;
     assert!(refused.is_error && !folder.path().join(".git").exists());
     let written = tools.call(&call(".git/config"), &workspace).await;
-    assert_eq!(written, Outcome::text("wrote 1 bytes to .git/config"));
+    assert_eq!(written, ToolOutcome::text("wrote 1 bytes to .git/config"));
     user.await.unwrap();
     let plain = tools.call(&call("git/config"), &workspace).await;
     assert!(!plain.is_error);
@@ -261,7 +264,7 @@ async fn protected_files_are_asked_about() {
 }
 
 #[tokio::test]
-async fn a_change_is_asked_about_and_asked_again_if_the_file_changes_meanwhile() {
+async fn confirmation_is_repeated_if_the_file_changes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.txt");
     fs::write(&file, "old").unwrap();
@@ -285,7 +288,7 @@ async fn a_change_is_asked_about_and_asked_again_if_the_file_changes_meanwhile()
             question.answer(allow);
         }
     });
-    let tools = Tools::standard();
+    let tools = ToolSet::standard();
     let arguments = json!({"path": "a.txt", "content": "new"}).to_string();
     let call = Call::new("c", "write_file", arguments);
     let refused = tools.call(&call, &workspace).await;
@@ -295,7 +298,7 @@ async fn a_change_is_asked_about_and_asked_again_if_the_file_changes_meanwhile()
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
     let written = tools.call(&call, &workspace).await;
-    assert_eq!(written, Outcome::text("wrote 3 bytes to a.txt"));
+    assert_eq!(written, ToolOutcome::text("wrote 3 bytes to a.txt"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "new");
     user.await.unwrap();
 }
@@ -312,7 +315,7 @@ async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
     symlink("run.sh", root.join("link")).unwrap();
     let arguments = json!({"path": "link", "content": "new"});
     let written = place.call("write_file", arguments).await;
-    assert_eq!(written, Outcome::text("wrote 3 bytes to run.sh"));
+    assert_eq!(written, ToolOutcome::text("wrote 3 bytes to run.sh"));
     let text = |name: &str| fs::read_to_string(root.join(name)).unwrap();
     assert_eq!(
         (text("run.sh").as_str(), text("other").as_str()),
@@ -325,7 +328,7 @@ async fn written_file_keeps_its_permissions_and_leaves_its_links_alone() {
 }
 
 #[tokio::test]
-async fn rules_of_folders_above_and_below_are_minded() {
+async fn ignore_rules_of_all_folders_apply() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("repository/part");
     fs::create_dir_all(root.join("sub/deep")).unwrap();
@@ -354,7 +357,7 @@ async fn rules_of_folders_above_and_below_are_minded() {
     }
     let workspace = Workspace::new(&root, Confirm::Never).unwrap();
     let call = Call::new("c", "search", r#"{"pattern": "text"}"#);
-    let found = Tools::standard().call(&call, &workspace).await.text;
+    let found = ToolSet::standard().call(&call, &workspace).await.text;
     let paths: Vec<&str> = found
         .lines()
         .filter_map(|line| line.split(':').next())
@@ -363,7 +366,7 @@ async fn rules_of_folders_above_and_below_are_minded() {
 }
 
 #[tokio::test]
-async fn lines_behind_a_long_one_are_read() {
+async fn lines_after_a_long_line_are_read() {
     let place = place();
     let long = "x".repeat(20 << 20);
     fs::write(

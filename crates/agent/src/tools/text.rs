@@ -1,9 +1,9 @@
-//! Bytes as text for the model.
+//! Converts bytes to text for the model.
 
-/// How many bytes are looked at to tell text from something else.
+/// How many bytes are checked to distinguish text from binary data.
 const LOOKED_AT: usize = 8192;
 
-/// The text of `bytes`; what is none is replaced, and a note says so.
+/// The text of `bytes`. Invalid bytes are replaced, with a note.
 pub(super) fn readable(bytes: Vec<u8>) -> String {
     let head = bytes.get(..LOOKED_AT).unwrap_or(&bytes);
     let is_binary = has_nul(head);
@@ -17,7 +17,7 @@ pub(super) fn readable(bytes: Vec<u8>) -> String {
     }
 }
 
-/// True if the beginning of something shows that it is not text.
+/// True if the start of some data shows that it is binary.
 pub(super) fn has_nul(head: &[u8]) -> bool {
     head.contains(&0)
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_and_the_rest_is_noted() {
+    fn binary_bytes_are_replaced_with_a_note() {
         assert_eq!(readable(b"plain \xc3\xa9\n".to_vec()), "plain \u{e9}\n");
         let shown = readable(b"\x7fELF\x00\x01\xff\nx".to_vec());
         assert!(

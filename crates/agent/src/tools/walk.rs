@@ -1,4 +1,4 @@
-//! The files below a folder, without those that are hidden or ignored.
+//! Walks through a folder, without hidden and ignored files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,18 +11,18 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 
-use super::beneath::{kind_of, open_folder, open_regular};
+use super::confined_path::{kind_of, open_folder, open_regular};
 
-/// Folders deeper than this are not entered: each one on the way is held open.
+/// The maximum depth, because each folder on the path is held open.
 const MOST_DEPTH: usize = 100;
-/// The most bytes of a file with rules that are read.
+/// The maximum size of a rules file.
 const MOST_RULES: u64 = 1 << 20;
-/// The files that say what is ignored, the strongest last.
+/// The files with ignore rules; later ones override earlier ones.
 const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Something below a folder.
+/// An entry of a walk.
 pub(super) struct WalkEntry<'w> {
-    /// The folder that it is in.
+    /// Its parent folder.
     pub(super) folder: &'w OwnedFd,
     pub(super) name: &'w OsStr,
     /// Relative to the root of the workspace.
@@ -31,14 +31,14 @@ pub(super) struct WalkEntry<'w> {
     pub(super) byte_size: u64,
 }
 
-/// A walk through a folder, in the order of names. No link is followed, and every folder is
-/// opened relative to the one that it is in.
+/// A walk through a folder in the order of names. It follows no links and opens every folder
+/// relative to its parent.
 pub(super) struct FolderWalk<'v> {
     root: PathBuf,
     recursive: bool,
-    /// What is ignored, the rules of the innermost folder last.
+    /// The ignore rules; those of the innermost folder come last.
     rules: Vec<Gitignore>,
-    /// Is shown every entry; false ends the walk.
+    /// Called for every entry; false ends the walk.
     visit: &'v mut dyn FnMut(&WalkEntry<'_>) -> bool,
 }
 
@@ -57,14 +57,13 @@ impl<'v> FolderWalk<'v> {
         }
     }
 
-    /// Walks through `folder`, which is at `path`.
+    /// Walks through `folder` at `path`.
     pub(super) fn run(mut self, folder: &OwnedFd, path: &Path) {
         self.add_rules_above(path);
         self.enter(folder, path, 0);
     }
 
-    /// The rules of the folders above the one where the walk begins, up to where the
-    /// repository begins.
+    /// Adds the rules of parent folders, up to the root of the repository.
     fn add_rules_above(&mut self, path: &Path) {
         let start = self.root.join(path);
         if start.join(".git").exists() {
@@ -74,7 +73,7 @@ impl<'v> FolderWalk<'v> {
         for folder in start.ancestors().skip(1) {
             above.push(rules_in(folder, |name| {
                 let found = folder.join(name);
-                // A FIFO of this name must not block us.
+                // A FIFO of this name must not block.
                 let is_file = found
                     .symlink_metadata()
                     .is_ok_and(|found| found.file_type().is_file());
@@ -87,7 +86,7 @@ impl<'v> FolderWalk<'v> {
         }
     }
 
-    /// False if the walk is over.
+    /// Walks through one folder; false ends the walk.
     fn enter(&mut self, folder: &OwnedFd, path: &Path, depth: usize) -> bool {
         let rules = rules_in(&self.root.join(path), |name| {
             let kind = kind_of(folder, name.as_ref()).ok()?;
@@ -122,7 +121,7 @@ impl<'v> FolderWalk<'v> {
         let enters = self.recursive && kind == FileType::Directory && depth < MOST_DEPTH;
         match enters.then(|| open_folder(folder, name)) {
             Some(Ok(inner)) => self.enter(&inner, path, depth + 1),
-            // A folder that cannot be read is as good as an empty one.
+            // An unreadable folder counts as empty.
             _ => true,
         }
     }
@@ -142,7 +141,7 @@ impl<'v> FolderWalk<'v> {
     }
 }
 
-/// The names in a folder that are not hidden, in order.
+/// The visible names in a folder, sorted.
 fn names_in(folder: &OwnedFd) -> Vec<OsString> {
     let Ok(entries) = Dir::read_from(folder) else {
         return Vec::new();
@@ -156,15 +155,15 @@ fn names_in(folder: &OwnedFd) -> Vec<OsString> {
     names
 }
 
-/// The rules in the files of one folder.
+/// The rules in one folder.
 fn rules_in(folder: &Path, open: impl Fn(&str) -> Option<File>) -> Gitignore {
     let mut rules = GitignoreBuilder::new(folder);
     for file in RULE_FILES.into_iter().filter_map(open) {
         let mut bytes = Vec::new();
-        // What can be read of it counts.
+        // Use as much as can be read.
         let _ = file.take(MOST_RULES).read_to_end(&mut bytes);
         for line in String::from_utf8_lossy(&bytes).lines() {
-            // A rule that cannot be understood is left out, as git does.
+            // Invalid rules are ignored, as in git.
             let _ = rules.add_line(None, line);
         }
     }

@@ -1,4 +1,4 @@
-//! The folder that the tools work in.
+//! The workspace: the folder to which the tools are confined.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,59 +11,59 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::Confirm;
-use super::beneath::{self, Located};
+use super::confined_path::{self, LocatedPath};
 
-/// The folder that the tools work in, and what they may do beyond it.
+/// The workspace of the tools, and their permissions.
 ///
-/// No path leads out of it, not by `..`, not by a symbolic link, and not by one that is put in
-/// place while a tool works: everything is opened relative to handles of folders. That keeps a
-/// model's mistakes in; a command that the user allows can still go anywhere.
+/// No path leads out of it, neither through `..` nor through a symbolic link, even if a link is
+/// created while a tool works: everything is opened relative to folder handles. This contains a
+/// model's mistakes; a command that the user allows can still go anywhere.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// The root as it was named, which may lead through links.
+    /// The root as it was given, which may contain links.
     named: PathBuf,
     commands: Confirm,
     protected_files: Confirm,
     writes: Confirm,
 }
 
-/// A path that cannot be used. The text is for the model.
+/// An invalid path. The text is for the model.
 #[derive(Debug, Error)]
 pub enum WorkspaceError {
-    /// It leads out of the workspace.
+    /// The path leads out of the workspace.
     #[error("`{0}` is outside the workspace\nhint: give a path relative to the workspace")]
     Escapes(String),
-    /// It is not a file that can be read or written.
+    /// The path does not name a regular file.
     #[error("`{path}` is a {kind}, not a regular file")]
     NotRegular {
         /// The path as the model gave it.
         path: String,
-        /// What it is.
+        /// The type of the object.
         kind: &'static str,
     },
-    /// The system refuses it.
+    /// The system reports an error.
     #[error("`{path}`: {error}")]
     Unreadable {
         /// The path as the model gave it.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl WorkspaceError {
-    /// True if there is nothing at the path.
+    /// True if the path does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }
 }
 
 impl Workspace {
-    /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and
-    /// about writes to [protected files](super::is_protected) if it asks somebody; otherwise
-    /// those are refused. Other files are written without a question, unless
-    /// [`confirm_writes`](Self::confirm_writes) says otherwise.
+    /// The workspace at `root`, which must be a folder. `confirm` decides about commands, and about
+    /// writes to [protected files](super::is_protected) if it asks somebody; otherwise those are
+    /// refused. Other files are written without asking, unless
+    /// [`confirm_writes`](Self::confirm_writes) is set.
     pub fn new(root: impl AsRef<Path>, confirm: Confirm) -> io::Result<Self> {
         let named = std::path::absolute(root.as_ref())?;
         let root = root.as_ref().canonicalize()?;
@@ -83,31 +83,31 @@ impl Workspace {
         })
     }
 
-    /// The same, with somebody else who decides about writes to protected files.
+    /// Sets who decides about writes to protected files.
     #[must_use]
     pub fn confirm_protected(mut self, confirm: Confirm) -> Self {
         self.protected_files = confirm;
         self
     }
 
-    /// The same, with somebody who decides about writes to all other files.
+    /// Sets who decides about writes to all other files.
     #[must_use]
     pub fn confirm_writes(mut self, confirm: Confirm) -> Self {
         self.writes = confirm;
         self
     }
 
-    /// The folder itself.
+    /// The folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Who decides about commands.
+    /// Decides about commands.
     pub fn confirm(&self) -> &Confirm {
         &self.commands
     }
 
-    /// Who decides about a write.
+    /// Decides about a write.
     pub(super) fn decides_write(&self, is_protected: bool) -> &Confirm {
         if is_protected {
             &self.protected_files
@@ -116,34 +116,35 @@ impl Workspace {
         }
     }
 
-    /// Finds what `path` names. All tools for files go through here.
-    pub(super) fn locate(&self, path: &str) -> Result<Located, WorkspaceError> {
+    /// Resolves `path`. All file tools use this.
+    pub(super) fn locate(&self, path: &str) -> Result<LocatedPath, WorkspaceError> {
         let relative = self.relative(Path::new(path));
         let relative = relative.ok_or_else(|| WorkspaceError::Escapes(path.to_owned()))?;
-        let located = beneath::locate(&self.root, relative);
+        let located = confined_path::locate(&self.root, relative);
         located.map_err(|error| error.of_path(path))
     }
 
     /// Opens the regular file at `path` for reading.
     pub(super) fn open_file(&self, path: &str) -> Result<File, WorkspaceError> {
         match self.locate(path)? {
-            Located::File {
+            LocatedPath::File {
                 folder, name, kind, ..
-            } => beneath::open_regular(&folder, &name, kind).map_err(|error| error.of_path(path)),
-            Located::Folder { .. } => Err(not_regular(path, FileType::Directory)),
-            Located::Missing { .. } => Err(missing(path)),
+            } => confined_path::open_regular(&folder, &name, kind)
+                .map_err(|error| error.of_path(path)),
+            LocatedPath::Folder { .. } => Err(not_regular(path, FileType::Directory)),
+            LocatedPath::Missing { .. } => Err(missing(path)),
         }
     }
 
-    /// Opens the folder at `path`, and says where it really is, relative to the root.
+    /// Opens the folder at `path` and returns its resolved path, relative to the root.
     pub(super) fn open_folder(&self, path: &str) -> Result<(OwnedFd, PathBuf), WorkspaceError> {
         match self.locate(path)? {
-            Located::Folder { folder, path } => Ok((folder, path)),
-            Located::File { .. } => Err(WorkspaceError::Unreadable {
+            LocatedPath::Folder { folder, path } => Ok((folder, path)),
+            LocatedPath::File { .. } => Err(WorkspaceError::Unreadable {
                 path: path.to_owned(),
                 error: Errno::NOTDIR.into(),
             }),
-            Located::Missing { .. } => Err(missing(path)),
+            LocatedPath::Missing { .. } => Err(missing(path)),
         }
     }
 
@@ -164,11 +165,11 @@ fn missing(path: &str) -> WorkspaceError {
 }
 
 fn not_regular(path: &str, kind: FileType) -> WorkspaceError {
-    beneath::OpenError::NotRegular(kind).of_path(path)
+    confined_path::OpenError::NotRegular(kind).of_path(path)
 }
 
-/// How a path relative to the root is shown to the model, on one line.
-pub(super) fn shown(path: &Path) -> String {
+/// A path relative to the root as the model sees it, on one line.
+pub(super) fn display_path(path: &Path) -> String {
     if path.as_os_str().is_empty() {
         return ".".to_owned();
     }
@@ -183,8 +184,8 @@ pub(super) fn shown(path: &Path) -> String {
     shown.chars().map(escaped).collect()
 }
 
-/// The path of `name` in the folder at `path`.
-pub(super) fn joined(path: &Path, names: &[OsString]) -> PathBuf {
+/// The path of `names` below `path`.
+pub(super) fn join_names(path: &Path, names: &[OsString]) -> PathBuf {
     let mut path = path.to_owned();
     path.extend(names);
     path

@@ -1,4 +1,4 @@
-//! Writing a file.
+//! The tool `write_file`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,18 +16,18 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::arguments::typed;
-use super::beneath::{Located, OpenError, open_folder};
+use super::arguments::parse_as;
+use super::confined_path::{LocatedPath, OpenError, open_folder};
 use super::confirm::{Confirm, FileChange, QuestionKind};
 use super::text::has_nul;
-use super::workspace::shown;
-use super::{Definition, Outcome, Tool, Work, Workspace, blocking, is_protected};
+use super::workspace::display_path;
+use super::{Tool, ToolDefinition, ToolFuture, ToolOutcome, Workspace, blocking, is_protected};
 
-/// How often one write may ask: a path that leads elsewhere each time is no mistake.
+/// The maximum number of questions per write. A path that leads elsewhere each time is an attack.
 const MOST_QUESTIONS: u32 = 3;
-/// Larger files are replaced without showing what changes.
+/// Larger files are replaced without showing the difference.
 const MOST_COMPARED: u64 = 1 << 20;
-/// Why a protected file is one.
+/// The reason why a file is protected.
 const STEERS: &str = ", which can run commands or steer agents";
 
 /// Writes a file of the workspace.
@@ -35,14 +35,14 @@ const STEERS: &str = ", which can run commands or steer agents";
 pub struct WriteFile;
 
 #[derive(Deserialize)]
-struct Asked {
+struct WriteFileArgs {
     path: String,
     content: String,
 }
 
 impl Tool for WriteFile {
-    fn definition(&self) -> Definition {
-        Definition::new(
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "write_file",
             "Writes a text file of the workspace, in place of what was in it. Folders on the way \
              to it are made.",
@@ -57,25 +57,25 @@ impl Tool for WriteFile {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> Work<'a> {
-        Box::pin(async move { Outcome::from(write(arguments, workspace).await) })
+    fn call<'a>(&'a self, arguments: &'a Value, workspace: &'a Workspace) -> ToolFuture<'a> {
+        Box::pin(async move { ToolOutcome::from(write(arguments, workspace).await) })
     }
 }
 
 async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
-    let asked: Arc<Asked> = Arc::new(typed(arguments)?);
+    let args: Arc<WriteFileArgs> = Arc::new(parse_as(arguments)?);
     let mut allowed = None;
-    // Asked again if the path leads elsewhere, or the file is another, by the time of the answer.
+    // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
-        let (inner, wanted) = (workspace.clone(), Arc::clone(&asked));
+        let (inner, wanted) = (workspace.clone(), Arc::clone(&args));
         let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
         let unasked = match written {
-            Written::Done(told) => return Ok(told),
-            Written::NeedsQuestion(unasked) => unasked,
+            WriteResult::Done(told) => return Ok(told),
+            WriteResult::NeedsQuestion(unasked) => unasked,
         };
         let confirm = workspace.decides_write(unasked.is_protected);
-        let (kind, what) = unasked.question(asked.content.len());
-        let change = unasked.change(&asked.content);
+        let (kind, what) = unasked.question(args.content.len());
+        let change = unasked.change(&args.content);
         if !confirm
             .allows_change(kind, ("write_file", &what), change)
             .await
@@ -83,33 +83,33 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
             let why = if unasked.is_protected { STEERS } else { "" };
             return Err(format!(
                 "the user did not allow to write `{}`{why}",
-                shown(&unasked.path)
+                display_path(&unasked.path)
             ));
         }
         allowed = Some(unasked);
     }
-    Err(format!("`{}` keeps changing", asked.path))
+    Err(format!("`{}` keeps changing", args.path))
 }
 
-/// What came of a write.
-enum Written {
+/// The result of an attempt to write.
+enum WriteResult {
     Done(String),
-    /// Nothing was written: somebody has to be asked first.
-    NeedsQuestion(UnaskedWrite),
+    /// Nothing was written: the user must be asked first.
+    NeedsQuestion(UnconfirmedWrite),
 }
 
-/// A write that nobody was asked about.
+/// A write that needs a confirmation.
 #[derive(PartialEq, Eq)]
-struct UnaskedWrite {
+struct UnconfirmedWrite {
     path: PathBuf,
     is_protected: bool,
-    /// The first bytes of the file as it is; none if it is not there.
+    /// The first bytes of the current file; none if it does not exist.
     before: Option<Vec<u8>>,
 }
 
-impl UnaskedWrite {
+impl UnconfirmedWrite {
     fn question(&self, size: usize) -> (QuestionKind, String) {
-        let shown = shown(&self.path);
+        let shown = display_path(&self.path);
         if self.is_protected {
             return (
                 QuestionKind::ProtectedFile,
@@ -131,7 +131,7 @@ impl UnaskedWrite {
 
     fn change(&self, after: &str) -> FileChange {
         FileChange {
-            path: shown(&self.path),
+            path: display_path(&self.path),
             before: self.before.as_deref().and_then(text),
             after: after.to_owned(),
         }
@@ -146,51 +146,53 @@ fn text(bytes: &[u8]) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Writes the file, unless somebody has to be asked and it is not the one that was `allowed`.
+/// Writes the file, unless a confirmation is needed and `allowed` does not match.
 fn replace(
     workspace: &Workspace,
-    asked: &Asked,
-    allowed: Option<&UnaskedWrite>,
-) -> Result<Written, String> {
-    let located = workspace.locate(&asked.path);
+    args: &WriteFileArgs,
+    allowed: Option<&UnconfirmedWrite>,
+) -> Result<WriteResult, String> {
+    let located = workspace.locate(&args.path);
     let (folder, names, path) = match located.map_err(|error| error.to_string())? {
-        Located::Folder { .. } => return Err(format!("`{}` is a folder", asked.path)),
-        Located::Missing {
+        LocatedPath::Folder { .. } => return Err(format!("`{}` is a folder", args.path)),
+        LocatedPath::Missing {
             folder,
             names,
             path,
         } => (folder, names, path),
-        Located::File {
+        LocatedPath::File {
             folder,
             name,
             kind,
             path,
         } => {
             check_writable(&folder, &name, kind).map_err(|error| {
-                let error = error.of_path(&asked.path);
+                let error = error.of_path(&args.path);
                 error.to_string()
             })?;
             (folder, vec![name], path)
         }
     };
-    let is_protected = is_protected(&path) || is_protected(Path::new(&asked.path));
+    // Check both names: the path may reach a protected file through a link, or be protected itself.
+    let is_protected = is_protected(&path) || is_protected(Path::new(&args.path));
     if !matches!(workspace.decides_write(is_protected), Confirm::Always) {
-        let unasked = UnaskedWrite {
-            before: first_bytes(workspace, &asked.path),
+        let unasked = UnconfirmedWrite {
+            before: first_bytes(workspace, &args.path),
             path: path.clone(),
             is_protected,
         };
+        // The user allowed exactly this file with exactly this content.
         if allowed != Some(&unasked) {
-            return Ok(Written::NeedsQuestion(unasked));
+            return Ok(WriteResult::NeedsQuestion(unasked));
         }
     }
-    let (size, shown) = (asked.content.len(), shown(&path));
-    put(folder, &names, asked.content.as_bytes())
+    let (size, shown) = (args.content.len(), display_path(&path));
+    put(folder, &names, args.content.as_bytes())
         .map_err(|error| format!("cannot write `{shown}`: {error}"))?;
-    Ok(Written::Done(format!("wrote {size} bytes to {shown}")))
+    Ok(WriteResult::Done(format!("wrote {size} bytes to {shown}")))
 }
 
-/// What is in a file now, as far as it is compared and one byte more; none if it cannot be read.
+/// The start of the current file, one byte more than is compared; none if it cannot be read.
 fn first_bytes(workspace: &Workspace, path: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = workspace.open_file(path).ok()?;
@@ -198,7 +200,7 @@ fn first_bytes(workspace: &Workspace, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What takes the place of a file must not get around its permissions.
+/// Replacing a file must not bypass its permissions.
 fn check_writable(folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<(), OpenError> {
     if kind != FileType::RegularFile {
         return Err(OpenError::NotRegular(kind));
@@ -206,7 +208,7 @@ fn check_writable(folder: &OwnedFd, name: &OsStr, kind: FileType) -> Result<(), 
     Ok(accessat(folder, name, Access::WRITE_OK, AtFlags::empty())?)
 }
 
-/// Makes the folders that are missing, and puts the file in place in one step.
+/// Creates missing folders and moves the file into place atomically.
 fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()> {
     let (name, folders) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     for missing in folders {
@@ -215,6 +217,7 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
             Err(error) => return Err(error.into()),
         }
     }
+    // Write to a temporary name first, so that a crash never leaves half a file.
     let temporary = OsString::from(format!(".trimtab-{}", unique()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let mode = Mode::from_raw_mode(0o666);
@@ -222,13 +225,13 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
     let written = fill(file, &folder, name, content)
         .and_then(|()| Ok(renameat(&folder, &temporary, &folder, name)?));
     if written.is_err() {
-        // The error that is told is the first one.
+        // Report the first error.
         let _ = unlinkat(&folder, &temporary, AtFlags::empty());
     }
     written
 }
 
-/// Writes the content, with the permissions of the file whose place it takes.
+/// Writes the content with the permissions of the file that it replaces.
 fn fill(file: OwnedFd, folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Result<()> {
     if let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
@@ -236,7 +239,7 @@ fn fill(file: OwnedFd, folder: &OwnedFd, name: &OsStr, content: &[u8]) -> io::Re
     File::from(file).write_all(content)
 }
 
-/// A name that no other write of this machine uses now.
+/// A temporary name that is unique on this machine.
 fn unique() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);

@@ -8,9 +8,9 @@ use trimtab_model::{Call, Dialect, Role};
 use trimtab_store::{MemoryStore, SessionId, Store};
 
 use super::*;
-use crate::model::{Backend, Client, Model, Reply, Sink};
-use crate::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
-use crate::{Events, Settings};
+use crate::model::{Model, ModelBackend, ModelClient, ModelReply, ReplySink};
+use crate::tools::{Confirm, Tool, ToolDefinition, ToolFuture, ToolOutcome, ToolSet, Workspace};
+use crate::{AgentEvents, AgentSettings};
 
 /// What a step of a fake model does.
 enum Does {
@@ -24,17 +24,21 @@ enum Does {
 
 struct Fake {
     steps: Mutex<std::vec::IntoIter<Does>>,
-    asked: Arc<Mutex<Vec<Request>>>,
+    asked: Arc<Mutex<Vec<ModelRequest>>>,
     calls: AtomicUsize,
 }
 
 impl Fake {
-    async fn step(does: Option<Does>, id: usize, sink: Sink) -> Result<Answer, ModelError> {
-        let said = |text: &'static str| sink.send(Piece::Text(text.to_owned()));
+    async fn step(
+        does: Option<Does>,
+        id: usize,
+        sink: ReplySink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let said = |text: &'static str| sink.send(ReplyPiece::Text(text.to_owned()));
         match does.unwrap_or(Does::Says("done")) {
             Does::Says(text) => {
                 said(text).await;
-                Ok(Answer::new(Message::assistant(text)))
+                Ok(ModelAnswer::new(Message::assistant(text)))
             }
             Does::Calls(calls) => {
                 let mut message = Message::assistant("");
@@ -42,7 +46,7 @@ impl Fake {
                     let id = format!("call_{id}_{at}");
                     message = message.with_call(Call::new(id, *name, *arguments));
                 }
-                Ok(Answer::new(message))
+                Ok(ModelAnswer::new(message))
             }
             Does::BreaksOffAfter(text) => {
                 said(text).await;
@@ -58,16 +62,16 @@ impl Fake {
     }
 }
 
-impl Backend for Fake {
+impl ModelBackend for Fake {
     fn dialect(&self) -> Dialect {
         Dialect::Messages
     }
 
-    fn call(&self, request: Request) -> Reply {
+    fn call(&self, request: ModelRequest) -> ModelReply {
         self.asked.lock().unwrap().push(request);
         let does = self.steps.lock().unwrap().next();
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
-        Reply::spawn(|sink| Self::step(does, id, sink))
+        ModelReply::spawn(|sink| Self::step(does, id, sink))
     }
 }
 
@@ -75,16 +79,16 @@ impl Backend for Fake {
 struct Nap(Arc<AtomicUsize>);
 
 impl Tool for Nap {
-    fn definition(&self) -> Definition {
-        Definition::new("nap", "Sleeps.", json!({"type": "object"}))
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new("nap", "Sleeps.", json!({"type": "object"}))
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             let ms = arguments["ms"].as_u64().unwrap_or(0);
             tokio::time::sleep(Duration::from_millis(ms)).await;
             self.0.fetch_add(1, Ordering::Relaxed);
-            Outcome::text(format!("slept {ms} ms"))
+            ToolOutcome::text(format!("slept {ms} ms"))
         })
     }
 
@@ -97,14 +101,14 @@ impl Tool for Nap {
 struct Meet(tokio::sync::Barrier);
 
 impl Tool for Meet {
-    fn definition(&self) -> Definition {
-        Definition::new("meet", "Waits for another.", json!({"type": "object"}))
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new("meet", "Waits for another.", json!({"type": "object"}))
     }
 
-    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async {
             self.0.wait().await;
-            Outcome::text("met")
+            ToolOutcome::text("met")
         })
     }
 
@@ -117,34 +121,34 @@ impl Tool for Meet {
 struct Broken;
 
 impl Tool for Broken {
-    fn definition(&self) -> Definition {
-        Definition::new("broken", "Panics.", json!({"type": "object"}))
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new("broken", "Panics.", json!({"type": "object"}))
     }
 
-    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, _: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async { panic!("on purpose") })
     }
 }
 
 struct Set {
     agent: Agent,
-    events: Events,
-    asked: Arc<Mutex<Vec<Request>>>,
+    events: AgentEvents,
+    asked: Arc<Mutex<Vec<ModelRequest>>>,
     naps: Arc<AtomicUsize>,
 }
 
 fn set(steps: Vec<Does>) -> Set {
     let (asked, naps) = <(Arc<Mutex<_>>, Arc<AtomicUsize>)>::default();
-    let client = Client::new(Fake {
+    let client = ModelClient::new(Fake {
         steps: Mutex::new(steps.into_iter()),
         asked: Arc::clone(&asked),
         calls: AtomicUsize::new(0),
     });
     let workspace = Workspace::new(".", Confirm::Never).unwrap();
-    let mut settings = Settings::new(Model::new(client, "fake"), workspace);
+    let mut settings = AgentSettings::new(Model::new(client, "fake"), workspace);
     settings.system = "be brief".to_owned();
     settings.limits.window = Some(50_000);
-    let tools = Tools::none().with(Nap(naps.clone())).with(Broken);
+    let tools = ToolSet::none().with(Nap(naps.clone())).with(Broken);
     settings.tools = tools.with(Meet(tokio::sync::Barrier::new(2)));
     settings.tool_time = Duration::from_secs(20);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -158,9 +162,9 @@ fn set(steps: Vec<Does>) -> Set {
 }
 
 /// Waits until a call is carried out or an answer comes in.
-async fn until_under_way(events: &mut Events) {
+async fn until_under_way(events: &mut AgentEvents) {
     while let Some(event) = events.recv().await {
-        if matches!(event, Event::Call(_) | Event::Text(_)) {
+        if matches!(event, AgentEvent::Call(_) | AgentEvent::Text(_)) {
             return;
         }
     }
@@ -186,7 +190,7 @@ fn log(agent: &mut Agent) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_are_carried_out_until_there_is_an_answer() {
+async fn turn_runs_calls_until_an_answer() {
     let calls = &[("meet", "{}"), ("meet", "{}"), ("nap", "{oops")];
     let mut set = set(vec![
         Does::Calls(calls),
@@ -215,9 +219,9 @@ async fn calls_are_carried_out_until_there_is_an_answer() {
     let mut told = Vec::new();
     while let Ok(event) = set.events.try_recv() {
         told.push(match event {
-            Event::Call(call) => call.name,
-            Event::Output { output, .. } => output.text().into_owned(),
-            Event::Text(text) => text,
+            AgentEvent::Call(call) => call.name,
+            AgentEvent::Output { output, .. } => output.text().into_owned(),
+            AgentEvent::Text(text) => text,
             other => format!("{other:?}"),
         });
     }
@@ -226,7 +230,7 @@ async fn calls_are_carried_out_until_there_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_tool_that_hangs_is_broken_off() {
+async fn hanging_tool_is_stopped() {
     let mut set = set(vec![Does::Calls(&[("nap", "{\"ms\":60000}")])]);
     set.agent.settings.tool_time = Duration::from_millis(50);
     let turn = set.agent.turn("sleep").await.unwrap();
@@ -270,7 +274,7 @@ async fn an_interrupt_leaves_a_marker_and_a_valid_log() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
+async fn dropped_turn_leaves_a_usable_session() {
     let mut set = set(vec![Does::Calls(&[
         ("nap", "{\"ms\":60000}"),
         ("nap", "{}"),
@@ -289,7 +293,7 @@ async fn a_turn_that_is_dropped_leaves_a_session_that_goes_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_goes_on_without_repeating() {
+async fn cut_off_answer_continues_without_repetition() {
     let mut set = set(vec![
         Does::BreaksOffAfter("one two "),
         Does::BreaksOffAfter("three "),
@@ -305,7 +309,7 @@ async fn an_answer_that_breaks_off_goes_on_without_repeating() {
     );
     let mut shown = String::new();
     while let Ok(event) = set.events.try_recv() {
-        if let Event::Text(text) = event {
+        if let AgentEvent::Text(text) = event {
             shown.push_str(&text);
         }
     }
@@ -313,7 +317,7 @@ async fn an_answer_that_breaks_off_goes_on_without_repeating() {
 }
 
 #[tokio::test]
-async fn an_error_ends_the_turn_and_the_session_lives_on() {
+async fn error_ends_the_turn_but_not_the_session() {
     let refused = ModelError::Refused {
         url: "http://h".to_owned(),
         status: 400,
@@ -330,7 +334,7 @@ async fn an_error_ends_the_turn_and_the_session_lives_on() {
 }
 
 #[tokio::test]
-async fn a_model_that_runs_in_circles_is_stopped() {
+async fn endless_rounds_are_stopped() {
     let steps = (0..10).map(|_| Does::Calls(&[("nap", "{}")])).collect();
     let mut set = set(steps);
     set.agent.settings.max_rounds = 4;
@@ -341,9 +345,9 @@ async fn a_model_that_runs_in_circles_is_stopped() {
 }
 
 #[test]
-fn the_answer_gives_way_to_what_may_be_miscounted() {
+fn output_limit_shrinks_for_estimation_errors() {
     let limit = |tokens| {
-        let ready = Ready {
+        let ready = ReadyWindow {
             max_output: Some(1_000),
             tokens,
         };

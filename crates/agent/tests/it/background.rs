@@ -1,5 +1,4 @@
-//! A summary that is written in the background and comes late: it is used or dropped with an
-//! event, and nothing that was said meanwhile is lost.
+//! A late summary in the background is used, or dropped with an event, and no message is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,9 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
-use trimtab::session::{ByHand, EventKind};
-use trimtab_agent::model::{Answer, Backend, Client, Model, ModelError, Piece, Reply, Request};
-use trimtab_agent::{Agent, Event};
+use trimtab::session::{ManualCompaction, SessionEventKind};
+use trimtab_agent::model::{
+    Model, ModelAnswer, ModelBackend, ModelClient, ModelError, ModelReply, ModelRequest, ReplyPiece,
+};
+use trimtab_agent::{Agent, AgentEvent};
 use trimtab_model::{Dialect, Message};
 use trimtab_store::{MemoryStore, SessionId, Store};
 
@@ -35,30 +36,30 @@ impl Slow {
         self.may_write.send_replace(may);
     }
 
-    async fn summary(self) -> Result<Answer, ModelError> {
+    async fn summary(self) -> Result<ModelAnswer, ModelError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut may_write = self.may_write.subscribe();
         may_write.wait_for(|may| *may).await.unwrap();
-        Ok(Answer::new(Message::assistant(
+        Ok(ModelAnswer::new(Message::assistant(
             "<summary>THE SUMMARY</summary>",
         )))
     }
 }
 
-impl Backend for Slow {
+impl ModelBackend for Slow {
     fn dialect(&self) -> Dialect {
         Dialect::Chat
     }
 
-    fn call(&self, request: Request) -> Reply {
+    fn call(&self, request: ModelRequest) -> ModelReply {
         let slow = self.clone();
-        Reply::spawn(|sink| async move {
+        ModelReply::spawn(|sink| async move {
             if request.conversation.is_none() {
                 return slow.summary().await;
             }
             let said = format!("yes, {} words on that: {}", 60, "word ".repeat(60));
-            sink.send(Piece::Text(said.clone())).await;
-            Ok(Answer::new(Message::assistant(said)))
+            sink.send(ReplyPiece::Text(said.clone())).await;
+            Ok(ModelAnswer::new(Message::assistant(said)))
         })
     }
 }
@@ -91,10 +92,10 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 /// What happened in the session since the last look.
-fn kinds(set: &mut Set) -> Vec<EventKind> {
+fn kinds(set: &mut Set) -> Vec<SessionEventKind> {
     let mut kinds = Vec::new();
     while let Ok(event) = set.events.try_recv() {
-        if let Event::Session(event) = event {
+        if let AgentEvent::Session(event) = event {
             kinds.push(event.kind);
         }
     }
@@ -121,30 +122,36 @@ async fn after_more_turns_it_is_used_and_they_stay() {
     }
     slow.may_write(true);
     set.agent.settle().await.unwrap();
-    assert_eq!(kinds(&mut set), [EventKind::Compacted]);
+    assert_eq!(kinds(&mut set), [SessionEventKind::Compacted]);
     assert!(window(&mut set.agent).contains("THE SUMMARY"));
     nothing_is_lost(&mut set.agent, 15, 12);
 }
 
 #[tokio::test]
-async fn after_a_plan_by_hand_it_is_dropped_with_an_event() {
+async fn background_summary_after_a_manual_plan_is_dropped_with_an_event() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     say(&mut set.agent, 12).await;
     // Somebody drops turns by hand while it is written.
     let session = set.agent.session_mut();
-    let by_hand = session.compact(&ByHand::default()).unwrap().unwrap();
+    let by_hand = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
     assert!(session.finish(by_hand).unwrap());
     let before = window(&mut set.agent);
     slow.may_write(true);
     set.agent.settle().await.unwrap();
-    assert_eq!(kinds(&mut set), [EventKind::Compacted, EventKind::Stale]);
+    assert_eq!(
+        kinds(&mut set),
+        [SessionEventKind::Compacted, SessionEventKind::Stale]
+    );
     assert_eq!(window(&mut set.agent), before);
     nothing_is_lost(&mut set.agent, 13, 12);
 }
 
 #[tokio::test]
-async fn a_compaction_by_hand_waits_for_it_and_an_interrupt_ends_only_the_waiting() {
+async fn manual_compaction_waits_for_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     let interrupt = set.agent.interrupt();
@@ -152,7 +159,7 @@ async fn a_compaction_by_hand_waits_for_it_and_an_interrupt_ends_only_the_waitin
         tokio::time::sleep(Duration::from_millis(30)).await;
         interrupt.interrupt();
     };
-    let by_hand = ByHand::default();
+    let by_hand = ManualCompaction::default();
     let (done, ()) = tokio::join!(set.agent.compact(&by_hand), pressing);
     assert!(!done.unwrap());
     assert_eq!(kinds(&mut set), []);
@@ -160,13 +167,13 @@ async fn a_compaction_by_hand_waits_for_it_and_an_interrupt_ends_only_the_waitin
     slow.may_write(true);
     set.agent.compact(&by_hand).await.unwrap();
     let told = kinds(&mut set);
-    assert_eq!(told.first(), Some(&EventKind::Compacted), "{told:?}");
+    assert_eq!(told.first(), Some(&SessionEventKind::Compacted), "{told:?}");
     assert!(window(&mut set.agent).contains("THE SUMMARY"));
     nothing_is_lost(&mut set.agent, 12, 11);
 }
 
 #[tokio::test]
-async fn undo_makes_it_too_late() {
+async fn undo_discards_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     slow.may_write(true);
@@ -184,24 +191,27 @@ async fn undo_makes_it_too_late() {
     assert!(!before.contains("THE SUMMARY"));
     slow.may_write(true);
     set.agent.settle().await.unwrap();
-    assert_eq!(kinds(&mut set), [EventKind::Undone, EventKind::Stale]);
+    assert_eq!(
+        kinds(&mut set),
+        [SessionEventKind::Undone, SessionEventKind::Stale]
+    );
     assert_eq!(window(&mut set.agent), before);
     nothing_is_lost(&mut set.agent, 22, 0);
 }
 
 #[tokio::test]
-async fn another_model_takes_it_over() {
+async fn background_summary_survives_a_model_change() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
-    let other = Model::new(Client::new(slow.clone()), "gpt-4o");
+    let other = Model::new(ModelClient::new(slow.clone()), "gpt-4o");
     set.agent.set_model(other).unwrap();
     slow.may_write(true);
     set.agent.settle().await.unwrap();
-    assert_eq!(kinds(&mut set), [EventKind::Compacted]);
+    assert_eq!(kinds(&mut set), [SessionEventKind::Compacted]);
 }
 
 #[tokio::test]
-async fn a_process_that_ends_before_it_loses_nothing_else() {
+async fn process_exit_loses_only_the_background_summary() {
     let slow = Slow::new();
     let mut set = writing(&slow).await;
     let before = window(&mut set.agent);

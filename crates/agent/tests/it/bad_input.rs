@@ -1,15 +1,15 @@
-//! Whatever is wrong is said plainly, and the session lives on.
+//! Every fault is reported clearly, and the session stays usable.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab_agent::model::{Client, Endpoint, Http, Key, Model, Retries};
-use trimtab_agent::tools::{Definition, Outcome, Tool, Tools, Work, Workspace};
+use trimtab_agent::model::{ApiKey, Endpoint, HttpModel, Model, ModelClient, RetryPolicy};
+use trimtab_agent::tools::{Tool, ToolDefinition, ToolFuture, ToolOutcome, ToolSet, Workspace};
 use trimtab_agent::{AgentError, TurnEnd};
 use trimtab_model::Dialect;
 use trimtab_store::{MemoryStore, Store};
-use trimtab_testkit::script::{Fault, Reply, Script};
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::{Script, ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use super::common::{http, set};
 
@@ -17,30 +17,30 @@ fn store() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new())
 }
 
-async fn upstream(replies: impl IntoIterator<Item = Reply>) -> Upstream {
-    let source = Source::script(Script::new(replies));
-    Upstream::start(Options {
+async fn upstream(replies: impl IntoIterator<Item = ScriptedReply>) -> Upstream {
+    let source = ReplySource::script(Script::new(replies));
+    Upstream::start(UpstreamOptions {
         key: Some("right".to_owned()),
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     })
     .await
     .unwrap()
 }
 
 /// A client with a key for `base`.
-fn client(dialect: Dialect, base: &str, key: &str) -> Http {
-    let endpoint = Endpoint::new(base).unwrap().key(Key::new(key));
-    Http::new(dialect, endpoint).retries(Retries::NONE)
+fn client(dialect: Dialect, base: &str, key: &str) -> HttpModel {
+    let endpoint = Endpoint::new(base).unwrap().key(ApiKey::new(key));
+    HttpModel::new(dialect, endpoint).retries(RetryPolicy::NONE)
 }
 
 /// The error of a first turn with one client; with another, the session goes on.
-async fn error_then_well(broken: Http, upstream: &Upstream) -> String {
-    let dialect = trimtab_agent::model::Backend::dialect(&broken);
+async fn error_then_well(broken: HttpModel, upstream: &Upstream) -> String {
+    let dialect = trimtab_agent::model::ModelBackend::dialect(&broken);
     let mut set = set(broken, store(), |_| {});
     let error = set.agent.turn("hello").await.unwrap_err();
     assert!(matches!(error, AgentError::Model(_)), "{error:?}");
     upstream.clear_requests();
-    let good = Client::new(client(dialect, &upstream.url(), "right"));
+    let good = ModelClient::new(client(dialect, &upstream.url(), "right"));
     set.agent.set_model(Model::new(good, "gpt-5")).unwrap();
     assert_eq!(
         set.agent.turn("again").await.unwrap().end,
@@ -51,7 +51,7 @@ async fn error_then_well(broken: Http, upstream: &Upstream) -> String {
 }
 
 #[tokio::test]
-async fn a_wrong_key() {
+async fn wrong_key_is_reported() {
     for dialect in Dialect::ALL {
         let upstream = upstream([]).await;
         let mut set = set(
@@ -65,14 +65,14 @@ async fn a_wrong_key() {
             error.contains("_API_KEY") && !error.contains("sk-wrong"),
             "{error}"
         );
-        let good = Client::new(client(dialect, &upstream.url(), "right"));
+        let good = ModelClient::new(client(dialect, &upstream.url(), "right"));
         set.agent.set_model(Model::new(good, "gpt-5")).unwrap();
         assert_eq!(set.agent.go_on().await.unwrap().text, "done");
     }
 }
 
 #[tokio::test]
-async fn an_unreachable_host() {
+async fn unreachable_host_is_reported() {
     let upstream = upstream([]).await;
     // Nobody listens on a port that was just given back.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -94,7 +94,7 @@ async fn an_unreachable_host() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls() {
+async fn server_without_tls_is_reported() {
     let upstream = upstream([]).await;
     let base = upstream.url().replace("http://", "https://");
     let error = error_then_well(client(Dialect::Messages, &base, "k"), &upstream).await;
@@ -105,7 +105,7 @@ async fn a_server_without_tls() {
 }
 
 #[tokio::test]
-async fn a_wrong_base() {
+async fn wrong_base_url_is_reported() {
     let good = upstream([]).await;
     let base = format!("{}/somewhere/else", good.url());
     let error = error_then_well(client(Dialect::Chat, &base, "right"), &good).await;
@@ -118,7 +118,7 @@ async fn a_wrong_base() {
         "{error}"
     );
 
-    let page = upstream([Reply::text("x").with_fault(Fault::Html)]).await;
+    let page = upstream([ScriptedReply::text("x").with_fault(ScriptedFault::Html)]).await;
     let error = error_then_well(client(Dialect::Chat, &page.url(), "right"), &page).await;
     assert!(
         error.contains("answered HTTP 200 with an HTML page"),
@@ -127,13 +127,13 @@ async fn a_wrong_base() {
 }
 
 #[tokio::test]
-async fn an_unknown_model() {
+async fn unknown_model_is_reported() {
     for dialect in Dialect::ALL {
-        let fault = Fault::Status {
+        let fault = ScriptedFault::Status {
             code: 404,
             retry_after: None,
         };
-        let upstream = upstream([Reply::text("x").with_fault(fault)]).await;
+        let upstream = upstream([ScriptedReply::text("x").with_fault(fault)]).await;
         let error = error_then_well(client(dialect, &upstream.url(), "right"), &upstream).await;
         assert!(error.contains("has no model `gpt-5` (HTTP 404)"), "{error}");
     }
@@ -143,42 +143,44 @@ async fn an_unknown_model() {
 struct Bad;
 
 impl Tool for Bad {
-    fn definition(&self) -> Definition {
+    fn definition(&self) -> ToolDefinition {
         let schema = json!({"type": "object", "properties": {"how": {"type": "string"}}});
-        Definition::new("bad", "Goes wrong.", schema)
+        ToolDefinition::new("bad", "Goes wrong.", schema)
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             match arguments["how"].as_str() {
                 Some("hangs") => std::future::pending().await,
                 Some("panics") => panic!("on purpose"),
-                Some("empty") => Outcome::text(""),
-                _ => Outcome::error("error: it failed"),
+                Some("empty") => ToolOutcome::text(""),
+                _ => ToolOutcome::error("error: it failed"),
             }
         })
     }
 }
 
 #[tokio::test]
-async fn tools_that_fail_hang_print_binary_or_get_nonsense() {
+async fn failing_tools_are_reported_to_the_model() {
     for dialect in Dialect::ALL {
         let replies = [
-            Reply::call("bad", json!({"how": "fails"})).and_call("bad", json!({"how": "panics"})),
-            Reply::call("bad", json!({"how": "hangs"})).and_call("bad", json!({"how": "empty"})),
-            Reply::call("shell", json!({"command": "head -c 100000 /dev/urandom"})),
-            Reply::call(
+            ScriptedReply::call("bad", json!({"how": "fails"}))
+                .and_call("bad", json!({"how": "panics"})),
+            ScriptedReply::call("bad", json!({"how": "hangs"}))
+                .and_call("bad", json!({"how": "empty"})),
+            ScriptedReply::call("shell", json!({"command": "head -c 100000 /dev/urandom"})),
+            ScriptedReply::call(
                 "shell",
                 json!({"command": "printf '\\0\\001\\377'; exit 7"}),
             ),
-            Reply::call("bad", json!("{not json")).and_call("no_such_tool", json!({})),
-            Reply::call("read_file", json!({"path": 7})).and_call("read_file", json!("[]")),
-            Reply::text("all of that is answered"),
+            ScriptedReply::call("bad", json!("{not json")).and_call("no_such_tool", json!({})),
+            ScriptedReply::call("read_file", json!({"path": 7})).and_call("read_file", json!("[]")),
+            ScriptedReply::text("all of that is answered"),
         ];
         let upstream = upstream(replies).await;
         let client = client(dialect, &upstream.url(), "right");
         let mut set = set(client, store(), |settings| {
-            settings.tools = Tools::standard().with(Bad);
+            settings.tools = ToolSet::standard().with(Bad);
             settings.tool_time = std::time::Duration::from_millis(300);
         });
         let turn = set.agent.turn("break things").await.unwrap();
@@ -200,16 +202,16 @@ async fn tools_that_fail_hang_print_binary_or_get_nonsense() {
 }
 
 #[tokio::test]
-async fn answers_in_one_piece_work_as_well() {
+async fn whole_answers_work_like_streams() {
     for dialect in Dialect::ALL {
         let replies = [
-            Reply::call("produce", json!({"n": 1})).thinking("hm"),
-            Reply::text("here it is"),
+            ScriptedReply::call("produce", json!({"n": 1})).thinking("hm"),
+            ScriptedReply::text("here it is"),
         ];
-        let script = Source::script(Script::new(replies));
-        let options = Options {
+        let script = ReplySource::script(Script::new(replies));
+        let options = UpstreamOptions {
             sign: true,
-            ..Options::new(script)
+            ..UpstreamOptions::new(script)
         };
         let upstream = Upstream::start(options).await.unwrap();
         let client = http(dialect, &upstream.url()).whole_answers();

@@ -1,4 +1,4 @@
-//! An agent, a model that keeps it busy, and what must hold afterwards.
+//! Helpers: an agent, a model that keeps it busy, and the invariants to check afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use trimtab_agent::model::{Backend, Client, Endpoint, Http, Model, Retries, Timeouts};
-use trimtab_agent::tools::{Confirm, Definition, Outcome, Tool, Tools, Work, Workspace};
-use trimtab_agent::{Agent, Events, Settings};
+use trimtab_agent::model::{
+    Endpoint, HttpModel, Model, ModelBackend, ModelClient, RetryPolicy, Timeouts,
+};
+use trimtab_agent::tools::{
+    Confirm, Tool, ToolDefinition, ToolFuture, ToolOutcome, ToolSet, Workspace,
+};
+use trimtab_agent::{Agent, AgentEvents, AgentSettings};
 use trimtab_engine::policy::Policy;
 use trimtab_model::{Dialect, Message};
 use trimtab_store::{SessionId, Store};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream};
 
 /// The window of the models here, in tokens.
 pub(crate) const WINDOW: u64 = 24_000;
@@ -41,8 +45,8 @@ impl Sizes {
 pub(crate) struct Produce(pub(crate) Sizes);
 
 impl Tool for Produce {
-    fn definition(&self) -> Definition {
-        Definition::new(
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition::new(
             "produce",
             "Produces an output.",
             json!({
@@ -53,10 +57,10 @@ impl Tool for Produce {
         )
     }
 
-    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> Work<'a> {
+    fn call<'a>(&'a self, arguments: &'a Value, _: &'a Workspace) -> ToolFuture<'a> {
         Box::pin(async move {
             let n = arguments["n"].as_u64().unwrap_or_default();
-            Outcome::text(output(usize::try_from(n).unwrap(), self.0))
+            ToolOutcome::text(output(usize::try_from(n).unwrap(), self.0))
         })
     }
 
@@ -88,35 +92,35 @@ pub(crate) fn output(n: usize, sizes: Sizes) -> String {
 }
 
 /// True if a request asks for a summary.
-pub(crate) fn is_summary(received: &Received) -> bool {
+pub(crate) fn is_summary(received: &ReceivedRequest) -> bool {
     let body = received.json();
     let choice = &body["tool_choice"];
     received.tools.is_empty() || choice == "none" || choice["type"] == "none"
 }
 
 /// A model that has `rounds` rounds of work in turns of ten, and writes summaries.
-pub(crate) fn busy(rounds: usize, thinks: bool) -> (Source, Arc<AtomicUsize>) {
+pub(crate) fn busy(rounds: usize, thinks: bool) -> (ReplySource, Arc<AtomicUsize>) {
     let done = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&done);
-    let source = Source::with(move |received| {
+    let source = ReplySource::with(move |received| {
         if is_summary(received) {
-            return Reply::text(
+            return ScriptedReply::text(
                 "<retain>Never touch the payments.</retain>\n<summary>Outputs were produced, one \
                  after the other; the work goes on.</summary>",
             );
         }
         let n = counter.fetch_add(1, Ordering::SeqCst);
         let reply = match n {
-            _ if n >= rounds || n % 11 == 10 => return Reply::text(format!("answer {n}")),
+            _ if n >= rounds || n % 11 == 10 => return ScriptedReply::text(format!("answer {n}")),
             // The model looks something up again.
-            _ if n % 7 == 5 => Reply::call(
+            _ if n % 7 == 5 => ScriptedReply::call(
                 "tool_output_cache_grep",
                 json!({"pattern": format!("end of output {}", n / 2)}),
             ),
             // Two calls at once.
-            _ if n % 5 == 4 => Reply::call("produce", json!({"n": n}))
+            _ if n % 5 == 4 => ScriptedReply::call("produce", json!({"n": n}))
                 .and_call("produce", json!({"n": n + 1_000_000})),
-            _ => Reply::call("produce", json!({"n": n})),
+            _ => ScriptedReply::call("produce", json!({"n": n})),
         };
         if thinks {
             reply.thinking(format!("I need output {n}."))
@@ -128,14 +132,14 @@ pub(crate) fn busy(rounds: usize, thinks: bool) -> (Source, Arc<AtomicUsize>) {
 }
 
 /// A client for `upstream` that does not wait long.
-pub(crate) fn http(dialect: Dialect, base: &str) -> Http {
-    Http::new(dialect, Endpoint::new(base).unwrap())
+pub(crate) fn http(dialect: Dialect, base: &str) -> HttpModel {
+    HttpModel::new(dialect, Endpoint::new(base).unwrap())
         .timeouts(Timeouts {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_secs(20),
             idle: Duration::from_secs(20),
         })
-        .retries(Retries {
+        .retries(RetryPolicy {
             most: 6,
             first_wait: Duration::from_millis(5),
             longest_wait: Duration::from_secs(2),
@@ -145,25 +149,25 @@ pub(crate) fn http(dialect: Dialect, base: &str) -> Http {
 /// An agent on a client of one's own, with its folder.
 pub(crate) struct Set {
     pub(crate) agent: Agent,
-    pub(crate) events: Events,
+    pub(crate) events: AgentEvents,
     pub(crate) folder: TempDir,
 }
 
-pub(crate) fn settings(client: impl Backend + 'static, folder: &TempDir) -> Settings {
+pub(crate) fn settings(client: impl ModelBackend + 'static, folder: &TempDir) -> AgentSettings {
     let workspace = Workspace::new(folder.path(), Confirm::Always).unwrap();
-    let model = Model::new(Client::new(client), "gpt-5");
-    let mut settings = Settings::new(model, workspace);
+    let model = Model::new(ModelClient::new(client), "gpt-5");
+    let mut settings = AgentSettings::new(model, workspace);
     settings.system = String::from("You work in a test. Be brief.");
     settings.limits.window = Some(WINDOW);
     settings.limits.max_output = Some(1_000);
-    settings.tools = Tools::none().with(Produce(Sizes::up_to(60_000)));
+    settings.tools = ToolSet::none().with(Produce(Sizes::up_to(60_000)));
     settings
 }
 
 pub(crate) fn set(
-    client: impl Backend + 'static,
+    client: impl ModelBackend + 'static,
     store: Arc<dyn Store>,
-    change: impl FnOnce(&mut Settings),
+    change: impl FnOnce(&mut AgentSettings),
 ) -> Set {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(client, &folder);

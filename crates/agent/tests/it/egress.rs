@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
-use trimtab::network::{Network, Outgoing};
-use trimtab_agent::model::{Client, Endpoint, Http, ModelError, Request, Retries, Timeouts};
+use trimtab::network::{Network, OutboundNetwork};
+use trimtab_agent::model::{
+    Endpoint, HttpModel, ModelClient, ModelError, ModelRequest, RetryPolicy, Timeouts,
+};
 use trimtab_model::{Dialect, Message};
 
 /// A proxy that answers one request with `answer`, and gives the lines it was sent.
@@ -37,16 +39,18 @@ async fn ask(base: &str, proxy: &str) -> Result<String, ModelError> {
         ..Network::default()
     };
     let endpoint = Endpoint::new(base).unwrap();
-    let http = Http::new(Dialect::Chat, endpoint)
-        .retries(Retries::NONE)
-        .network(Outgoing::new(&network).unwrap());
+    let http = HttpModel::new(Dialect::Chat, endpoint)
+        .retries(RetryPolicy::NONE)
+        .network(OutboundNetwork::new(&network).unwrap());
     let messages = vec![Arc::new(Message::user("hello"))];
-    let answer = Client::new(http).call(Request::new("m", messages)).answer();
+    let answer = ModelClient::new(http)
+        .call(ModelRequest::new("m", messages))
+        .answer();
     Ok(answer.await?.message.text().into_owned())
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_asked_through_its_proxy() {
+async fn http_server_is_reached_through_the_egress_proxy() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\
                   {\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"here\"},\
                   \"finish_reason\":\"stop\"}]}";
@@ -64,7 +68,7 @@ async fn a_server_without_tls_is_asked_through_its_proxy() {
 }
 
 #[tokio::test]
-async fn a_server_with_tls_is_reached_through_a_tunnel() {
+async fn https_server_is_reached_through_a_tunnel() {
     let refused = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
     let (address, heard) = proxy(refused).await;
     let error = ask("https://model.invalid/v1", &address).await.unwrap_err();
@@ -84,7 +88,7 @@ async fn a_server_with_tls_is_reached_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_a_greeting_is_not_waited_for() {
+async fn silent_egress_proxy_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let endpoint = Endpoint::new(&format!("https://{address}/v1")).unwrap();
@@ -92,11 +96,13 @@ async fn a_server_that_does_not_answer_a_greeting_is_not_waited_for() {
         connect: Duration::from_millis(50),
         ..Timeouts::default()
     };
-    let http = Http::new(Dialect::Chat, endpoint)
-        .retries(Retries::NONE)
+    let http = HttpModel::new(Dialect::Chat, endpoint)
+        .retries(RetryPolicy::NONE)
         .timeouts(timeouts);
     let messages = vec![Arc::new(Message::user("hello"))];
-    let asked = Client::new(http).call(Request::new("m", messages)).answer();
+    let asked = ModelClient::new(http)
+        .call(ModelRequest::new("m", messages))
+        .answer();
     let error = asked.await.unwrap_err();
     assert!(matches!(error, ModelError::Unreachable { .. }), "{error}");
     assert!(

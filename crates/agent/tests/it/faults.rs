@@ -1,40 +1,42 @@
-//! Connections that break, stall and lie.
+//! Connections that break, stall or send wrong data.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use trimtab_agent::model::{Client, ModelError, Piece, Request, Retries, Timeouts};
-use trimtab_agent::{Event, TurnEnd};
+use trimtab_agent::model::{
+    ModelClient, ModelError, ModelRequest, ReplyPiece, RetryPolicy, Timeouts,
+};
+use trimtab_agent::{AgentEvent, TurnEnd};
 use trimtab_model::{Dialect, Message};
 use trimtab_store::MemoryStore;
-use trimtab_testkit::script::{Fault, Reply, Script};
-use trimtab_testkit::upstream::{Count, Options, Schedule, Source, Upstream};
+use trimtab_testkit::script::{Script, ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{Count, FaultSchedule, ReplySource, Upstream, UpstreamOptions};
 
 use super::common::{WINDOW, all_was_well, busy, http, set};
 
 /// Faults that a client can get over by itself.
-fn passing() -> Vec<Fault> {
-    let lasting = |fault: &Fault| match fault {
+fn passing() -> Vec<ScriptedFault> {
+    let lasting = |fault: &ScriptedFault| match fault {
         // A page or a refusal is taken at its word.
-        Fault::Html => true,
-        Fault::Status { code, .. } => matches!(code, 401 | 403 | 404 | 413),
+        ScriptedFault::Html => true,
+        ScriptedFault::Status { code, .. } => matches!(code, 401 | 403 | 404 | 413),
         _ => false,
     };
-    let all = Fault::catalogue().into_iter();
+    let all = ScriptedFault::catalogue().into_iter();
     all.filter(|fault| !lasting(fault)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_survives_a_bad_line() {
+async fn session_survives_connection_faults() {
     for (seed, dialect) in Dialect::ALL.into_iter().enumerate() {
         let rounds = 40;
         let (source, done) = busy(rounds, false);
-        let upstream = Upstream::start(Options {
+        let upstream = Upstream::start(UpstreamOptions {
             window: Some(WINDOW),
             count: Count::Estimate,
-            faults: Schedule::seeded(seed as u64, 30, passing()),
-            ..Options::new(source)
+            faults: FaultSchedule::seeded(seed as u64, 30, passing()),
+            ..UpstreamOptions::new(source)
         })
         .await
         .unwrap();
@@ -53,7 +55,7 @@ async fn a_session_survives_a_bad_line() {
         while let Ok(event) = set.events.try_recv() {
             retries += usize::from(matches!(
                 event,
-                Event::Retry { .. } | Event::BrokeOff { .. }
+                AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. }
             ));
         }
         assert!(retries > 2, "{dialect}: {retries}");
@@ -66,22 +68,22 @@ fn long_text() -> String {
 }
 
 /// What a client delivers of one answer that goes wrong, and how it ends.
-async fn delivered(dialect: Dialect, fault: Fault) -> (String, Option<ModelError>) {
-    let script = Script::new([Reply::text(long_text()).with_fault(fault)]);
-    let upstream = Upstream::start(Options::new(Source::script(script)))
+async fn delivered(dialect: Dialect, fault: ScriptedFault) -> (String, Option<ModelError>) {
+    let script = Script::new([ScriptedReply::text(long_text()).with_fault(fault)]);
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::script(script)))
         .await
         .unwrap();
-    let client = Client::new(http(dialect, &upstream.url()));
+    let client = ModelClient::new(http(dialect, &upstream.url()));
     let messages = vec![Arc::new(Message::user("count"))];
-    let mut reply = client.call(Request {
+    let mut reply = client.call(ModelRequest {
         max_output: Some(1_000),
-        ..Request::new("gpt-5", messages)
+        ..ModelRequest::new("gpt-5", messages)
     });
     let mut said = String::new();
     loop {
         match reply.next().await {
-            Some(Ok(Piece::Text(text))) => said.push_str(&text),
-            Some(Ok(Piece::End(answer))) => {
+            Some(Ok(ReplyPiece::Text(text))) => said.push_str(&text),
+            Some(Ok(ReplyPiece::End(answer))) => {
                 assert_eq!(answer.message.text(), said);
                 return (said, None);
             }
@@ -93,7 +95,7 @@ async fn delivered(dialect: Dialect, fault: Fault) -> (String, Option<ModelError
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_delivered_is_never_repeated() {
+async fn delivered_text_is_never_repeated() {
     for dialect in Dialect::ALL {
         for fault in passing() {
             let (said, error) = delivered(dialect, fault).await;
@@ -116,8 +118,8 @@ async fn what_was_delivered_is_never_repeated() {
 }
 
 #[tokio::test]
-async fn a_provider_that_asks_for_a_wait_gets_it() {
-    let fault = Fault::Status {
+async fn retry_after_is_honoured() {
+    let fault = ScriptedFault::Status {
         code: 429,
         retry_after: Some(1),
     };
@@ -128,31 +130,31 @@ async fn a_provider_that_asks_for_a_wait_gets_it() {
 }
 
 #[tokio::test]
-async fn a_stall_is_a_timeout() {
+async fn stalled_answer_times_out() {
     for (fault, expected) in [
-        (Fault::LateHeaders { ms: 5_000 }, "no answer within"),
+        (ScriptedFault::LateHeaders { ms: 5_000 }, "no answer within"),
         (
-            Fault::Stall {
+            ScriptedFault::Stall {
                 after: 3,
                 ms: 5_000,
             },
             "nothing more of the answer within",
         ),
     ] {
-        let script = Script::new([Reply::text(long_text()).with_fault(fault)]);
-        let upstream = Upstream::start(Options::new(Source::script(script)))
+        let script = Script::new([ScriptedReply::text(long_text()).with_fault(fault)]);
+        let upstream = Upstream::start(UpstreamOptions::new(ReplySource::script(script)))
             .await
             .unwrap();
         let client = http(Dialect::Chat, &upstream.url())
-            .retries(Retries::NONE)
+            .retries(RetryPolicy::NONE)
             .timeouts(Timeouts {
                 connect: Duration::from_secs(1),
                 first_byte: Duration::from_millis(200),
                 idle: Duration::from_millis(200),
             });
         let messages = vec![Arc::new(Message::user("count"))];
-        let request = Request::new("gpt-5", messages);
-        let error = Client::new(client)
+        let request = ModelRequest::new("gpt-5", messages);
+        let error = ModelClient::new(client)
             .call(request)
             .answer()
             .await
@@ -162,14 +164,16 @@ async fn a_stall_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_dropped_ends_the_connection() {
-    let mut reply = Reply::text(long_text());
+async fn dropped_reply_closes_the_connection() {
+    let mut reply = ScriptedReply::text(long_text());
     reply.delay_ms = Some(20);
-    let upstream = Upstream::start(Options::new(Source::script(Script::new([reply]))))
-        .await
-        .unwrap();
-    let client = Client::new(http(Dialect::Chat, &upstream.url()));
-    let request = Request::new("gpt-5", vec![Arc::new(Message::user("count"))]);
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::script(Script::new([
+        reply,
+    ]))))
+    .await
+    .unwrap();
+    let client = ModelClient::new(http(Dialect::Chat, &upstream.url()));
+    let request = ModelRequest::new("gpt-5", vec![Arc::new(Message::user("count"))]);
     let mut reply = client.call(request);
     assert!(reply.next().await.unwrap().is_ok());
     drop(reply);

@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of its work: the session goes on from there.
+//! A killed process: the session continues from where it stopped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use trimtab_agent::{Agent, Settings, TurnEnd};
+use trimtab_agent::{Agent, AgentSettings, TurnEnd};
 use trimtab_model::Dialect;
 use trimtab_store::{FolderStore, SessionId};
 use trimtab_testkit::is_long;
-use trimtab_testkit::upstream::{Count, Options, Upstream};
+use trimtab_testkit::upstream::{Count, Upstream, UpstreamOptions};
 
 use super::common::{
     Sizes, WINDOW, all_is_redeemable, all_was_well, busy, http, preset, settings, window,
@@ -31,13 +31,18 @@ fn dialect(name: &str) -> Dialect {
     named.unwrap()
 }
 
-fn settings_for(base: &str, name: &str, dialect: Dialect, folder: &tempfile::TempDir) -> Settings {
+fn settings_for(
+    base: &str,
+    name: &str,
+    dialect: Dialect,
+    folder: &tempfile::TempDir,
+) -> AgentSettings {
     let mut settings = settings(http(dialect, base), folder);
     settings.policy = preset(name);
     settings
 }
 
-fn open(store: &Path, settings: Settings) -> Agent {
+fn open(store: &Path, settings: AgentSettings) -> Agent {
     let store = Arc::new(FolderStore::open(store).unwrap());
     Agent::open(store, SessionId::new("s").unwrap(), settings)
         .unwrap()
@@ -78,7 +83,7 @@ fn start_child(store: &Path, base: &str, name: &str, dialect: Dialect) -> Child 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_session_goes_on_with_the_same_window() {
+async fn killed_session_reopens_with_the_same_window() {
     let kills = if is_long() { 40 } else { 6 };
     let presets = [
         "steady",
@@ -91,12 +96,12 @@ async fn a_killed_session_goes_on_with_the_same_window() {
     for (at, name) in presets.into_iter().enumerate() {
         let dialect = Dialect::ALL[at % 3];
         let (source, done) = busy(usize::MAX, true);
-        let upstream = Upstream::start(Options {
+        let upstream = Upstream::start(UpstreamOptions {
             window: Some(WINDOW),
             count: Count::Estimate,
             sign: true,
             keep_bodies: true,
-            ..Options::new(source)
+            ..UpstreamOptions::new(source)
         })
         .await
         .unwrap();

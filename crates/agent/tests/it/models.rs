@@ -1,14 +1,14 @@
-//! Models that differ: in what they take, and in what they speak.
+//! Models that differ in accepted fields and dialects.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_agent::TurnEnd;
-use trimtab_agent::model::{Client, Model};
+use trimtab_agent::model::{Model, ModelClient};
 use trimtab_model::Dialect;
 use trimtab_store::MemoryStore;
-use trimtab_testkit::script::{Reply, Script};
-use trimtab_testkit::upstream::{Options, Outcome, Source, Upstream};
+use trimtab_testkit::script::{Script, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, RequestOutcome, Upstream, UpstreamOptions};
 
 use super::common::{http, set};
 
@@ -16,24 +16,24 @@ use super::common::{http, set};
 fn script() -> Script {
     let turn = |n: u64| {
         [
-            Reply::call("produce", json!({"n": n})).thinking("I need it."),
-            Reply::text(format!("answer {n}")),
+            ScriptedReply::call("produce", json!({"n": n})).thinking("I need it."),
+            ScriptedReply::text(format!("answer {n}")),
         ]
     };
     Script::new((0..3).flat_map(turn))
 }
 
 async fn upstream(unsupported: &[&str]) -> Upstream {
-    let options = Options {
+    let options = UpstreamOptions {
         sign: true,
         unsupported: unsupported.iter().map(ToString::to_string).collect(),
-        ..Options::new(Source::script(script()))
+        ..UpstreamOptions::new(ReplySource::script(script()))
     };
     Upstream::start(options).await.unwrap()
 }
 
 #[tokio::test]
-async fn a_field_that_a_model_does_not_take_is_left_out_from_then_on() {
+async fn rejected_optional_field_is_omitted_from_then_on() {
     let cases: [(Dialect, &[&str]); 5] = [
         (Dialect::Responses, &[]),
         (Dialect::Responses, &["include"]),
@@ -64,14 +64,14 @@ async fn a_field_that_a_model_does_not_take_is_left_out_from_then_on() {
         let requests = upstream.requests();
         let refused = requests
             .iter()
-            .filter(|received| received.outcome == Outcome::Refused(400));
+            .filter(|received| received.outcome == RequestOutcome::Refused(400));
         assert_eq!(refused.count(), unsupported.len(), "{dialect}");
         assert_eq!(upstream.violations(), Vec::<String>::new(), "{dialect}");
     }
 }
 
 #[tokio::test]
-async fn another_dialect_goes_on_where_one_stopped() {
+async fn session_continues_in_another_dialect() {
     for from in Dialect::ALL {
         for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
             let (one, other) = (upstream(&[]).await, upstream(&[]).await);
@@ -79,7 +79,7 @@ async fn another_dialect_goes_on_where_one_stopped() {
             let mut set = set(http(from, &one.url()), store, |_| {});
             set.agent.turn("go").await.unwrap();
             for (dialect, upstream) in [(to, &other), (from, &one)] {
-                let client = Client::new(http(dialect, &upstream.url()));
+                let client = ModelClient::new(http(dialect, &upstream.url()));
                 set.agent.set_model(Model::new(client, "gpt-5")).unwrap();
                 let turn = set.agent.turn("go on").await;
                 let turn = turn.unwrap_or_else(|error| panic!("{from} to {to}: {error}"));

@@ -1,4 +1,4 @@
-//! A provider that counts differently, or whose window nobody knew: overflow is recovered.
+//! Overflows of providers that count differently or have an unknown window are recovered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use trimtab_agent::TurnEnd;
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_store::MemoryStore;
-use trimtab_testkit::upstream::{Count, Options, Outcome, OverflowForm, Upstream};
+use trimtab_testkit::upstream::{Count, OverflowForm, RequestOutcome, Upstream, UpstreamOptions};
 
 use super::common::{busy, http, preset, set};
 
@@ -17,11 +17,11 @@ const TRUE_WINDOW: u64 = 16_000;
 async fn recovers(name: &str, dialect: Dialect, form: OverflowForm) -> usize {
     let rounds = 33;
     let (source, done) = busy(rounds, false);
-    let upstream = Upstream::start(Options {
+    let upstream = Upstream::start(UpstreamOptions {
         window: Some(TRUE_WINDOW),
         count: Count::Estimate,
         overflow: form,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     })
     .await
     .unwrap();
@@ -42,7 +42,7 @@ async fn recovers(name: &str, dialect: Dialect, form: OverflowForm) -> usize {
     let requests = upstream.requests();
     requests
         .iter()
-        .filter(|received| received.outcome == Outcome::Overflow)
+        .filter(|received| received.outcome == RequestOutcome::Overflow)
         .count()
 }
 

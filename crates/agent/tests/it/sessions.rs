@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use trimtab_agent::tools::Tools;
-use trimtab_agent::{Agent, Event, TurnEnd};
+use trimtab_agent::tools::ToolSet;
+use trimtab_agent::{Agent, AgentEvent, TurnEnd};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_store::{FolderStore, MemoryStore, SessionId, Store};
 use trimtab_testkit::is_long;
-use trimtab_testkit::upstream::{Count, Options, Outcome, Upstream};
+use trimtab_testkit::upstream::{Count, RequestOutcome, Upstream, UpstreamOptions};
 
 use super::common::{
     Produce, Sizes, WINDOW, all_is_redeemable, all_was_well, busy, http, preset, set, window,
@@ -29,12 +29,12 @@ fn sizes() -> Sizes {
 /// One session: as many turns as it takes, then everything is looked at.
 async fn session(name: &str, dialect: Dialect, store: Arc<dyn Store>) {
     let (source, done) = busy(rounds(), true);
-    let upstream = Upstream::start(Options {
+    let upstream = Upstream::start(UpstreamOptions {
         window: Some(WINDOW),
         count: Count::Estimate,
         sign: true,
         keep_bodies: true,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     })
     .await
     .unwrap();
@@ -43,7 +43,7 @@ async fn session(name: &str, dialect: Dialect, store: Arc<dyn Store>) {
         Arc::clone(&store),
         |settings| {
             settings.policy = preset(name);
-            settings.tools = Tools::none().with(Produce(sizes()));
+            settings.tools = ToolSet::none().with(Produce(sizes()));
         },
     );
     let mut turns = 0;
@@ -59,7 +59,11 @@ async fn session(name: &str, dialect: Dialect, store: Arc<dyn Store>) {
         // What was asked and answered is of no further interest; keep the memory low.
         all_was_well(&upstream, WINDOW, name);
         for received in upstream.requests() {
-            assert_eq!(received.outcome, Outcome::Answered, "{name} {dialect}");
+            assert_eq!(
+                received.outcome,
+                RequestOutcome::Answered,
+                "{name} {dialect}"
+            );
         }
         upstream.clear_requests();
     }
@@ -78,9 +82,9 @@ async fn session(name: &str, dialect: Dialect, store: Arc<dyn Store>) {
     );
 }
 
-fn refs_of_events_are_redeemable(events: &mut trimtab_agent::Events, agent: &Agent) {
+fn refs_of_events_are_redeemable(events: &mut trimtab_agent::AgentEvents, agent: &Agent) {
     while let Ok(event) = events.try_recv() {
-        if let Event::Session(event) = event {
+        if let AgentEvent::Session(event) = event {
             for gone in &event.refs {
                 let store = agent.session().store();
                 store.metadata(agent.session().id(), gone.id()).unwrap();
@@ -117,7 +121,7 @@ async fn every_preset_in_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_on_disk() {
+async fn session_works_with_a_folder_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = FolderStore::open(folder.path()).unwrap();
     session("steady", Dialect::Messages, Arc::new(store)).await;

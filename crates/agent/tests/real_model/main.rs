@@ -1,4 +1,4 @@
-//! The agent with a real model, where one is served: see `run.sh` beside this file.
+//! The agent with a real model, if one is served: see `run.sh` in this folder.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab_agent::model::{Client, Endpoint, Http, Model, Timeouts};
-use trimtab_agent::tools::{Confirm, Tools, Workspace};
-use trimtab_agent::{Agent, Event, Events, Settings, TurnEnd};
+use trimtab_agent::model::{Endpoint, HttpModel, Model, ModelClient, Timeouts};
+use trimtab_agent::tools::{Confirm, ToolSet, Workspace};
+use trimtab_agent::{Agent, AgentEvent, AgentEvents, AgentSettings, TurnEnd};
 use trimtab_model::Dialect;
 use trimtab_store::{MemoryStore, SessionId};
 
@@ -22,31 +22,36 @@ fn served() -> Option<(String, u64)> {
     Some((base, window.parse().unwrap()))
 }
 
-fn agent(base: &str, dialect: Dialect, window: u64, folder: &tempfile::TempDir) -> (Agent, Events) {
+fn agent(
+    base: &str,
+    dialect: Dialect,
+    window: u64,
+    folder: &tempfile::TempDir,
+) -> (Agent, AgentEvents) {
     // A small model on one core takes its time.
-    let http = Http::new(dialect, Endpoint::new(base).unwrap()).timeouts(Timeouts {
+    let http = HttpModel::new(dialect, Endpoint::new(base).unwrap()).timeouts(Timeouts {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_mins(10),
         idle: Duration::from_mins(10),
     });
     let http = http.field("temperature", &0);
     let workspace = Workspace::new(folder.path(), Confirm::Never).unwrap();
-    let mut settings = Settings::new(Model::new(Client::new(http), "smollm2"), workspace);
+    let mut settings = AgentSettings::new(Model::new(ModelClient::new(http), "smollm2"), workspace);
     settings.system = String::from("You are a helpful assistant. Answer in one short sentence.");
     settings.limits.window = Some(window);
     settings.limits.max_output = Some(48);
-    settings.tools = Tools::none();
+    settings.tools = ToolSet::none();
     let store = Arc::new(MemoryStore::new());
     Agent::open(store, SessionId::new("real").unwrap(), settings).unwrap()
 }
 
-fn texts(events: &mut Events) -> (String, u64) {
+fn texts(events: &mut AgentEvents) -> (String, u64) {
     let (mut said, mut prompt) = (String::new(), 0);
     while let Ok(event) = events.try_recv() {
         match event {
-            Event::Text(text) => said.push_str(&text),
-            Event::Usage(usage) => prompt = usage.prompt(),
-            Event::Session(event) => println!("   {:?}: {:?}", event.kind, event.note),
+            AgentEvent::Text(text) => said.push_str(&text),
+            AgentEvent::Usage(usage) => prompt = usage.prompt(),
+            AgentEvent::Session(event) => println!("   {:?}: {:?}", event.kind, event.note),
             _ => {}
         }
     }

@@ -1,20 +1,20 @@
-//! Where requests go, told to whoever started the proxy.
+//! Tells the user where requests go, if that is not the provider's own address.
 
 use trimtab::provider::Provider;
 use trimtab::redact::redact_address;
 use trimtab_model::Dialect;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
-use super::settings::Resolved;
+use super::settings::ResolvedProxy;
 
-/// Where Gemini's own interface is.
+/// The address of Gemini's API.
 pub const GEMINI: &str = "https://generativelanguage.googleapis.com";
 
-/// A line for every upstream that is not the own address of the provider it stands for.
-pub fn destinations(resolved: &Resolved) -> Vec<String> {
+/// One line for each upstream that is not the own address of its provider.
+pub fn destinations(resolved: &ResolvedProxy) -> Vec<String> {
     let upstreams = resolved.proxy.upstreams();
     let others = upstreams.iter().filter(|upstream| !is_own(upstream));
-    let line = |upstream: &Upstream| {
+    let line = |upstream: &UpstreamConfig| {
         let from = resolved.upstreams_from.as_ref().unwrap_or(&upstream.name);
         let (url, prefix) = (redact_address(&upstream.url), &upstream.prefix);
         let under = if prefix.is_empty() {
@@ -28,7 +28,7 @@ pub fn destinations(resolved: &Resolved) -> Vec<String> {
     others.map(line).collect()
 }
 
-/// The dialects, for people.
+/// The names of the dialects.
 fn names(dialects: &[Dialect]) -> String {
     let names: Vec<String> = dialects.iter().map(ToString::to_string).collect();
     match names.as_slice() {
@@ -37,8 +37,8 @@ fn names(dialects: &[Dialect]) -> String {
     }
 }
 
-/// True for the own address of the provider whose dialects the upstream takes.
-fn is_own(upstream: &Upstream) -> bool {
+/// True if the upstream is the own address of the provider whose dialects it takes.
+fn is_own(upstream: &UpstreamConfig) -> bool {
     if upstream.url == GEMINI {
         return true;
     }
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_provider_with_its_own_dialect_is_its_own_address() {
+    fn provider_address_with_another_dialect_is_reported() {
         let at = |url: &str, dialects: &[Dialect]| {
-            is_own(&Upstream::new("u", url).for_dialects(dialects.iter().copied()))
+            is_own(&UpstreamConfig::new("u", url).for_dialects(dialects.iter().copied()))
         };
         assert!(at("https://api.anthropic.com", &[Dialect::Messages]));
         assert!(at("https://api.openai.com/v1", &[Dialect::Chat]));

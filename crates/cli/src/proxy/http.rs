@@ -1,4 +1,4 @@
-//! A small HTTP client: for asking upstreams how they are, and for the demo's agent.
+//! A small HTTP client for `doctor`, which checks upstreams, and for the agent of the demo.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use trimtab::network::{Connector, Outgoing, Versions, innermost};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork, innermost_cause};
 
-/// The largest answer that is read.
+/// The largest answer that is read, in bytes.
 const LARGEST: usize = 32 << 20;
 
-/// How long a connection may take.
+/// The time to establish a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client that keeps its connections.
+/// A client with a connection pool.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpClient {
     client: Client<Connector, Full<Bytes>>,
-    outgoing: Outgoing,
+    outgoing: OutboundNetwork,
 }
 
-/// An answer, whole.
+/// A complete answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -34,8 +34,8 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
-    /// The value of a header; empty if it is not there.
+impl HttpAnswer {
+    /// The value of a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value
@@ -44,23 +44,23 @@ impl Answer {
     }
 }
 
-impl Default for Http {
+impl Default for HttpClient {
     fn default() -> Self {
-        Self::new(Outgoing::default())
+        Self::new(OutboundNetwork::default())
     }
 }
 
-impl Http {
-    /// A client whose connections `outgoing` makes.
-    pub fn new(outgoing: Outgoing) -> Self {
-        let connector = outgoing.connector(CONNECT, Versions::First);
+impl HttpClient {
+    /// A client that connects through `network`.
+    pub fn new(network: OutboundNetwork) -> Self {
+        let connector = network.connector(CONNECT, HttpVersions::Http1);
         Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
-            outgoing,
+            outgoing: network,
         }
     }
 
-    /// Sends a request and reads the answer, within `time`. The error is for people.
+    /// Sends a request and reads the answer within `time`. The error is a text for users.
     pub async fn send(
         &self,
         method: Method,
@@ -68,7 +68,7 @@ impl Http {
         headers: &[(&str, &str)],
         body: Vec<u8>,
         time: Duration,
-    ) -> Result<Answer, String> {
+    ) -> Result<HttpAnswer, String> {
         let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -77,7 +77,7 @@ impl Http {
         if let Some(credentials) = shown.and_then(|to| self.outgoing.credentials(to)) {
             request = request.header(PROXY_AUTHORIZATION, credentials);
         }
-        // A header that cannot be sent may be a key: it is not named.
+        // A header that cannot be sent may hold a key, so the error does not quote it.
         let request = request
             .body(Full::new(Bytes::from(body)))
             .map_err(|_| "the address or a header cannot be sent".to_owned())?;
@@ -87,13 +87,13 @@ impl Http {
         }
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<HttpAnswer, String> {
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| innermost(&error))?;
+        let answer = answer.map_err(|error| innermost_cause(&error))?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|error| format!("the answer broke off: {error}"))?;
-        Ok(Answer {
+        let body = body.map_err(|error| format!("the answer was cut off: {error}"))?;
+        Ok(HttpAnswer {
             status: head.status,
             headers: head.headers,
             body: body.to_bytes(),

@@ -1,8 +1,8 @@
-//! One request in one line, for somebody who watches a terminal.
+//! The log line of one request, for a terminal.
 
 use std::fmt::Write as _;
 
-use trimtab_proxy::{Action, Record};
+use trimtab_proxy::{Record, RecordAction};
 
 use super::savings::tokens_line;
 use crate::ui::clipped::clipped;
@@ -10,17 +10,18 @@ use crate::ui::number::{counted, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
 
-/// Columns of a line at most.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
-/// Characters of a session and of a model.
+/// The widths of the session and the model.
 const SESSION: usize = 8;
 const MODEL: usize = 20;
 
-/// The time (UTC), the session, the model, the prompt as it came and as it was sent, what that
-/// saved, and what else there is to say. At most 100 columns.
+/// The line of a request: time (UTC), session, model, prompt tokens before and after, savings, and
+/// other events. At most 100 columns.
 pub fn request_line(record: &Record) -> String {
     let (dim, tone) = (style::DIM, tone(record));
     let time = time_of_day(record.time_ms);
+    // Session names of the proxy start with the tenant, which is the same on all lines.
     let session = record.session.rsplit('/').next().unwrap_or_default();
     let session = field(if session.is_empty() { "-" } else { session }, SESSION);
     let model = if record.model.is_empty() {
@@ -31,15 +32,17 @@ pub fn request_line(record: &Record) -> String {
     let model = field(model, MODEL);
     let front = format!("{time} {session} {model} ");
     let room = WIDTH.saturating_sub(front.chars().count());
-    let said = told(record);
+    let said = action_text(record);
     let said = visible(&said);
+    // Escape first, then clip: an escaped character is longer than the original.
     let said = clipped(&said, room);
     format!("{dim}{time}{dim:#} {session} {model} {tone}{said}{tone:#}")
 }
 
-/// What was done.
-fn told(record: &Record) -> String {
+/// Describes what was done.
+fn action_text(record: &Record) -> String {
     let mut told = String::new();
+    // Status 0 means that no answer was sent.
     if record.status >= 400 || record.status == 0 {
         // Writing into a String cannot fail.
         let _ = write!(told, "status {}, ", record.status);
@@ -47,18 +50,18 @@ fn told(record: &Record) -> String {
     let tokens = record.saved;
     let (came, sent) = (short(tokens.without), short(tokens.with));
     match record.action {
-        Action::Edited if tokens.without > 0 => {
+        RecordAction::Edited if tokens.without > 0 => {
             let _ = write!(told, "{came} -> {sent}, {}", tokens_line(&tokens));
         }
-        Action::Observed => {
+        RecordAction::Observed => {
             let (came, would) = (short(record.tokens_before), short(record.tokens_after));
             let _ = write!(told, "{came}, would be {would}");
         }
-        Action::Asked => {
+        RecordAction::Asked => {
             let _ = write!(told, "{sent} for a summary");
         }
         _ if tokens.with > 0 => {
-            let _ = write!(told, "{sent}, as it came");
+            let _ = write!(told, "{sent}, unchanged");
         }
         other => told.push_str(other.as_str()),
     }
@@ -89,21 +92,21 @@ fn told(record: &Record) -> String {
 fn tone(record: &Record) -> TextStyle {
     if record.status >= 400 || record.status == 0 {
         style::BAD
-    } else if record.action == Action::Edited {
+    } else if record.action == RecordAction::Edited {
         style::GOOD
     } else {
         TextStyle::Plain
     }
 }
 
-/// Hours, minutes and seconds of a time since 1970.
+/// The time of day of a Unix time in milliseconds, as HH:MM:SS.
 fn time_of_day(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
     format!("{hour:02}:{minute:02}:{:02}Z", seconds % 60)
 }
 
-/// `text` in exactly so many columns.
+/// Pads or cuts `text` to exactly `width` columns.
 fn field(text: &str, width: usize) -> String {
     let text = visible(text);
     let text = clipped(&text, width);
@@ -129,7 +132,7 @@ mod tests {
             dialect: Some(Dialect::Messages),
             model: "claude-sonnet-4-5".to_owned(),
             session: "proxy/8e01aa/messages/4ee4a1b2c3d4".to_owned(),
-            action: Action::Edited,
+            action: RecordAction::Edited,
             status: 200,
             saved: SavedTokens::of_changed(58_000, 31_000, Some(32_000), None),
             usage: Some(Usage {
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_in_one_line() {
+    fn request_fits_one_line() {
         assert_eq!(
             plain(&edited()),
             "12:34:56Z 4ee4a1b\u{2026} claude-sonnet-4-5    59k -> 32k, 27k tokens saved (46 %)"
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_has_more_than_a_hundred_columns() {
+    fn request_line_has_at_most_100_columns() {
         let long = Record {
             detail: "\u{1b}[2J the upstream said a lot\n".repeat(20),
             repairs: "a,b".repeat(40),
@@ -161,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_failed_says_its_status() {
+    fn failed_request_line_shows_the_status() {
         let failed = Record {
             status: 529,
-            action: Action::Unchanged,
+            action: RecordAction::Unchanged,
             saved: SavedTokens::default(),
             ..edited()
         };

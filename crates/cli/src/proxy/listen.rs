@@ -1,11 +1,11 @@
-//! Where to listen, as people write it.
+//! Parses listening addresses as users write them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use trimtab_proxy::PORT;
 
-/// Reads an address with or without a port, or a port alone. A port alone, `:PORT` and
-/// `localhost` mean this machine only.
+/// Parses an address with or without a port, or a port alone. A port alone, `:PORT` and `localhost`
+/// mean the loopback address.
 pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let text = text.trim();
     if let Ok(address) = text.parse() {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_people_write_them() {
+    fn listen_addresses_parse_in_all_spellings() {
         for (text, expected) in [
             ("127.0.0.1:9000", "127.0.0.1:9000"),
             ("0.0.0.0:1", "0.0.0.0:1"),

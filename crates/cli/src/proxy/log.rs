@@ -1,17 +1,17 @@
-//! Records of the proxy, brought to the one who may print.
+//! Channels that bring records and notices from the proxy to the thread that prints.
 
 use tokio::sync::mpsc;
 use trimtab_proxy::Record;
 
-/// How many records may wait to be printed. When nobody reads, more are lost, so that a
-/// terminal that is stopped never stops the traffic.
+/// How many records may wait to be printed. Further records are dropped, so that a stopped terminal
+/// never stops the traffic.
 const WAITING: usize = 4_096;
 
-/// Records, in the order in which their answers ended.
-pub type Log = mpsc::Receiver<Record>;
+/// Records in the order in which their answers ended.
+pub type RecordReceiver = mpsc::Receiver<Record>;
 
-/// A place where the proxy puts its records, and where they come out.
-pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, Log) {
+/// A sink for the records of the proxy, and the receiving end.
+pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, RecordReceiver) {
     let (sender, log) = mpsc::channel(WAITING);
     let sink = move |record: &Record| drop(sender.try_send(record.clone()));
     (sink, log)
@@ -20,17 +20,17 @@ pub fn channel() -> (impl Fn(&Record) + Send + Sync + 'static, Log) {
 /// How many notices may wait to be printed.
 const NOTICES: usize = 64;
 
-/// What an operator should know, in the order in which it was said.
-pub type Notices = mpsc::Receiver<String>;
+/// Notices to the operator, in order.
+pub type NoticeReceiver = mpsc::Receiver<String>;
 
-/// A place where the proxy puts its notices, and where they come out.
-pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, Notices) {
+/// A sink for the notices of the proxy, and the receiving end.
+pub fn notices() -> (impl Fn(&str) + Send + Sync + 'static, NoticeReceiver) {
     let (sender, notices) = mpsc::channel(NOTICES);
     let sink = move |notice: &str| drop(sender.try_send(notice.to_owned()));
     (sink, notices)
 }
 
-/// True for the requests that people look for: those to our own endpoints are not.
+/// False for requests to our own endpoints, which are not printed.
 pub fn is_traffic(record: &Record) -> bool {
-    record.action != trimtab_proxy::Action::Answered
+    record.action != trimtab_proxy::RecordAction::Answered
 }

@@ -1,4 +1,4 @@
-//! What the verbs that run the proxy share: its settings, its log, what it saved.
+//! Code shared by the verbs that run the proxy: settings, start-up, log lines and savings.
 
 pub mod destinations;
 pub mod http;
@@ -10,29 +10,27 @@ pub mod settings;
 pub mod signals;
 
 use std::future::Future;
-use std::sync::Arc;
 
-use trimtab::store::{FolderStore, Store};
-use trimtab_proxy::{ConfigError, Opening, Proxy, Running, StartError};
+use trimtab_proxy::{Proxy, ProxyConfigError, RunningProxy, StartError, StoreOpening};
 
 use crate::catalogue;
 use crate::exit::Failure;
-use crate::proxy::log::{Log, Notices};
-use crate::proxy::settings::Resolved;
+use crate::proxy::log::{NoticeReceiver, RecordReceiver};
+use crate::proxy::settings::ResolvedProxy;
 
-/// Runs a future to its end on a runtime of its own.
+/// Runs a future on a new runtime until it completes.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     let done = runtime.block_on(future);
-    // A thread that still plans must not keep the process alive.
+    // A blocking thread that is still planning must not keep the process alive.
     runtime.shutdown_background();
     done
 }
 
-/// Lets this process open as many files as the system allows it: every request takes two, and
-/// the usual limit is lower than that of connections.
+/// Raises the soft limit of open files to the hard limit. Every request needs two, and the usual
+/// soft limit is below the limit of connections.
 #[cfg(unix)]
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -41,25 +39,26 @@ fn raise_file_limit() {
         current: limit.maximum,
         ..limit
     };
-    // Without it fewer clients are served at once.
+    // On failure, fewer clients can be served at once.
     setrlimit(Resource::Nofile, raised).unwrap_or(());
 }
 
 #[cfg(not(unix))]
 fn raise_file_limit() {}
 
-/// Starts a proxy, and gives it with what it says: records and notices.
-pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failure> {
+/// Starts a proxy and returns it with its log and its notices.
+pub async fn start(
+    resolved: &ResolvedProxy,
+) -> Result<(RunningProxy, RecordReceiver, NoticeReceiver), Failure> {
     raise_file_limit();
-    let path = resolved.store.path()?;
+    let place = resolved.store.place()?;
     let (sink, log) = log::channel();
     let (tell, notices) = log::notices();
     let open = move |opening| match opening {
-        Opening::Again if !FolderStore::is_at(&path) => {
-            let path = path.clone();
-            Err(trimtab::store::Error::Vanished { path })
-        }
-        _ => FolderStore::open(&path).map(|store| Arc::new(store) as Arc<dyn Store>),
+        // A store that disappears while the proxy runs must not be replaced by an empty one: refs
+        // that models have seen would become invalid.
+        StoreOpening::Again => place.open(),
+        StoreOpening::First => place.create(),
     };
     let proxy = Proxy::opening(resolved.proxy.clone(), open)
         .log(sink)
@@ -67,26 +66,26 @@ pub async fn start(resolved: &Resolved) -> Result<(Running, Log, Notices), Failu
         .network(resolved.outgoing.clone())
         .catalogue(catalogue::load()?);
     let running = proxy.run().await.map_err(|error| match error {
-        StartError::Config(error) => refused(&error),
-        other => stuck(&other.to_string()),
+        StartError::Config(error) => config_failure(&error),
+        other => stuck_failure(&other.to_string()),
     })?;
     Ok((running, log, notices))
 }
 
-/// What to tell of settings that the proxy cannot use.
-pub fn refused(error: &ConfigError) -> Failure {
+/// The failure for settings that the proxy rejects.
+pub fn config_failure(error: &ProxyConfigError) -> Failure {
     let (message, hint) = split_hint(&error.to_string());
-    let hint = hint.or_else(|| Some("docs/proxy.md has every setting with its meaning".to_owned()));
+    let hint = hint.or_else(|| Some("docs/proxy.md describes every setting".to_owned()));
     Failure::Input {
-        message: format!("the settings of the proxy: {message}"),
+        message: format!("settings of the proxy: {message}"),
         hint,
     }
 }
 
-/// What to tell of something that failed, whose text may have a way out.
-pub fn stuck(text: &str) -> Failure {
+/// A failure whose text may end with a `hint:` line.
+pub fn stuck_failure(text: &str) -> Failure {
     let (message, hint) = split_hint(text);
-    Failure::Stuck { message, hint }
+    Failure::WithHint { message, hint }
 }
 
 fn split_hint(text: &str) -> (String, Option<String>) {

@@ -1,93 +1,94 @@
-//! What the proxy saved, in tokens and in money.
+//! Adds up the savings of the proxy, in tokens and in money.
 //!
-//! Tokens are those of `Record::saved`, added up. Money is what the provider reported, at
-//! the catalogue's prices, against what the prompts would have cost as they came, with the prompt
-//! cache counted in our disfavour: where the provider's cache is in use at all, everything that a
-//! session had sent before is taken as cached. A call that would not have fit the window counts
-//! as a full window, in tokens and in money.
+//! Tokens are the sum of `Record::saved`. Money compares the provider's reported usage with the
+//! estimated cost of the original prompts, both at the catalogue's prices. The comparison favours
+//! the original prompts: if the provider's cache is in use at all, everything that a session sent
+//! before counts as cached. A call that would not have fit the window counts as a full window, in
+//! tokens and in money.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
-use trimtab_proxy::{Action, Record};
-use trimtab_wire::catalogue::{Catalogue, Model};
+use trimtab_proxy::{Record, RecordAction};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::ui::number::{counted, percent, short};
 
-/// How long a prompt stays in a cache whose lifetime is not known.
+/// The assumed lifetime of a prompt in a cache of unknown lifetime.
 const LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
-/// What was saved so far.
+/// The savings so far.
 pub struct Savings {
     catalogue: Catalogue,
-    sessions: HashMap<String, Session>,
-    total: Total,
+    sessions: HashMap<String, SessionSavings>,
+    total: SavingsTotal,
 }
 
 /// Figures of all calls so far.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Total {
+pub struct SavingsTotal {
     /// Calls of models.
     pub calls: u64,
-    /// Of those, sent with a window of ours.
+    /// Calls whose window the proxy changed.
     pub edited: u64,
-    /// Tokens of prompts, without us and with us.
+    /// Prompt tokens without and with the proxy.
     pub tokens: SavedTokens,
-    /// Tokens that would have been saved by calls that were only observed.
+    /// Tokens that observed calls would have saved.
     pub observed: i64,
     /// Calls that were sent again, smaller, after an overflow.
     pub recovered: u64,
     /// Retrieval calls that were served.
     pub retrievals: u64,
-    /// Summaries that a model was asked for; what they cost is counted as spent.
+    /// Summaries requested from a model. Their cost counts as spent.
     pub summaries: u64,
-    /// What was spent, in dollars, on models with a known price.
+    /// Money spent in dollars, on models with a known price.
     pub spent: f64,
-    /// What was saved, in dollars; below zero if it cost more.
+    /// Money saved in dollars; negative if the proxy cost more.
     pub saved: f64,
-    /// Calls whose cost is not known: the model's price, or how much the provider counted.
+    /// Calls of unknown cost: the price or the usage is missing.
     pub unpriced: u64,
 }
 
 #[derive(Default)]
-struct Session {
-    /// The prompt that came last, in the provider's tokens.
+struct SessionSavings {
+    /// The tokens of the last original prompt, as the provider counts them.
     before: u64,
     when: u64,
     caches: bool,
 }
 
 impl Savings {
-    /// Nothing saved yet; prices from `catalogue`.
+    /// Starts with nothing saved and takes prices from `catalogue`.
     pub fn new(catalogue: Catalogue) -> Self {
         Self {
             catalogue,
             sessions: HashMap::new(),
-            total: Total::default(),
+            total: SavingsTotal::default(),
         }
     }
 
     /// The figures so far.
-    pub fn total(&self) -> &Total {
+    pub fn total(&self) -> &SavingsTotal {
         &self.total
     }
 
-    /// Takes in what was done with a request.
+    /// Adds the record of one request.
     pub fn add(&mut self, record: &Record) {
         if !record.is_answered_call() {
             return;
         }
+        // Count tokens before the early return for summaries: their prompts reduce the savings.
         let tokens = record.saved;
         self.total.tokens += tokens;
-        if record.action == Action::Asked {
+        if record.action == RecordAction::Asked {
             return self.add_summary(record);
         }
         let total = &mut self.total;
         total.calls += 1;
-        total.edited += u64::from(record.action == Action::Edited);
-        if record.action == Action::Observed {
+        total.edited += u64::from(record.action == RecordAction::Edited);
+        if record.action == RecordAction::Observed {
             let (came, would) = (record.tokens_before, record.tokens_after);
             total.observed += SavedTokens::of_changed(came, would, None, None).saved();
         }
@@ -99,7 +100,7 @@ impl Savings {
             return;
         };
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
-        // A request without a session was sent as it came.
+        // A request without a session was sent unchanged.
         let base = if record.session.is_empty() {
             usage
         } else {
@@ -109,13 +110,14 @@ impl Savings {
         let total = &mut self.total;
         total.spent += cost(&usage);
         total.saved += cost(&base) - cost(&usage);
-        // Without us the model would have had nothing to ask for.
+        // Without the proxy there would have been no retrieval calls, so their cost counts against
+        // it.
         let hidden = record.hidden.as_ref().map_or(0.0, cost);
         total.spent += hidden;
         total.saved -= hidden;
     }
 
-    /// Without us nobody would have asked for a summary.
+    /// Without the proxy there would have been no summary, so its cost counts against it.
     fn add_summary(&mut self, record: &Record) {
         self.total.summaries += 1;
         let priced = self.priced(&record.model);
@@ -129,28 +131,30 @@ impl Savings {
     }
 
     /// The model of that name, if its price is known.
-    fn priced(&self, name: &str) -> Option<Model> {
+    fn priced(&self, name: &str) -> Option<ModelInfo> {
         let found = self.catalogue.find(name).ok()?;
         Some(found.model).filter(|model| model.prices.is_some())
     }
 }
 
-impl Session {
-    /// The usage that the call would have had as it came.
-    fn next(&mut self, model: &Model, record: &Record, usage: &Usage, before: u64) -> Usage {
+impl SessionSavings {
+    /// Estimates the usage that the original request would have had.
+    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage, before: u64) -> Usage {
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
         let age = record.time_ms.saturating_sub(self.when);
         let is_warm = self.caches && self.when > 0 && age <= lifetime.unwrap_or(LIFETIME_MS);
+        // A cold cache would have been cold for the original prompt too.
         let sent_before = if is_warm { self.before } else { 0 };
-        // What hit the cache now would have hit it as it came, too.
+        // Tokens that hit the cache now would also have hit it without the proxy.
         let cached = sent_before.max(usage.cache_read).min(before);
         let fresh = before - cached;
-        // Whoever writes to the cache would have written this, too.
+        // If the client writes to the cache now, it would have written this part too.
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
-        if record.action != Action::Edited {
+        // An unchanged request costs what it cost.
+        if record.action != RecordAction::Edited {
             return *usage;
         }
         Usage {
@@ -162,7 +166,7 @@ impl Session {
     }
 }
 
-/// Tokens that were saved, for people: `56k tokens saved (37 %)`, `300 tokens more (2 %)`.
+/// The saved tokens as text: `56k tokens saved (37 %)`, `300 tokens more (2 %)`.
 pub fn tokens_line(tokens: &SavedTokens) -> String {
     let saved = tokens.saved();
     let word = if saved < 0 { "more" } else { "saved" };
@@ -174,8 +178,8 @@ pub fn tokens_line(tokens: &SavedTokens) -> String {
     )
 }
 
-impl Total {
-    /// One line for people.
+impl SavingsTotal {
+    /// One line of text.
     pub fn line(&self) -> String {
         let mut line = counted(usize::try_from(self.calls).unwrap_or(usize::MAX), "call");
         // Writing into a String cannot fail.
@@ -208,9 +212,9 @@ impl Total {
     }
 }
 
-/// Money for people.
+/// An amount of money as text.
 pub fn dollars(amount: f64) -> String {
-    // Cents say enough from a dime up.
+    // From ten cents on, cents are precise enough.
     if amount >= 0.1 {
         format!("${amount:.2}")
     } else {
@@ -227,7 +231,7 @@ mod tests {
         Record {
             time_ms,
             dialect: Some(Dialect::Messages),
-            action: Action::Edited,
+            action: RecordAction::Edited,
             model: "claude-opus-5-5".to_owned(),
             session: "s".to_owned(),
             status: 200,
@@ -240,7 +244,7 @@ mod tests {
     }
 
     /// The same of a call that took `usage` and nothing else.
-    fn as_it_came(action: Action, before: u64, usage: Usage) -> Record {
+    fn as_it_came(action: RecordAction, before: u64, usage: Usage) -> Record {
         Record {
             action,
             saved: SavedTokens::of_unchanged(usage.prompt()),
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_counts_as_cached() {
+    fn earlier_prompt_counts_as_cached() {
         let mut savings = savings();
         let first = Usage {
             cache_creation: 10_000,
@@ -300,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_cache_is_counted_against_us() {
+    fn broken_cache_reduces_the_savings() {
         let mut savings = savings();
         let first = Usage {
             cache_creation: 10_000,
@@ -314,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_as_it_came_saves_nothing() {
+    fn unchanged_request_saves_nothing() {
         let mut savings = savings();
         let usage = Usage {
             input: 100,
@@ -323,7 +327,10 @@ mod tests {
             output: 50,
         };
         // Whatever the estimates say.
-        for (action, before) in [(Action::Unchanged, 10_000), (Action::Observed, 90_000)] {
+        for (action, before) in [
+            (RecordAction::Unchanged, 10_000),
+            (RecordAction::Observed, 90_000),
+        ] {
             savings.add(&as_it_came(action, before, usage));
         }
         assert!(savings.total().saved.abs() < 1e-12);
@@ -332,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn what_summaries_cost_is_counted_against_us() {
+    fn summaries_reduce_the_savings() {
         let mut savings = savings();
         let usage = Usage {
             input: 100_000,
             ..Usage::default()
         };
         let asked = Record {
-            action: Action::Asked,
+            action: RecordAction::Asked,
             saved: SavedTokens::of_extra(usage.prompt()),
             ..record(1, 0, 0, usage)
         };
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_asked_back_is_counted_against_us() {
+    fn retrieval_rounds_reduce_the_savings() {
         let mut savings = savings();
         let usage = Usage {
             input: 10_000,
@@ -382,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_would_not_have_fit_counts_as_a_full_window() {
+    fn oversized_call_counts_as_a_full_window() {
         let mut savings = savings();
         let usage = Usage {
             input: 10_000,
@@ -400,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_prices_are_said() {
+    fn unknown_prices_are_reported() {
         let mut savings = savings();
         let usage = Usage {
             input: 1,

@@ -1,66 +1,65 @@
-//! The settings of the proxy: the table `[proxy]`, the policy around it, and flags.
+//! Resolves the settings of the proxy: the table `[proxy]`, the policy around it, and the flags.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use toml::{Table, Value};
-use trimtab::config::{Config, Source};
-use trimtab::network::Outgoing;
+use trimtab::config::{Config, SettingSource};
+use trimtab::network::OutboundNetwork;
 use trimtab_engine::policy::Policy;
 use trimtab_model::Dialect;
-use trimtab_proxy::{Mode, ModelRule, ProxyConfig, Upstream};
+use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
+use crate::proxy::config_failure;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::refused;
 use crate::settings;
 use crate::ui::number::parse_tokens;
 
-/// The name of the policy that the settings around the table `[proxy]` make.
+/// The name of the policy that consists of the settings outside the table `[proxy]`.
 const OWN_POLICY: &str = "settings";
 
 /// Flags that every verb with a proxy takes.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Proxy options")]
 pub struct ProxyArgs {
-    /// Where requests go, in place of proxy.upstreams; DIALECT (chat, responses, messages) sends
-    /// only those there. May be given several times
+    /// The server for requests, instead of proxy.upstreams; with DIALECT (chat, responses,
+    /// messages) only for that dialect. Can be repeated
     #[arg(long, value_name = "[DIALECT=]URL")]
     pub upstream: Vec<String>,
-    /// The preset that decides what goes into the window
+    /// The preset to use
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Only report what would be done; requests go as they came
+    /// Only report what the proxy would do; requests are sent unchanged
     #[arg(long)]
     pub observe: bool,
-    /// The window of every model, in tokens, in place of what the catalogue says
+    /// The window of every model in tokens, instead of the catalogue's
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 }
 
-/// What a run of the proxy goes by.
+/// The resolved settings of one run.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedProxy {
     /// The settings of the proxy.
     pub proxy: ProxyConfig,
-    /// Where the store is.
+    /// The place of the store.
     pub store: StoreArgs,
-    /// All settings, with where they come from.
+    /// All settings, with their sources.
     pub config: Config,
-    /// Who said where requests go; the name of each upstream if unset.
+    /// The source of the upstream setting; if unset, the name of each upstream.
     pub upstreams_from: Option<String>,
-    /// Who makes connections to other machines.
-    pub outgoing: Outgoing,
+    /// Makes connections to other machines.
+    pub outgoing: OutboundNetwork,
 }
 
 /// Resolves settings: flags, environment, project file, user file, defaults.
 pub fn resolve(
     args: &ProxyArgs,
     listen: Option<SocketAddr>,
-    common: &Common,
-) -> Result<Resolved, Failure> {
+    common: &CommonArgs,
+) -> Result<ResolvedProxy, Failure> {
     let mut named: Vec<(&str, String, &str)> = Vec::new();
     named.extend(listen.map(|listen| ("proxy.listen", listen.to_string(), "--listen")));
     named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
@@ -69,6 +68,8 @@ pub fn resolve(
     }
     let store = common.store.store.as_ref();
     named.extend(store.map(|path| ("store", path.display().to_string(), "--store")));
+    let blobs = common.store.blobs.clone();
+    named.extend(blobs.map(|url| ("blobs", url, "--blobs")));
     let config = settings::load(common, &named)?;
     let mut proxy = of_config(&config, args.preset.is_some())?;
     let mut from = config.source("proxy.upstreams").to_string();
@@ -78,21 +79,25 @@ pub fn resolve(
         proxy.upstreams = given.collect::<Result<_, _>>()?;
         "--upstream".clone_into(&mut from);
     }
+    // Insert at the front: the first rule that matches a model wins.
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
     }
-    proxy.check().map_err(|error| refused(&error))?;
-    let path: Option<PathBuf> = config.store.clone();
-    Ok(Resolved {
+    proxy.check().map_err(|error| config_failure(&error))?;
+    let store = StoreArgs {
+        store: config.store.clone(),
+        blobs: config.blobs.clone(),
+    };
+    Ok(ResolvedProxy {
         proxy,
-        store: StoreArgs { store: path },
+        store,
         outgoing: settings::outgoing(&config)?,
         config,
         upstreams_from: Some(from),
     })
 }
 
-/// The window of every model.
+/// A rule that sets the window of every model.
 pub fn rule(window: u64) -> ModelRule {
     ModelRule {
         model: "*".to_owned(),
@@ -103,11 +108,12 @@ pub fn rule(window: u64) -> ModelRule {
     }
 }
 
-/// The settings of the proxy in `config`. A preset that is asked for wins over all.
+/// The proxy's settings in `config`. A preset given by a flag overrides all others.
 fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
     let table = config.get("proxy").and_then(Value::as_table);
     let mut table = table.cloned().unwrap_or_default();
-    if asked || config.source("proxy.preset") == Source::Default {
+    // The general preset applies unless `proxy.preset` is set, and `--preset` overrides both.
+    if asked || config.source("proxy.preset") == SettingSource::Default {
         let name = policy_name(config, &mut table);
         table.insert("preset".to_owned(), Value::String(name));
     }
@@ -116,35 +122,31 @@ fn of_config(config: &Config, asked: bool) -> Result<ProxyConfig, Failure> {
             .map_err(|hint| {
                 let source = config.source("proxy.listen");
                 let text =
-                    format!("{source}: proxy.listen = '{listen}' is no address to listen on");
+                    format!("{source}: proxy.listen = '{listen}' is not an address to listen on");
                 Failure::input(text, hint)
             })?
             .to_string();
     }
     let read: Result<ProxyConfig, _> = table.try_into();
-    read.map_err(|error| {
-        Failure::input(
-            located(&error),
-            "docs/proxy.md has every setting with its meaning",
-        )
-    })
+    read.map_err(|error| Failure::input(located(&error), "docs/proxy.md describes every setting"))
 }
 
-/// What is wrong with which setting of the proxy.
+/// Describes which setting of the proxy is wrong and why.
 fn located(error: &toml::de::Error) -> String {
     let message = error.message();
     let text = error.to_string();
+    // toml reports the path of the setting at the end of its text, in backticks.
     match text.rsplit_once("in `") {
         Some((_, place)) => {
             let place = place.trim_end().trim_end_matches('`');
             format!("proxy.{place}: {message}")
         }
-        None => format!("the settings of the proxy: {message}"),
+        None => format!("settings of the proxy: {message}"),
     }
 }
 
-/// The name of the policy that the settings around the proxy's make; a plain preset keeps its
-/// own, anything else becomes a policy of the proxy.
+/// The name of the policy made of the settings outside `[proxy]`. A plain preset keeps its name;
+/// anything else becomes a policy of the proxy.
 fn policy_name(config: &Config, table: &mut Table) -> String {
     let name = config.policy.preset.clone();
     if Policy::preset(&name).is_ok_and(|preset| preset == config.policy) {
@@ -159,8 +161,8 @@ fn policy_name(config: &Config, table: &mut Table) -> String {
     OWN_POLICY.to_owned()
 }
 
-/// Reads `URL` or `DIALECT=URL`.
-fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
+/// Parses `URL` or `DIALECT=URL`.
+fn parse_upstream(text: &str, at: usize) -> Result<UpstreamConfig, Failure> {
     let dialect = |name: &str| match name {
         "chat" => Some(Dialect::Chat),
         "responses" => Some(Dialect::Responses),
@@ -168,24 +170,25 @@ fn parse_upstream(text: &str, at: usize) -> Result<Upstream, Failure> {
         _ => None,
     };
     match text.split_once('=') {
+        // A `/` before the `=` means that the `=` belongs to the query of a plain URL.
         Some((name, url)) if !name.contains('/') => match dialect(name) {
-            Some(dialect) => Ok(Upstream::new(name, url).for_dialects([dialect])),
+            Some(dialect) => Ok(UpstreamConfig::new(name, url).for_dialects([dialect])),
             None => Err(Failure::input(
-                format!("--upstream {text}: {name} is no dialect"),
+                format!("--upstream {text}: {name} is not a dialect"),
                 "use chat=URL, responses=URL or messages=URL, or a URL for all of them",
             )),
         },
-        _ if at == 0 => Ok(Upstream::new("upstream", text)),
-        _ => Ok(Upstream::new(format!("upstream-{at}"), text)),
+        _ if at == 0 => Ok(UpstreamConfig::new("upstream", text)),
+        _ => Ok(UpstreamConfig::new(format!("upstream-{at}"), text)),
     }
 }
 
-/// What the mode is called on a status line.
-pub fn mode_name(mode: Mode) -> &'static str {
+/// The name of a mode on a status line.
+pub fn mode_name(mode: ProxyMode) -> &'static str {
     match mode {
-        Mode::On => "on",
-        Mode::Observe => "observe only",
-        Mode::Bypass => "bypass",
+        ProxyMode::On => "on",
+        ProxyMode::Observe => "observe only",
+        ProxyMode::Bypass => "bypass",
     }
 }
 
@@ -203,13 +206,13 @@ mod tests {
         let one = parse_upstream("messages=http://h", 1).unwrap();
         assert_eq!(one.dialects, [Dialect::Messages]);
         let error = parse_upstream("gopher=http://h", 0).unwrap_err();
-        assert!(error.to_string().contains("gopher is no dialect"));
+        assert!(error.to_string().contains("gopher is not a dialect"));
     }
 
     #[test]
-    fn a_preset_keeps_its_name_and_a_changed_one_becomes_a_policy() {
+    fn changed_preset_becomes_a_policy() {
         let load = |settings: &[&str]| {
-            let mut inputs = trimtab::config::Inputs::default();
+            let mut inputs = trimtab::config::ConfigInputs::default();
             for setting in settings {
                 inputs.set(setting, "--set");
             }

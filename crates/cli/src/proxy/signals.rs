@@ -1,27 +1,27 @@
-//! Orders from outside.
+//! Signals that stop the proxy or reload its settings.
 
 use std::io;
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Let open streams end, and end.
+pub enum SignalOrder {
+    /// Let open streams finish, then exit.
     Stop,
-    /// Read the settings again.
+    /// Reload the settings.
     Reload,
 }
 
-/// The signals that are orders.
+/// The signals that the proxy handles.
 #[cfg(unix)]
-pub struct Orders {
+pub struct SignalOrders {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
-impl Orders {
-    /// Begins to listen for them.
+impl SignalOrders {
+    /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -31,38 +31,38 @@ impl Orders {
         })
     }
 
-    /// The next order.
-    pub async fn next(&mut self) -> Order {
+    /// Waits for the next signal.
+    pub async fn next(&mut self) -> SignalOrder {
         tokio::select! {
-            _ = self.terminate.recv() => Order::Stop,
-            _ = self.interrupt.recv() => Order::Stop,
-            _ = self.hang_up.recv() => Order::Reload,
+            _ = self.terminate.recv() => SignalOrder::Stop,
+            _ = self.interrupt.recv() => SignalOrder::Stop,
+            _ = self.hang_up.recv() => SignalOrder::Reload,
         }
     }
 }
 
 #[cfg(not(unix))]
-pub struct Orders;
+pub struct SignalOrders;
 
 #[cfg(not(unix))]
-impl Orders {
-    /// Begins to listen for them.
+impl SignalOrders {
+    /// Registers the signal handlers.
     pub fn new() -> io::Result<Self> {
         Ok(Self)
     }
 
-    /// The next order.
-    pub async fn next(&mut self) -> Order {
+    /// Waits for the next signal.
+    pub async fn next(&mut self) -> SignalOrder {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-        Order::Stop
+        SignalOrder::Stop
     }
 }
 
-impl Orders {
-    /// Waits for an order to stop.
+impl SignalOrders {
+    /// Waits for a signal to stop.
     pub async fn stop(&mut self) {
-        while self.next().await != Order::Stop {}
+        while self.next().await != SignalOrder::Stop {}
     }
 }

@@ -1,32 +1,32 @@
-//! A bar that shows how something fills: coloured on a terminal, letters elsewhere.
+//! A bar chart of how something is filled: colours on a terminal, letters elsewhere.
 
 use std::fmt::Write;
 
 use super::style::TextStyle;
 
-/// How many characters the whole bar has where nothing else is asked for.
+/// The default width of a bar.
 pub const WIDTH: usize = 72;
 
-/// One stretch of the bar.
+/// One segment of the bar.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
-    /// What it shows.
+pub struct BarSegment {
+    /// The name of the segment.
     pub name: &'static str,
-    /// Its letter where there is no colour.
+    /// Its letter without colour.
     pub letter: char,
     /// Its colour.
     pub style: TextStyle,
-    /// How much of it there is.
+    /// Its size.
     pub amount: u64,
 }
 
-/// The bar in `WIDTH` characters: every segment that is not empty shows.
-pub fn render(segments: &[Segment], colour: bool) -> String {
+/// Renders the bar in `WIDTH` characters. Every non-empty segment is visible.
+pub fn render(segments: &[BarSegment], colour: bool) -> String {
     render_in(segments, colour, WIDTH)
 }
 
-/// The bar in `whole` characters, the brackets around letters not counted.
-pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
+/// Renders the bar in `whole` characters, not counting the brackets around letters.
+pub fn render_in(segments: &[BarSegment], colour: bool, whole: usize) -> String {
     let mut bar = String::new();
     let shown = segments.iter().zip(widths(segments, whole));
     for (segment, width) in shown.filter(|&(_, width)| width > 0) {
@@ -42,8 +42,8 @@ pub fn render_in(segments: &[Segment], colour: bool, whole: usize) -> String {
     if colour { bar } else { format!("[{bar}]") }
 }
 
-/// How many characters each segment gets: in proportion, at least one, `whole` together.
-fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
+/// The width of each segment: proportional, at least one, `whole` in total.
+fn widths(segments: &[BarSegment], whole: usize) -> Vec<usize> {
     let total: u64 = segments.iter().map(|segment| segment.amount).sum();
     let exact = |amount: u64| amount as f64 * whole as f64 / total.max(1) as f64;
     let mut widths: Vec<usize> = segments
@@ -89,11 +89,11 @@ fn widths(segments: &[Segment], whole: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn segments(amounts: &[u64]) -> Vec<Segment> {
+    fn segments(amounts: &[u64]) -> Vec<BarSegment> {
         let letters = ['a', 'b', 'c', 'd', '.'];
         let named = amounts.iter().zip(letters);
         named
-            .map(|(&amount, letter)| Segment {
+            .map(|(&amount, letter)| BarSegment {
                 name: "x",
                 letter,
                 style: TextStyle::Plain,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_is_always_as_wide() {
+    fn bar_has_a_constant_width() {
         for amounts in [
             vec![1],
             vec![1, 1_000_000],
@@ -118,19 +118,19 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_bar_is_as_narrow_as_it_shall_be() {
+    fn bar_respects_the_requested_width() {
         let bar = render_in(&segments(&[1, 1, 1, 1, 96]), false, 30);
         assert_eq!(bar.chars().count(), 32, "{bar}");
     }
 
     #[test]
-    fn what_is_there_shows_and_what_is_not_does_not() {
+    fn only_non_empty_segments_are_visible() {
         let bar = render(&segments(&[1, 0, 1_000_000]), false);
         assert!(bar.starts_with("[ac") && !bar.contains('b'), "{bar}");
     }
 
     #[test]
-    fn nothing_gives_an_empty_bar() {
+    fn empty_segments_give_an_empty_bar() {
         assert_eq!(render(&segments(&[0, 0]), false), "[]");
     }
 }

@@ -1,8 +1,8 @@
-//! Text cut to the width of a terminal.
+//! Clips text to the width of a terminal.
 
 use std::borrow::Cow;
 
-/// The first `width` characters of a line; the last one shows that there are more.
+/// The first `width` characters of a line. An ellipsis marks a cut.
 pub fn clipped(line: &str, width: usize) -> Cow<'_, str> {
     if line.chars().count() <= width {
         return Cow::Borrowed(line);

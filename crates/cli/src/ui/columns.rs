@@ -1,8 +1,8 @@
-//! Rows in columns.
+//! Aligns rows in columns.
 
 use super::visible::visible;
 
-/// How a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -11,8 +11,7 @@ pub enum Align {
     Right,
 }
 
-/// Lines up `rows` in columns, two spaces between them. A cell stays on its line, whatever it
-/// contains.
+/// Aligns `rows` in columns, with two spaces between them. Line breaks in a cell are escaped.
 ///
 /// ```
 /// use trimtab_cli::ui::columns::{Align, lined_up};

@@ -1,4 +1,4 @@
-//! What the user sees: colour, bars, figures, messages. Nothing is printed anywhere else.
+//! Everything that is printed: colours, bars, figures, messages. No other module prints.
 
 #![expect(
     clippy::disallowed_methods,
@@ -23,12 +23,11 @@ use terminal_size::{Width, terminal_size_of};
 use trimtab::redact::redact_urls;
 
 use self::visible::{VisibleWriter, visible_json};
-use crate::common::{Color, Common};
+use crate::common::{ColorMode, CommonArgs};
 
-/// Standard output for data, standard error for everything that is said about it.
+/// Standard output for data, standard error for messages.
 ///
-/// Whatever is printed, nothing in it acts on the terminal but styles of ours: see
-/// [`visible`].
+/// Only our own styles can affect the terminal; everything else is escaped: see [`visible`].
 pub struct Terminal {
     out: VisibleWriter<StdoutLock<'static>>,
     err: VisibleWriter<Stderr>,
@@ -36,12 +35,12 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Both streams, with colour where it is wanted.
-    pub fn new(common: &Common) -> Self {
+    /// Opens both streams, with colour if it is wanted.
+    pub fn new(common: &CommonArgs) -> Self {
         let choice = match common.color {
-            Color::Auto => None,
-            Color::Always => Some(ColorChoice::Always),
-            Color::Never => Some(ColorChoice::Never),
+            ColorMode::Auto => None,
+            ColorMode::Always => Some(ColorChoice::Always),
+            ColorMode::Never => Some(ColorChoice::Never),
         };
         let (out, err) = (io::stdout(), io::stderr());
         let out_choice = choice.unwrap_or_else(|| AutoStream::choice(&out));
@@ -53,12 +52,12 @@ impl Terminal {
         }
     }
 
-    /// Where text goes.
+    /// The stream for text.
     pub fn out(&mut self) -> &mut impl Write {
         &mut self.out
     }
 
-    /// Where bytes go that somebody else will read: as they are, except on a terminal.
+    /// The stream for bytes that another program may read: escaped only on a terminal.
     pub fn data(&mut self) -> &mut dyn Write {
         if is_terminal() {
             &mut self.out
@@ -72,7 +71,7 @@ impl Terminal {
         writeln!(self.out, "{}", visible_json(value))
     }
 
-    /// True if data goes out in colour.
+    /// True if standard output is coloured.
     pub fn has_colour(&self) -> bool {
         self.out.has_colour()
     }
@@ -82,36 +81,36 @@ impl Terminal {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// True if a person may be watching what is said.
+    /// True if standard error is a terminal.
     pub fn is_watched(&self) -> bool {
         io::stderr().is_terminal()
     }
 
-    /// Says that something went wrong, and the way out.
+    /// Prints an error with its hint.
     pub fn error(&mut self, message: &str, hint: Option<&str>) {
         let (bad, dim) = (style::BAD, style::DIM);
-        // An address in it may have come with a password.
+        // A URL in the message may contain a password.
         let message = redact_urls(message);
-        // There is nowhere left to say that even this failed.
+        // If printing fails, there is nowhere to report it.
         let _ = writeln!(self.err, "{bad}error:{bad:#} {}", indented(&message));
         if let Some(hint) = hint {
             let _ = writeln!(self.err, "{dim}hint:{dim:#} {}", indented(hint));
         }
     }
 
-    /// Says what has to be known, on standard error.
+    /// Prints an important message on standard error.
     pub fn say(&mut self, message: &str) {
         let _ = writeln!(self.err, "{message}");
     }
 
-    /// Says what was done, unless nobody wants to know.
+    /// Prints a message, unless `--quiet` is given.
     pub fn note(&mut self, message: &str) {
         if !self.quiet {
             let _ = writeln!(self.err, "{message}");
         }
     }
 
-    /// Says what was passed over, unless nobody wants to know.
+    /// Prints a warning, unless `--quiet` is given.
     pub fn warn(&mut self, message: &str) {
         if !self.quiet {
             let (warn, message) = (style::WARN, redact_urls(message));
@@ -120,8 +119,7 @@ impl Terminal {
     }
 }
 
-/// How many columns the lines on standard output may have, where that is known: those of the
-/// terminal, else what `COLUMNS` says.
+/// The width of lines on standard output, if known: from the terminal, else from `COLUMNS`.
 pub fn line_width() -> Option<usize> {
     let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
     let seen = terminal_size_of(io::stdout());
@@ -134,24 +132,24 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Standard output for bytes that the user wants exactly as they are, even on a terminal.
+/// Standard output for bytes that must stay exact, even on a terminal.
 pub fn raw_output() -> StdoutLock<'static> {
     io::stdout().lock()
 }
 
-/// Takes the rows above the cursor away from the terminal.
+/// Erases the rows above the cursor.
 pub fn erase_rows(rows: usize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if rows > 0 {
-        // Up, and everything from there.
+        // Moves up and erases everything below.
         write!(out, "\u{1b}[{rows}A\r\u{1b}[J")?;
     }
     out.flush()
 }
 
-/// Lines behind the first one are indented: text from elsewhere cannot pass for a line of ours.
+/// Indents all lines except the first, so that foreign text cannot imitate our own lines.
 fn indented(message: &str) -> String {
-    // Some messages bring their hint along.
+    // Some messages contain their hint.
     let (message, hint) = message
         .split_once("\nhint: ")
         .map_or((message, None), |(message, hint)| (message, Some(hint)));

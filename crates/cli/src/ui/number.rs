@@ -1,8 +1,8 @@
-//! Figures as people read them.
+//! Formats and parses figures.
 
 pub use trimtab_engine::view::grouped;
 
-/// Three digits at most, with a letter for the size.
+/// At most three digits, with a letter for the magnitude.
 ///
 /// ```
 /// use trimtab_cli::ui::number::short;
@@ -22,7 +22,7 @@ pub fn short(number: u64) -> String {
     }
 }
 
-/// How many in a hundred.
+/// A share in percent.
 ///
 /// ```
 /// use trimtab_cli::ui::number::percent;
@@ -46,7 +46,7 @@ pub fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number as u64))
 }
 
-/// Reads a number of tokens: `200000`, `200_000`, `200k`, `1M`.
+/// Parses a number of tokens: `200000`, `200_000`, `200k`, `1M`.
 pub fn parse_tokens(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a number of tokens, such as 200000 or 200k");
     let plain = text.replace(['_', ','], "");
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_as_people_write_them() {
+    fn token_counts_parse_in_all_spellings() {
         let read: Vec<_> = [
             "200000",
             "200_000",

@@ -1,4 +1,4 @@
-//! A progress bar for input that takes a while.
+//! Progress bars for slow input.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Terminal;
 use super::visible::visible;
 
-/// Input below this is read before anybody looks.
+/// Smaller input is read before anybody would notice the bar.
 const WORTH_A_BAR: u64 = 16 * 1024 * 1024;
 
-/// How often the sign that something is waited for moves.
+/// The interval at which the spinner moves.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A progress bar on standard error; shown on a terminal only, and for large input or many steps only.
+/// A progress bar on standard error, shown only on a terminal, for large input or many steps.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -43,7 +43,7 @@ impl Progress {
         Self(bar.with_message(visible(name).into_owned()))
     }
 
-    /// A sign that something is waited for.
+    /// A spinner.
     pub fn waiting(what: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -54,27 +54,27 @@ impl Progress {
         Self(bar)
     }
 
-    /// One step is done.
+    /// Advances the bar by one step.
     pub fn advance(&self) {
         self.0.inc(1);
     }
 
-    /// A bar that is not shown.
+    /// An invisible bar.
     pub fn hidden() -> Self {
         Self(ProgressBar::hidden())
     }
 
-    /// `input`, whose bytes move the bar.
+    /// Wraps `input` so that reading it advances the bar.
     pub fn wrap<R: Read>(&self, input: R) -> impl Read + use<R> {
         self.0.wrap_read(input)
     }
 
-    /// Takes the bar away while `print` writes.
+    /// Hides the bar while `print` writes.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

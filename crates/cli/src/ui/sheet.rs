@@ -1,7 +1,7 @@
-//! Printing what tools printed.
+//! Prints outputs of tools.
 //!
-//! Their bytes go out as they are, except on a terminal: there, characters that act on it or are
-//! not seen become visible.
+//! Their bytes are printed unchanged, except on a terminal, where invisible characters and
+//! characters that control it are escaped.
 
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -9,17 +9,17 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use super::style::TextStyle;
 use super::visible::VisibleWriter;
 
-/// Written at a time.
+/// The size of the write buffer.
 const BUFFER: usize = 64 * 1024;
 
-/// Standard output for bytes of others between text of ours.
+/// Standard output for foreign bytes mixed with our own text.
 pub struct Sheet<W: Write = BufWriter<StdoutLock<'static>>> {
     out: VisibleWriter<W>,
     is_terminal: bool,
 }
 
 impl Sheet {
-    /// On standard output, with colour if `colour`.
+    /// Prints to standard output, with colour if `colour`.
     pub fn new(colour: bool) -> Self {
         let out = io::stdout();
         let is_terminal = out.is_terminal();
@@ -32,28 +32,28 @@ impl Sheet {
 }
 
 impl<W: Write> Sheet<W> {
-    /// Text of ours.
-    pub fn ours(&mut self, text: impl Display) -> io::Result<()> {
+    /// Prints our own text.
+    pub fn text(&mut self, text: impl Display) -> io::Result<()> {
         write!(self.out, "{text}")
     }
 
-    /// Text of ours in a style, where there is colour.
+    /// Prints our own text in a style, if there is colour.
     pub fn styled(&mut self, style: TextStyle, text: impl Display) -> io::Result<()> {
-        self.ours(format_args!("{style}{text}{style:#}"))
+        self.text(format_args!("{style}{text}{style:#}"))
     }
 
-    /// Begins a style, where there is colour.
+    /// Starts a style, if there is colour.
     pub fn start(&mut self, style: TextStyle) -> io::Result<()> {
-        self.ours(style)
+        self.text(style)
     }
 
-    /// Ends a style, where there is colour.
+    /// Ends a style, if there is colour.
     pub fn stop(&mut self, style: TextStyle) -> io::Result<()> {
-        self.ours(format_args!("{style:#}"))
+        self.text(format_args!("{style:#}"))
     }
 
-    /// Bytes of a line of others.
-    pub fn theirs(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Prints foreign bytes of one line.
+    pub fn raw_line(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_terminal {
             self.out.write_all(bytes)
         } else {
@@ -61,12 +61,12 @@ impl<W: Write> Sheet<W> {
         }
     }
 
-    /// The end of a line.
+    /// Ends the line.
     pub fn end(&mut self) -> io::Result<()> {
         self.out.write_all(b"\n")
     }
 
-    /// Writes what is still held back.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -88,14 +88,14 @@ mod tests {
             is_terminal,
         };
         for bytes in bytes {
-            sheet.theirs(bytes).unwrap();
+            sheet.raw_line(bytes).unwrap();
         }
         sheet.end().unwrap();
         sheet.out.raw().clone()
     }
 
     #[test]
-    fn bytes_are_visible_on_a_terminal_only() {
+    fn bytes_are_escaped_on_a_terminal_only() {
         let output: &[&[u8]] = &[b"\x1b[2J", b"\xc2", b"\x9b\xff\r"];
         assert_eq!(shown(output, true), b"\\u{1b}[2J\\u{9b}\\xff\n");
         assert_eq!(shown(output, false), b"\x1b[2J\xc2\x9b\xff\r\n");

@@ -1,8 +1,8 @@
-//! The few styles we use, and how they travel inside text.
+//! The text styles, and their encoding inside strings.
 //!
-//! A style in a text is a mark, not an escape sequence: [`Terminal`](super::Terminal) makes
-//! every escape sequence visible and turns our marks into styles. A mark contains a number that
-//! is drawn anew by every process, so that no text from elsewhere can contain one.
+//! A style in a string is a mark, not an escape sequence: [`Terminal`](super::Terminal) escapes
+//! every escape sequence and turns our marks into styles. A mark contains a number that each
+//! process draws at random, so foreign text cannot contain a valid mark.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -10,15 +10,15 @@ use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Color, Style};
 
-/// The first character of a mark: Unicode keeps it free for use inside programs.
+/// The first character of a mark: a Unicode noncharacter, reserved for internal use.
 pub(super) const MARK: char = '\u{fdd0}';
-/// What ends a style, in place of its letter.
+/// Ends a style, in place of its letter.
 const END: char = '.';
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextStyle {
-    /// As everything else.
+    /// The default style.
     Plain,
     /// Bold.
     Bold,
@@ -26,12 +26,12 @@ pub enum TextStyle {
     Dimmed,
     /// Bold and red.
     BoldRed,
-    /// In one of the terminal's own colours.
+    /// One of the terminal's colours.
     Coloured(AnsiColor),
 }
 
 impl TextStyle {
-    /// The style that begins or goes on where a mark with this letter stands.
+    /// The style for the letter of a mark.
     fn of_letter(letter: char) -> Option<Self> {
         Some(match letter {
             'b' => Self::Bold,
@@ -69,7 +69,7 @@ impl TextStyle {
     }
 }
 
-/// The colours that text may have, and their letters.
+/// The colours of text and their letters.
 const COLOURS: [(char, AnsiColor); 6] = [
     ('B', AnsiColor::Blue),
     ('C', AnsiColor::Cyan),
@@ -86,19 +86,20 @@ impl fmt::Display for TextStyle {
             return Ok(());
         };
         let letter = if f.alternate() { END } else { letter };
-        // In one piece: a mark that reaches the writer in several is not recognised.
+        // Written in one piece, because the writer does not recognise a mark that arrives in
+        // pieces.
         f.write_str(&format!("{MARK}{}{letter}", number()))
     }
 }
 
-/// Sixteen digits that nobody outside this process knows.
+/// Sixteen digits that are unknown outside this process.
 fn number() -> &'static str {
     static NUMBER: OnceLock<String> = OnceLock::new();
     NUMBER.get_or_init(|| format!("{:016x}", RandomState::new().build_hasher().finish()))
 }
 
-/// If `text`, which follows a [`MARK`], goes on as a mark of ours does: the escape sequence that
-/// the mark stands for, and the rest of the text.
+/// Parses the rest of a mark after [`MARK`]. Returns its escape sequence and the remaining text, or
+/// nothing if the mark is not ours.
 pub(super) fn split_mark(text: &str) -> Option<(String, &str)> {
     let rest = text.strip_prefix(number())?;
     let mut letters = rest.chars();
@@ -111,13 +112,13 @@ pub(super) fn split_mark(text: &str) -> Option<(String, &str)> {
 
 /// Headings and names.
 pub const STRONG: TextStyle = TextStyle::Bold;
-/// What is said in passing.
+/// Secondary text.
 pub const DIM: TextStyle = TextStyle::Dimmed;
 /// Faults.
 pub const BAD: TextStyle = TextStyle::BoldRed;
-/// What deserves a look.
+/// Warnings.
 pub const WARN: TextStyle = TextStyle::Coloured(AnsiColor::Yellow);
-/// All is well.
+/// Success.
 pub const GOOD: TextStyle = TextStyle::Coloured(AnsiColor::Green);
 
 /// The system prompt.
@@ -132,5 +133,5 @@ pub const USER: TextStyle = TextStyle::Coloured(AnsiColor::Green);
 pub const ASSISTANT: TextStyle = TextStyle::Coloured(AnsiColor::Blue);
 /// Tool outputs.
 pub const OUTPUT: TextStyle = TextStyle::Coloured(AnsiColor::Cyan);
-/// Room that is left.
+/// Free room.
 pub const FREE: TextStyle = TextStyle::Dimmed;

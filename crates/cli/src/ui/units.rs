@@ -1,4 +1,4 @@
-//! Sizes and ages, as people read and write them.
+//! Formats and parses sizes and ages.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const AGES: [(&str, u64); 5] = [
     ("w", 7 * 24 * 60 * 60),
 ];
 
-/// A size in at most four characters and its unit, in powers of 1,024.
+/// A size with its unit, in powers of 1,024.
 ///
 /// ```
 /// use trimtab_cli::ui::units::size;
@@ -46,7 +46,7 @@ pub fn size(bytes: u64) -> String {
     format!("{scaled:.digits$} {unit}")
 }
 
-/// How long ago something was, in its largest unit.
+/// An age in its largest unit.
 ///
 /// ```
 /// use trimtab_cli::ui::units::age;
@@ -55,19 +55,19 @@ pub fn size(bytes: u64) -> String {
 pub fn age(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     let unit = AGES.iter().rev().find(|(name, unit)| {
-        // Weeks are for writing only: 17d says more than 2w.
+        // Weeks are accepted as input only: 17d is more precise than 2w.
         *name != "w" && seconds >= *unit
     });
     let (name, unit) = unit.unwrap_or(&("s", 1));
     format!("{}{name}", seconds / unit)
 }
 
-/// Reads a size: `500MB`, `2GiB`, `1.5g`, `4096`.
+/// Parses a size: `500MB`, `2GiB`, `1.5g`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     parse(text, &SIZES, 1).ok_or_else(|| format!("{text:?} is not a size, such as 500MB or 2GiB"))
 }
 
-/// Reads a time span: `90s`, `45m`, `12h`, `7d`, `2w`.
+/// Parses a time span: `90s`, `45m`, `12h`, `7d`, `2w`.
 pub fn parse_age(text: &str) -> Result<Duration, String> {
     let seconds = parse(text, &AGES, 0);
     let seconds =
@@ -75,7 +75,8 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// A number with a unit; `bare` is the unit of a number without one, 0 if it needs one.
+/// Parses a number with a unit. `bare` is the unit of a number without one, or 0 if a unit is
+/// required.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_parse_in_all_spellings() {
         for (text, expected) in [
             ("0", Some(0)),
             ("4096", Some(4_096)),

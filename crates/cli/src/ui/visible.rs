@@ -1,9 +1,8 @@
-//! Text from elsewhere on a terminal.
+//! Escapes foreign text for a terminal.
 //!
-//! Names, paths, errors and whatever models and tools say may contain characters that move the
-//! cursor, change the terminal, turn text around or are not seen. They are all shown as what
-//! they are: [`VisibleWriter`] does so with everything that is printed, [`visible`] with a value
-//! that has to stay on one line.
+//! Names, paths, errors, answers and outputs may contain characters that move the cursor, change
+//! the terminal, reorder text or are invisible. [`VisibleWriter`] escapes everything that is
+//! printed, and [`visible`] a value that must stay on one line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,9 +10,9 @@ use std::io::{self, Write};
 
 use super::style::{MARK, split_mark};
 
-/// Characters that are not seen, or that change how others are seen: those that Unicode calls
-/// format characters, ends of lines and paragraphs, fillers and selectors. The two selectors
-/// that only say whether a symbol is a picture are not among them.
+/// Characters that are invisible or change how others are displayed: Unicode format characters,
+/// line and paragraph separators, fillers and variation selectors. The two selectors that only
+/// choose between text and emoji style are allowed.
 const UNSEEN: [(char, char); 27] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -44,17 +43,18 @@ const UNSEEN: [(char, char); 27] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// True for a character that acts on a terminal or is not seen.
+/// True for a character that is invisible or controls a terminal.
 pub fn is_unseen(c: char) -> bool {
     let listed = || {
         UNSEEN
             .iter()
             .any(|(first, last)| (*first..=*last).contains(&c))
     };
+    // Most characters are below the first listed one.
     c.is_control() || (c >= '\u{ad}' && listed())
 }
 
-/// A value that others chose, fit for one line.
+/// Escapes a foreign value for one line.
 ///
 /// ```
 /// use trimtab_cli::ui::visible::visible;
@@ -66,9 +66,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_unseen)
 }
 
-/// Text of several lines: line ends and tabs stay.
+/// Escapes text of several lines; line breaks and tabs stay.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     let is_shown = |c: char| is_unseen(c) && c != '\n' && c != '\t';
+    // The common case allocates nothing.
     if !text.contains(is_shown) {
         return Cow::Borrowed(text);
     }
@@ -90,8 +91,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// JSON in which every character that acts on a terminal or is not seen is escaped, so that it
-/// can be printed anywhere and still means the same.
+/// JSON with every invisible or controlling character escaped, so that it can be printed anywhere
+/// with the same meaning.
 ///
 /// ```
 /// use trimtab_cli::ui::visible::visible_json;
@@ -99,7 +100,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 /// assert_eq!(visible_json(&"a\u{202e}\u{e0041}"), "\"a\\u202e\\udb40\\udc41\"");
 /// ```
 pub fn visible_json(value: &impl serde::Serialize) -> String {
-    // What we print is made of texts, figures and lists of them, which cannot fail.
+    // Cannot fail: we print only strings, figures and lists.
     let json = serde_json::to_string(value).unwrap_or_default();
     if !json.contains(is_unseen) {
         return json;
@@ -118,17 +119,17 @@ pub fn visible_json(value: &impl serde::Serialize) -> String {
     shown
 }
 
-/// Writes text so that nothing in it acts on a terminal but the styles of ours.
+/// Escapes everything that could control the terminal, except our own styles.
 #[derive(Debug)]
 pub struct VisibleWriter<W> {
     out: W,
     has_colour: bool,
-    /// The end of what was written last, if what it means depends on what follows.
+    /// The end of the last write, if its meaning depends on the next bytes.
     held: Vec<u8>,
 }
 
 impl<W: Write> VisibleWriter<W> {
-    /// Writes to `out`; styles are left out unless `has_colour`.
+    /// Writes to `out`; without `has_colour`, styles are omitted.
     pub fn new(out: W, has_colour: bool) -> Self {
         Self {
             out,
@@ -142,7 +143,7 @@ impl<W: Write> VisibleWriter<W> {
         self.has_colour
     }
 
-    /// Where everything goes, for bytes that have to stay as they are.
+    /// The underlying stream, for bytes that must stay exact.
     pub fn raw(&mut self) -> &mut W {
         &mut self.out
     }
@@ -164,7 +165,8 @@ impl<W: Write> VisibleWriter<W> {
         Ok(())
     }
 
-    /// Writes text; a carriage return at the very end waits for what follows it.
+    /// Writes text. A trailing carriage return waits for the next byte, because CR LF is a line
+    /// end.
     fn text(&mut self, mut text: &str, is_end: bool) -> io::Result<()> {
         let is_special = |c: char| is_unseen(c) && c != '\n' && c != '\t';
         while let Some(at) = text.find(is_special) {
@@ -183,7 +185,7 @@ impl<W: Write> VisibleWriter<W> {
         self.out.write_all(text.as_bytes())
     }
 
-    /// What follows a mark; a mark that is not ours is shown as any other character.
+    /// Handles the text after a mark. A foreign mark is escaped like any other character.
     fn mark<'t>(&mut self, text: &'t str) -> io::Result<&'t str> {
         let Some((sequence, rest)) = split_mark(text) else {
             write!(self.out, "{}", MARK.escape_default())?;
@@ -196,7 +198,7 @@ impl<W: Write> VisibleWriter<W> {
     }
 }
 
-/// True for the beginning of a character of several bytes.
+/// True if the bytes are the start of a multi-byte character.
 fn is_incomplete(bytes: &[u8]) -> bool {
     let read = std::str::from_utf8(bytes);
     read.is_err_and(|error| error.error_len().is_none())
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acts_on_a_terminal() {
+    fn control_characters_are_escaped() {
         let text = "\u{1b}[2Jtab\there \u{9b}31m \u{a3} \u{e9} \u{7f}\u{202e}\u{2066}\u{200b}\n";
         let shown =
             "\\u{1b}[2Jtab\there \\u{9b}31m \u{a3} \u{e9} \\u{7f}\\u{202e}\\u{2066}\\u{200b}\n";
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown() {
+    fn invalid_utf8_is_shown() {
         assert_eq!(written(&[b"a\x9b\xff1m\xe2\x80"], true), "a\\x9b\\xff1m");
         assert_eq!(written(&[b"\xe2\x80", b"x"], true), "\\xe2\\x80x");
     }
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_of_ours_are_shown_and_others_are_not() {
+    fn foreign_style_marks_are_escaped() {
         let (bad, plain) = (style::BAD, style::TextStyle::Plain);
         let text = format!("{bad}x{bad:#}{plain}y{plain:#}");
         let mut writer = VisibleWriter::new(Vec::new(), true);
@@ -276,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn pictures_stay_pictures() {
+    fn emoji_are_not_escaped() {
         let text = "\u{26a0}\u{fe0f} caf\u{e9} \u{1f600} \u{4f60}\u{597d} \u{5d0}";
         assert_eq!(visible(text), text);
         assert_eq!(written(&[text.as_bytes()], true), text);
     }
 
     #[test]
-    fn json_means_the_same() {
+    fn escaped_json_has_the_same_value() {
         let text = "\u{1b}\u{9b}\u{7f}\u{202e}\u{200b}\u{e0041}\n\"";
         let json = visible_json(&serde_json::json!({ "k": text }));
         assert!(!json.contains(is_unseen), "{json}");

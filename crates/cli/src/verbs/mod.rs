@@ -1,4 +1,8 @@
 //! One module per verb.
+//!
+//! `lib.rs` parses the command line and calls `run` of the chosen verb with its arguments, the
+//! common flags and the terminal. A verb returns a `Failure`, which `exit` prints and turns into an
+//! exit code.
 
 pub mod chat;
 pub mod compact;

@@ -1,5 +1,5 @@
-//! What the tests of access share: a proxy with settings, and requests that are exactly as
-//! they are written.
+//! Helpers for the access tests: a proxy with settings, and requests that are sent exactly as
+//! written.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{PATIENCE, Served};
 use crate::talk::with_output;
@@ -21,7 +21,7 @@ pub(crate) const OTHER_TOKEN: &str = "7c9e6679f42b4c0ab2f0a1d5e8c3b614";
 
 /// A model that says hello.
 pub(crate) async fn model() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     Upstream::start(options).await.unwrap()
 }
 
@@ -43,31 +43,36 @@ pub(crate) fn write_settings(folder: &std::path::Path, settings: &str) {
 }
 
 /// Asks for a path.
-pub(crate) async fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> HttpAnswer {
     let url = format!("{url}{path}");
-    let http = Http::default();
+    let http = HttpClient::default();
     let sent = http.send(http::Method::GET, &url, headers, Vec::new(), PATIENCE);
     sent.await.unwrap()
 }
 
 /// Posts a body with nothing but these headers.
-pub(crate) async fn post(url: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+pub(crate) async fn post(
+    url: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> HttpAnswer {
     let url = format!("{url}{path}");
     let mut all = vec![("content-type", "application/json")];
     all.extend(headers);
     let body = body.to_string().into_bytes();
-    let http = Http::default();
+    let http = HttpClient::default();
     let sent = http.send(http::Method::POST, &url, &all, body, PATIENCE);
     sent.await.unwrap()
 }
 
 /// The text of an answer.
-pub(crate) fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &HttpAnswer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
 /// An answer that is JSON.
-pub(crate) fn value(answer: &Answer) -> Value {
+pub(crate) fn value(answer: &HttpAnswer) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 

@@ -1,4 +1,4 @@
-//! What a model can do with the tools of `trimtab chat`, and what it cannot.
+//! The limits of the tools of `trimtab chat`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -85,7 +85,11 @@ fn commands_get_a_clean_environment() {
     let refused = ["--print", "x", "--env", "OPENAI_API_KEY"];
     let refused = place.chat(&refused);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("OPENAI_API_KEY is a key of ours"));
+    assert!(
+        refused
+            .stderr
+            .contains("OPENAI_API_KEY is one of our own keys")
+    );
 }
 
 #[test]
@@ -137,7 +141,7 @@ const WHO_IS_LEFT: &str = "for id in $(cat ids); do kill -0 $id 2>/dev/null && \
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_outlives_its_command() {
+fn no_process_outlives_its_command() {
     let place = Place::new();
     let mut calls: Vec<(&str, Value)> = LEAVE_BEHIND.iter().map(|line| shell(line)).collect();
     calls.push(shell(WHO_IS_LEFT));
@@ -147,7 +151,7 @@ fn nothing_outlives_its_command() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_outlives_a_command_that_ran_out_of_time() {
+fn no_process_outlives_a_command_that_timed_out() {
     let place = Place::new();
     let mut calls: Vec<(&str, Value)> = Vec::new();
     for line in LEAVE_BEHIND {
@@ -156,7 +160,7 @@ fn nothing_outlives_a_command_that_ran_out_of_time() {
     }
     calls.push(shell(WHO_IS_LEFT));
     let seen = outputs(&place, &calls, &["--allow-shell"]);
-    assert!(seen[0].contains("the time that it had"), "{seen:?}");
+    assert!(seen[0].contains("its time limit"), "{seen:?}");
     assert_eq!(seen.last().unwrap().trim(), "6", "{seen:?}");
 }
 
@@ -189,7 +193,7 @@ fn assert_gone(ids: &[u32]) {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn nothing_outlives_an_interrupt_or_the_end_of_the_agent() {
+fn no_process_outlives_an_interrupt_or_the_agent() {
     for (signal, code) in [("INT", 1), ("TERM", 143), ("HUP", 129)] {
         let place = Place::new();
         let line = format!("{}; {}; sleep 300", LEAVE_BEHIND[1], LEAVE_BEHIND[3]);
@@ -240,7 +244,7 @@ fn while_swapping<T>(place: &Place, work: impl FnOnce() -> T) -> (T, u64) {
 }
 
 #[test]
-fn link_that_is_swapped_meanwhile_leads_nowhere() {
+fn swapped_link_does_not_leave_the_workspace() {
     let place = Place::new();
     let replies = if crate::is_long_run() { 400 } else { 25 };
     let reads = || {
@@ -283,7 +287,7 @@ fn link_that_is_swapped_meanwhile_leads_nowhere() {
 }
 
 #[test]
-fn special_files_are_refused_at_once() {
+fn special_files_are_rejected_without_blocking() {
     let place = Place::new();
     for name in ["pipe", ".gitignore"] {
         let made = Command::new("mkfifo")
@@ -358,7 +362,7 @@ fn search_is_bounded_for_bad_patterns_and_long_lines() {
 }
 
 #[test]
-fn protected_files_are_not_written_without_a_question() {
+fn protected_files_need_a_confirmation() {
     let place = Place::new();
     fs::create_dir_all(place.workspace().join(".git/hooks")).unwrap();
     symlink(".git", place.workspace().join("harmless")).unwrap();
@@ -399,7 +403,7 @@ fn protected_files_are_not_written_without_a_question() {
 }
 
 #[test]
-fn protected_files_are_asked_about_even_if_commands_are_not() {
+fn protected_files_need_a_confirmation_with_allow_shell() {
     let place = Place::new();
     let mut script = String::from("[");
     for (path, content) in [
@@ -416,7 +420,7 @@ fn protected_files_are_asked_about_even_if_commands_are_not() {
     let model = place.script(&script);
     let args = ["--model", &model, "--allow-shell", "--allow-writes"];
     let mut chat = InTerminal::start(place.command(&args));
-    chat.wait_for("/help shows");
+    chat.wait_for("/help lists");
     chat.type_in("go on\r");
     chat.wait_for("wants to write 5 bytes to .envrc");
     chat.type_in("n\r");

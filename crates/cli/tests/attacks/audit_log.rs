@@ -1,4 +1,4 @@
-//! The audit log says who did what, and nothing that was said.
+//! The audit log records who did what, but no conversation text.
 
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ async fn ask(served: &Served, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_request_and_order_has_a_line() {
+async fn audit_log_has_a_line_per_request_start_reload_and_stop() {
     let upstream = model().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.jsonl");
@@ -69,7 +69,7 @@ async fn every_request_and_order_has_a_line() {
     let root = [("x-trimtab-token", OTHER_TOKEN)];
     assert_eq!(get(&served.url, "/trimtab/status", &root).await.status, 200);
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     let lines = lines(&file, 5).await;
     let of = |name: &str, value: &str| {
         let found = lines.iter().find(|line| line[name] == value);
@@ -109,7 +109,7 @@ async fn every_request_and_order_has_a_line() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn log_is_private_and_can_be_moved_away() {
+async fn audit_log_is_private_and_can_be_rotated() {
     use std::os::unix::fs::PermissionsExt;
     let upstream = model().await;
     let folder = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ async fn log_is_private_and_can_be_moved_away() {
     assert_eq!(mode & 0o777, 0o600);
     fs::rename(&file, &old).unwrap();
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     ask(&served, &[ann, ("x-request-id", "after")]).await;
     let lines = lines(&file, 2).await;
     assert!(lines.iter().any(|line| line["request_id"] == "after"));
@@ -130,7 +130,7 @@ async fn log_is_private_and_can_be_moved_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_that_cannot_be_written_stops_nothing() {
+async fn unwritable_audit_log_does_not_stop_requests() {
     let upstream = model().await;
     let folder = tempfile::tempdir().unwrap();
     let served = serve(&upstream, &settings(folder.path()), &[]);
@@ -149,7 +149,7 @@ async fn log_that_cannot_be_written_stops_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_of_requests_are_told_and_kept_apart() {
+async fn request_ids_are_unique_and_returned() {
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     let told = async |id: &str| {

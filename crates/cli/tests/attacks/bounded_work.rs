@@ -1,4 +1,4 @@
-//! Requests and answers that are made to cost much: what they cost is bounded.
+//! Expensive requests and answers: their cost is bounded.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -221,7 +221,7 @@ async fn peak_of(upstream: &str, dialect: Dialect, preset: &str, body: &Value) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_with_one_id_cost_what_their_bytes_cost() {
+async fn many_calls_with_one_id_take_linear_work() {
     let upstream = short_answers();
     for dialect in Dialect::ALL {
         let body = attack(dialect);
@@ -255,7 +255,7 @@ fn write_settings(folder: &TempDir, plan_ms: u64) {
 
 /// Planning that was stopped leaves nothing behind that later requests could stumble over.
 #[tokio::test(flavor = "multi_thread")]
-async fn cancelled_planning_leaves_a_whole_conversation() {
+async fn cancelled_planning_leaves_the_conversation_intact() {
     let upstream = short_answers();
     let args = ["--upstream", upstream.as_str()];
     let mut served = Served::start_in(hasty(2), &args);
@@ -325,7 +325,7 @@ fn assert_bounded(kind: &'static str, head: &'static str, repeated: &str, times:
 }
 
 #[test]
-fn answer_of_any_length_takes_bounded_memory() {
+fn answers_of_any_length_take_bounded_memory() {
     let delta = json!({"type": "content_block_delta", "index": 0,
         "delta": {"type": "text_delta", "text": "lorem ipsum ".repeat(20)}});
     let event = format!("event: content_block_delta\ndata: {delta}\n\n");

@@ -1,5 +1,4 @@
-//! Settings are trusted by where they come from: a file of a project decides about windows, and
-//! about nothing else.
+//! Settings are trusted by their source: a project's file may only decide about windows.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -44,7 +43,7 @@ cat <&3
 "#;
 
 #[test]
-fn no_verb_sends_anything_to_the_server_of_a_cloned_repository() {
+fn no_verb_sends_requests_to_a_server_named_by_a_repository() {
     let evil = Recorder::start();
     let clone = Repository::with(&upstreams(&evil.url));
     fs::write(clone.path().join("talk.json"), "[]").unwrap();
@@ -73,7 +72,7 @@ fn no_verb_sends_anything_to_the_server_of_a_cloned_repository() {
 }
 
 #[test]
-fn a_repository_names_no_store_and_no_script() {
+fn repository_file_cannot_set_store_or_script() {
     let clone = Repository::with("store = 'taken'\n");
     let done = clone.run(&["output", "put", "--session", "s", "trimtab.toml"]);
     assert_eq!(done.code, Some(2), "{}", done.stderr);
@@ -90,7 +89,7 @@ fn a_repository_names_no_store_and_no_script() {
 }
 
 #[test]
-fn a_file_that_the_user_names_is_trusted() {
+fn file_named_by_the_user_is_trusted() {
     let server = Recorder::start();
     let clone = Repository::with(&upstreams(&server.url));
     let file = clone.file().display().to_string();
@@ -164,7 +163,7 @@ fn settings_of(schema: &Value, section: &str, found: &mut Vec<(String, String)>)
 }
 
 #[test]
-fn every_setting_that_is_not_on_the_list_is_refused() {
+fn repository_file_with_a_forbidden_setting_is_rejected() {
     let clone = Repository::with("");
     let schema = clone.run(&["config", "schema"]);
     let schema: Value = serde_json::from_str(&schema.stdout).unwrap();
@@ -196,7 +195,7 @@ fn every_setting_that_is_not_on_the_list_is_refused() {
 }
 
 #[test]
-fn settings_inside_tables_are_refused_too() {
+fn repository_file_with_a_forbidden_nested_setting_is_rejected() {
     for (text, key) in [
         (
             "[proxy.policies.a.compaction]\nmodel = 'm'\n",
@@ -231,7 +230,7 @@ fn preset(clone: &Repository, folder: &Path) -> (String, String) {
 }
 
 #[test]
-fn a_file_is_found_up_to_the_root_of_its_repository() {
+fn project_file_is_searched_up_to_the_repository_root() {
     let clone = Repository::with("preset = 'refs'\n");
     let deep = clone.path().join("src/deep");
     fs::create_dir_all(&deep).unwrap();
@@ -263,7 +262,7 @@ fn is_skipped(clone: &Repository, why: &str) {
 }
 
 #[test]
-fn a_file_that_others_can_write_is_not_read() {
+fn project_file_writable_by_others_is_not_read() {
     let clone = Repository::with("preset = 'refs'\n");
     for mode in [0o664, 0o646, 0o666] {
         set_mode(&clone.file(), mode);
@@ -280,7 +279,7 @@ fn a_file_that_others_can_write_is_not_read() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_not_read() {
+fn project_file_must_be_a_regular_file() {
     let clone = Repository::with("");
     fs::write(clone.path().join("real.toml"), "preset = 'refs'\n").unwrap();
     fs::remove_file(clone.file()).unwrap();
@@ -296,7 +295,7 @@ fn what_is_no_plain_file_is_not_read() {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not_read() {
+fn project_file_of_another_user_is_not_read() {
     const SOMEBODY: u32 = 54_321;
     let own = |path: &Path, id: u32| std::os::unix::fs::chown(path, Some(id), None);
     let clone = Repository::with("preset = 'refs'\n");
@@ -318,7 +317,7 @@ fn a_file_of_somebody_else_is_not_read() {
 }
 
 #[test]
-fn the_users_own_files_are_refused_if_others_can_write_to_them() {
+fn user_files_writable_by_others_are_rejected() {
     let clone = Repository::with("");
     let user = clone.user_file();
     fs::write(&user, "preset = 'refs'\n").unwrap();
@@ -353,7 +352,7 @@ fn the_users_own_files_are_refused_if_others_can_write_to_them() {
 }
 
 #[test]
-fn the_example_of_the_documentation_is_a_file_that_holds() {
+fn documented_example_settings_are_valid() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/proxy.md");
     let text = fs::read_to_string(docs).unwrap();
     let example = text.split("```toml\n").nth(1).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that connect and do nothing, send forever, never read, or break off.
+//! Clients that connect and do nothing, send forever, never read, or disconnect.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ async fn bodies_that_never_end_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn head_that_drips_is_cut() {
+async fn dripping_request_head_is_disconnected() {
     let upstream = PlainUpstream::start().await;
     let served = serve("header_ms = 500", &upstream);
     let mut silent = TcpStream::connect(address(&served)).await.unwrap();
@@ -90,7 +90,7 @@ async fn head_that_drips_is_cut() {
 }
 
 #[tokio::test]
-async fn slow_body_is_kept_and_dead_one_is_told() {
+async fn slow_body_is_kept_and_stalled_body_gets_408() {
     let upstream = PlainUpstream::start().await;
     let served = serve("body_idle_ms = 2000", &upstream);
     for path in ["/v1/messages", "/v1/other"] {
@@ -111,7 +111,7 @@ async fn slow_body_is_kept_and_dead_one_is_told() {
 }
 
 #[tokio::test]
-async fn idle_connection_is_kept_for_its_time_and_closed_cleanly() {
+async fn idle_connection_is_closed_cleanly_after_keep_alive() {
     let upstream = PlainUpstream::start().await;
     let served = serve("keep_alive_ms = 3000\nheader_ms = 300", &upstream);
     let asked = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -133,7 +133,7 @@ async fn idle_connection_is_kept_for_its_time_and_closed_cleanly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_reader_is_cut_and_slow_reader_is_kept() {
+async fn stalled_reader_is_disconnected_and_slow_reader_is_kept() {
     let upstream = PlainUpstream::start().await;
     let served = serve("answer_stall_ms = 2000", &upstream);
     let to = address(&served);
@@ -193,7 +193,7 @@ async fn echo(tunnel: &mut TcpStream) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silent_tunnel_is_ended() {
+async fn silent_tunnel_is_closed() {
     let upstream = PlainUpstream::start().await;
     let served = serve("idle_ms = 1000", &upstream);
     let mut tunnel = send(address(&served), WEBSOCKET).await;
@@ -230,7 +230,7 @@ async fn tunnels_end_gracefully_at_sigterm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tunnel_that_stays_is_closed_when_the_drain_time_is_over() {
+async fn remaining_tunnel_is_closed_after_the_drain_time() {
     let upstream = PlainUpstream::start().await;
     let served = serve("drain_ms = 500", &upstream);
     let mut tunnel = send(address(&served), WEBSOCKET).await;
@@ -242,7 +242,7 @@ async fn tunnel_that_stays_is_closed_when_the_drain_time_is_over() {
 }
 
 #[tokio::test]
-async fn broken_body_is_the_clients_fault() {
+async fn malformed_body_is_answered_with_400() {
     let upstream = PlainUpstream::start().await;
     let served = serve("", &upstream);
     let to = address(&served);

@@ -1,4 +1,4 @@
-//! A damaged store stops nobody: the proxy starts, traffic passes, and what is lost is told.
+//! With a damaged store the proxy starts, passes traffic through, and reports what is lost.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use trimtab::store::{FolderStore, Put, SessionId, Store, Stream};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Served, finished, texts};
 use crate::talk::{log, path, post, with_output};
@@ -63,8 +63,8 @@ fn damage(intact: &[u8], round: usize, numbers: &mut Numbers) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_store_stops_no_traffic_and_can_be_repaired() {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+async fn damaged_store_passes_traffic_and_can_be_repaired() {
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     let upstream = Upstream::start(options).await.unwrap();
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");
@@ -147,7 +147,7 @@ async fn store_in_use_is_not_repaired() {
 }
 
 #[test]
-fn missing_store_is_told() {
+fn missing_store_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     for verb in ["check", "repair"] {
         let output = finished(folder.path(), &["store", verb]);

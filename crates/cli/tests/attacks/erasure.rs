@@ -1,4 +1,4 @@
-//! What is removed is gone: its space, and every copy of its text.
+//! Erased data is gone: its space, and every copy of its text.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use trimtab::store::{FolderOptions, Put, SessionId, Store, Stream};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Served, finished, say, texts};
 use crate::talk::{path, post, with_call, with_output};
@@ -73,7 +73,7 @@ fn marked(name: &str, lines: u64) -> (String, Vec<String>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn erased_tenant_leaves_no_text_while_the_proxy_runs() {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     let upstream = Upstream::start(options).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();
@@ -122,7 +122,7 @@ async fn erased_tenant_leaves_no_text_while_the_proxy_runs() {
 }
 
 #[test]
-fn collected_text_is_gone_and_its_space_is_free() {
+fn collected_text_is_gone_and_its_space_is_freed() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let store = home.join("data/trimtab");
@@ -203,7 +203,7 @@ fn first_collection_on_a_full_disk_succeeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_removes_what_is_too_old_and_says_so() {
+async fn serve_removes_old_sessions_and_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();
     let store = home.join("data/trimtab");

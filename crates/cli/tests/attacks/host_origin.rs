@@ -1,4 +1,4 @@
-//! Pages that are led to this machine, and pages of others: none of them reaches a model.
+//! DNS rebinding and foreign web pages: none of them reaches a model.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ async fn second_host_in_a_request_is_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_host_is_told_the_setting() {
+async fn refused_host_error_names_the_setting() {
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     let host = [("host", "host.docker.internal:8787")];
@@ -90,7 +90,7 @@ async fn refused_host_is_told_the_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_others_are_refused() {
+async fn requests_of_foreign_origins_are_refused() {
     let upstream = model().await;
     let served = serve(
         &upstream,
@@ -130,7 +130,7 @@ async fn pages_of_others_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_other_sites_are_refused_without_an_origin() {
+async fn cross_site_requests_without_an_origin_are_refused() {
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     for site in ["cross-site", "same-site"] {
@@ -147,7 +147,7 @@ async fn requests_of_other_sites_are_refused_without_an_origin() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn page_with_a_token_may_ask() {
+async fn page_with_a_token_is_accepted() {
     let upstream = model().await;
     let served = serve(&upstream, &format!("[proxy]\ntoken = \"{TOKEN}\"\n"), &[]);
     let page = ("origin", "app://obsidian.md");
@@ -182,7 +182,7 @@ async fn websocket_of_a_foreign_page_is_refused() {
 }
 
 #[test]
-fn origins_that_mean_everybody_are_refused() {
+fn wildcard_origins_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for origin in ["*", "null", "http://*", "app.example"] {
         let setting = format!("proxy.origins=[\"{origin}\"]");

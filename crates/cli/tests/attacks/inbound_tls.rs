@@ -95,7 +95,7 @@ async fn asked(url: &str, certificate: &CertificateDer<'static>) -> Option<(Vers
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_are_served_over_tls_alone() {
+async fn tls_listener_refuses_plain_http() {
     let upstream = model().await;
     let folder = folder();
     let Some(certificate) = write_certificate(folder.path()) else {
@@ -122,7 +122,7 @@ async fn clients_are_served_over_tls_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_certificate_is_used_and_bad_one_is_not() {
+async fn new_certificate_is_loaded_and_invalid_one_is_not() {
     let upstream = model().await;
     let folder = folder();
     let place = folder.path().to_owned();
@@ -142,12 +142,12 @@ async fn new_certificate_is_used_and_bad_one_is_not() {
     // An order to read the settings again takes it at once.
     let third = write_certificate(&place).unwrap();
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     assert!(asked(&served.url, &third).await.is_some());
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named() {
+fn unusable_tls_files_are_named_in_the_error() {
     let start = |folder: &Path| {
         let output = finished(folder, &["serve", "--listen", "127.0.0.1:0"]);
         let (_, stderr) = texts(&output);
@@ -173,7 +173,7 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn network_without_tls_is_warned_of() {
+async fn network_address_without_tls_gives_a_warning() {
     let upstream = model().await;
     let folder = tempfile::tempdir().unwrap();
     let token = crate::access::TOKEN;
@@ -185,7 +185,7 @@ async fn network_without_tls_is_warned_of() {
     let lines = std::io::BufRead::lines(std::io::BufReader::new(stderr));
     let warned = lines
         .map_while(Result::ok)
-        .any(|line| line.contains("nothing is encrypted"));
+        .any(|line| line.contains("without encryption"));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(warned);

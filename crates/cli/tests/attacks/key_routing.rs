@@ -1,8 +1,8 @@
-//! A key reaches only the provider that it was meant for.
+//! A key reaches only its own provider.
 
 use http::Method;
 use serde_json::Value;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 
 use crate::recorder::Recorder;
 use crate::repository::{Ended, Repository, ended};
@@ -26,16 +26,16 @@ fn credential(dialect: &str) -> (&'static str, String) {
     }
 }
 
-async fn send(served: &Served, method: Method, path: &str, header: (&str, &str)) -> Answer {
+async fn send(served: &Served, method: Method, path: &str, header: (&str, &str)) -> HttpAnswer {
     let url = format!("{}{path}", served.url);
-    Http::default()
+    HttpClient::default()
         .send(method, &url, &[header], b"{}".to_vec(), PATIENCE)
         .await
         .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dialect_goes_only_to_an_upstream_that_takes_it() {
+async fn request_goes_only_to_an_upstream_of_its_dialect() {
     for (only, _) in DIALECTS {
         let server = Recorder::start();
         let served = Served::start(&["--upstream", &format!("{only}={}", server.url)]);
@@ -70,7 +70,7 @@ async fn a_dialect_goes_only_to_an_upstream_that_takes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_without_a_dialect_goes_by_its_credential() {
+async fn path_without_a_dialect_is_routed_by_credential() {
     let (messages, others) = (Recorder::start(), Recorder::start());
     let served = Served::start(&[
         "--upstream",
@@ -95,7 +95,7 @@ async fn a_path_without_a_dialect_goes_by_its_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_is_not_sent_the_key_of_another() {
+async fn key_is_not_sent_to_another_provider() {
     let served = Served::start(&[]);
     for (path, (name, key)) in [
         ("/v1/messages", credential("chat")),
@@ -111,7 +111,7 @@ async fn a_provider_is_not_sent_the_key_of_another() {
 }
 
 #[test]
-fn the_proxy_says_where_requests_go_and_whom_it_serves() {
+fn proxy_prints_destinations_and_client_settings_at_startup() {
     let server = Recorder::start();
     let served = Served::start(&["--upstream", &format!("chat={}", server.url)]);
     let told = served.wait_for("go to ");
@@ -123,7 +123,7 @@ fn the_proxy_says_where_requests_go_and_whom_it_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_in_an_address_is_not_repeated() {
+async fn version_in_a_base_url_is_not_repeated() {
     let server = Recorder::start();
     let address = format!("{}/v1", server.url);
     let served = Served::start(&["--upstream", &address]);
@@ -153,7 +153,7 @@ done
 "#;
 
 #[test]
-fn a_wrapped_client_goes_through_the_proxy_to_where_it_went_before() {
+fn wrapped_client_keeps_its_destination() {
     for set in ["OPENAI_BASE_URL", "OPENAI_API_BASE"] {
         let server = Recorder::start();
         let clone = Repository::with("");

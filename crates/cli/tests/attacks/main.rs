@@ -1,7 +1,7 @@
-//! Attacks and faults, tried from outside: the real binary, real sockets, real files.
+//! Attacks and faults from outside: the real binary, real sockets, real files.
 //!
-//! One file for each kind of attack. The short form of each runs with every test run; what
-//! takes long runs with `TRIMTAB_LONG=1`.
+//! There is one file per kind of attack. The short form of each runs with every test run;
+//! `TRIMTAB_LONG=1` runs the long form.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,6 +31,7 @@ mod quotas;
 mod recorder;
 mod repository;
 mod rewinds;
+mod shared_store;
 mod sockets;
 mod store_secret;
 mod tenancy;

@@ -1,5 +1,5 @@
-//! Bodies that unpack to far more than they are, many large bodies at once, many sessions: the
-//! memory of the process stays within bounds, and requests pass as they came.
+//! Decompression bombs, many large bodies at once, many sessions: memory stays bounded, and
+//! requests pass through unchanged.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -77,7 +77,7 @@ async fn post_all(to: SocketAddr, more: &str, bodies: Vec<Vec<u8>>) -> Vec<Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn compressed_bombs_pass_as_they_came_and_cost_little() {
+async fn decompression_bombs_pass_through_with_little_memory() {
     let upstream = PlainUpstream::start().await;
     let served = serve("", &upstream);
     let to = address(&served);

@@ -10,7 +10,7 @@ use http::Method;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 
 use crate::recorder::{EgressProxy, Heard, answer, serve};
 use crate::repository::{Repository, ended};
@@ -110,7 +110,7 @@ fn verbs(clone: &Repository, url: &str) -> Vec<(Command, &'static str)> {
 }
 
 #[test]
-fn every_verb_believes_a_private_authority_that_is_set() {
+fn every_verb_trusts_a_configured_private_authority() {
     for variable in ["TRIMTAB_NETWORK_CA_FILE", "SSL_CERT_FILE"] {
         let clone = Repository::with("");
         for verb in 0..VERBS {
@@ -127,7 +127,7 @@ fn every_verb_believes_a_private_authority_that_is_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_proxy_believes_a_private_authority_that_is_set() {
+async fn proxy_trusts_a_configured_private_authority() {
     let server = Private::start();
     let folder = tempfile::tempdir().unwrap();
     let authority = folder.path().join("authority.pem");
@@ -140,7 +140,7 @@ async fn the_proxy_believes_a_private_authority_that_is_set() {
     ] {
         let served = Served::start(&args);
         let path = format!("{}/v1/messages", served.url);
-        let sent = Http::default()
+        let sent = HttpClient::default()
             .send(Method::POST, &path, &[], b"{}".to_vec(), PATIENCE)
             .await
             .unwrap();
@@ -150,7 +150,7 @@ async fn the_proxy_believes_a_private_authority_that_is_set() {
 }
 
 #[test]
-fn an_authority_that_cannot_be_read_is_told() {
+fn unreadable_authority_file_is_reported() {
     let clone = Repository::with("");
     fs::write(clone.path().join("empty.pem"), "nothing\n").unwrap();
     for file in ["empty.pem", "missing.pem"] {
@@ -166,7 +166,7 @@ fn an_authority_that_cannot_be_read_is_told() {
 }
 
 #[test]
-fn every_verb_goes_out_through_the_egress_proxy() {
+fn every_verb_uses_the_egress_proxy() {
     for variable in ["TRIMTAB_NETWORK_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         let clone = Repository::with("");
         let url = format!("https://{NAME}");

@@ -1,4 +1,4 @@
-//! What the system says about a running process.
+//! Reads system figures of a running process.
 
 #![allow(dead_code, reason = "not every attack asks for every figure")]
 

@@ -1,23 +1,23 @@
-//! What one tenant may use.
+//! Quotas of a tenant.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Answer;
+use trimtab_cli::proxy::http::HttpAnswer;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::access::{OTHER_TOKEN, TOKEN, get, model, post, serve, text, value};
 use crate::talk::{path, with_output};
 
-async fn ask(url: &str, dialect: Dialect, key: &str, body: &Value) -> Answer {
+async fn ask(url: &str, dialect: Dialect, key: &str, body: &Value) -> HttpAnswer {
     let headers = [("x-api-key", key), ("anthropic-version", "2023-06-01")];
     post(url, path(dialect), &headers, body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_requests_are_refused_in_the_words_of_the_dialect() {
+async fn rate_limit_error_has_the_form_of_the_dialect() {
     let upstream = model().await;
     let served = serve(&upstream, "[proxy.quotas]\nrequests_per_minute = 2\n", &[]);
     for dialect in Dialect::ALL {
@@ -51,7 +51,7 @@ async fn too_many_requests_are_refused_in_the_words_of_the_dialect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_bodies_use_up_the_minute() {
+async fn large_bodies_exhaust_the_byte_quota() {
     let upstream = model().await;
     let served = serve(
         &upstream,
@@ -76,12 +76,12 @@ async fn large_bodies_use_up_the_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_at_the_same_time_are_counted() {
-    let slow = Reply {
+async fn concurrent_requests_are_limited() {
+    let slow = ScriptedReply {
         delay_ms: Some(300),
-        ..Reply::text("one two three four five six seven eight")
+        ..ScriptedReply::text("one two three four five six seven eight")
     };
-    let options = Options::new(Source::with(move |_| slow.clone()));
+    let options = UpstreamOptions::new(ReplySource::with(move |_| slow.clone()));
     let upstream = Upstream::start(options).await.unwrap();
     let served = serve(&upstream, "[proxy.quotas]\nconcurrent_requests = 1\n", &[]);
     let mut body = with_output(Dialect::Chat, 2);
@@ -105,7 +105,7 @@ async fn requests_at_the_same_time_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_share_of_the_store_passes_requests_untouched() {
+async fn requests_over_the_store_quota_pass_through() {
     let upstream = model().await;
     let served = serve(&upstream, "[proxy.quotas]\nstore_bytes = 100000\n", &[]);
     let body = with_output(Dialect::Chat, 4_000);
@@ -130,7 +130,7 @@ async fn full_share_of_the_store_passes_requests_untouched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_up_keys_do_not_escape_the_limit_of_a_token() {
+async fn invented_keys_do_not_bypass_a_token_quota() {
     let upstream = model().await;
     let settings = format!(
         "[proxy.quotas]\nrequests_per_minute = 2\n\

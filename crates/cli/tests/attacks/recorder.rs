@@ -1,4 +1,4 @@
-//! Servers that remember every byte they were sent.
+//! Servers that record every byte they receive.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::Served;
 use crate::talk::{log, path, post, with_call, with_output};
@@ -35,7 +35,7 @@ struct Conversation {
 
 impl Conversation {
     async fn start(dialect: Dialect, preset: &str) -> Self {
-        let options = Options::new(Source::with(|_| Reply::text("I see.")));
+        let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
         let upstream = Upstream::start(options).await.unwrap();
         let url = upstream.url();
         let args = ["--upstream", &url, "--preset", preset, "--window", "60000"];

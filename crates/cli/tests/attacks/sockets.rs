@@ -1,5 +1,5 @@
-//! Plain sockets to attack with, an upstream that takes everything, and a client that looks
-//! whether others are still served.
+//! Plain sockets for attacks, an upstream that accepts everything, and a client that checks whether
+//! others are still served.
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,14 +1,14 @@
-//! Keys live as long as the data of their store, and no ref is sent that cannot be redeemed.
+//! The secret lives as long as its store, and no ref is sent that cannot be redeemed.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::Value;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{PATIENCE, Served, finished, texts, trimtab};
 use crate::talk::{log, path, post, with_call, with_output};
@@ -16,20 +16,20 @@ use crate::talk::{log, path, post, with_call, with_output};
 const CHAT: Dialect = Dialect::Chat;
 
 async fn upstream() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("hello")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("hello")));
     Upstream::start(options).await.unwrap()
 }
 
-async fn send(served: &Served, body: &Value) -> Answer {
+async fn send(served: &Served, body: &Value) -> HttpAnswer {
     let answer = post(&served.url, path(CHAT), body, &[]).await;
     assert!(answer.status.is_success(), "{}", answer.status);
     answer
 }
 
-async fn get(served: &Served, path: &str) -> Answer {
+async fn get(served: &Served, path: &str) -> HttpAnswer {
     let url = format!("{}{path}", served.url);
     let key = [("x-api-key", "k")];
-    let http = Http::default();
+    let http = HttpClient::default();
     let sent = http.send(Method::GET, &url, &key, Vec::new(), PATIENCE);
     sent.await.unwrap()
 }
@@ -69,7 +69,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn collection_leaves_tenants_as_they_are() {
+async fn collection_does_not_change_tenants() {
     let upstream = upstream().await;
     let url = upstream.url();
     let served = Served::start(&["--upstream", &url]);
@@ -89,7 +89,7 @@ async fn collection_leaves_tenants_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unusable_store_passes_traffic_and_says_so() {
+async fn unusable_store_passes_traffic_and_reports_it() {
     let upstream = upstream().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
@@ -114,7 +114,7 @@ async fn unusable_store_passes_traffic_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vanished_store_gets_no_refs_and_is_used_when_it_is_back() {
+async fn vanished_store_passes_requests_and_is_used_again_later() {
     let upstream = upstream().await;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -152,7 +152,7 @@ async fn vanished_store_gets_no_refs_and_is_used_when_it_is_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn erased_session_in_memory_sends_no_dead_ref() {
+async fn erased_session_in_memory_sends_no_invalid_ref() {
     let upstream = upstream().await;
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().to_owned();
@@ -178,7 +178,7 @@ async fn erased_session_in_memory_sends_no_dead_ref() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn collection_leaves_sessions_in_memory_alone() {
+async fn collection_skips_sessions_in_memory() {
     let upstream = upstream().await;
     // The folder of the proxy goes with it; the store is looked at afterwards.
     let outer = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Nobody reads what others have stored.
+//! No tenant can read what another tenant stored.
 
 use crate::access::{OTHER_TOKEN, TOKEN, get, model, retrieved, serve, stored_ref};
 use crate::run::say;
@@ -9,7 +9,7 @@ async fn miss(url: &str, headers: &[(&str, &str)]) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn headers_of_gateways_make_tenants() {
+async fn gateway_headers_define_tenants() {
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     for name in [
@@ -110,7 +110,7 @@ async fn other_user_of_this_machine_is_not_the_local_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn user_header_tells_users_of_one_key_apart() {
+async fn user_header_separates_users_of_one_key() {
     let upstream = model().await;
     let served = serve(
         &upstream,
@@ -167,7 +167,7 @@ async fn shared_token_with_an_unknown_credential_shares_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ref_is_found_by_the_name_of_the_client_for_its_session() {
+async fn ref_is_found_by_the_clients_session_name() {
     let upstream = model().await;
     let served = serve(&upstream, "", &[]);
     for name in ["mine", "a name / with signs"] {

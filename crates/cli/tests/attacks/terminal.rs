@@ -1,4 +1,4 @@
-//! Text from elsewhere in a terminal: names, errors and answers that try to act on it.
+//! Foreign text on a terminal: names, errors and answers that try to control it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -116,7 +116,7 @@ fn transcript() -> Value {
 }
 
 #[test]
-fn verbs_on_transcripts_show_what_is_there() {
+fn transcript_verbs_escape_control_characters() {
     let place = Hostile::new();
     let file = place.transcript();
     let file = file.to_str().unwrap();
@@ -145,7 +145,7 @@ fn verbs_on_transcripts_show_what_is_there() {
 }
 
 #[test]
-fn transcript_on_standard_output_is_visible_in_a_terminal_and_exact_in_a_pipe() {
+fn transcript_output_is_escaped_on_a_terminal_and_exact_in_a_pipe() {
     let place = Hostile::new();
     let file = place.transcript();
     let args = ["compact", file.to_str().unwrap(), "-o", "-"];
@@ -158,7 +158,7 @@ fn transcript_on_standard_output_is_visible_in_a_terminal_and_exact_in_a_pipe() 
 }
 
 #[test]
-fn verbs_on_stores_show_what_is_there() {
+fn store_verbs_escape_control_characters() {
     let place = Hostile::new();
     fs::write(
         place.folder.path().join("output"),
@@ -218,7 +218,7 @@ fn verbs_on_stores_show_what_is_there() {
 }
 
 #[test]
-fn verbs_on_settings_and_models_show_what_is_there() {
+fn settings_and_model_verbs_escape_control_characters() {
     let place = Hostile::new();
     let folder = place.folder.path();
     // Names of models have no line ends.
@@ -305,7 +305,7 @@ fn hostile_server(status: &'static str) -> String {
 }
 
 #[test]
-fn errors_of_upstreams_show_what_is_there() {
+fn upstream_errors_are_escaped() {
     let place = Hostile::new();
     for status in ["400 Bad Request", "401 Unauthorized", "200 OK"] {
         let url = hostile_server(status);
@@ -342,7 +342,7 @@ fn errors_of_upstreams_show_what_is_there() {
 }
 
 #[test]
-fn serve_log_shows_what_is_there() {
+fn serve_log_escapes_control_characters() {
     let place = Hostile::new();
     let url = hostile_server("400 Bad Request");
     let args = ["serve", "--listen", "127.0.0.1:0", "--upstream", &url];
@@ -369,7 +369,7 @@ fn serve_log_shows_what_is_there() {
 }
 
 #[test]
-fn conversation_in_a_terminal_shows_what_is_there() {
+fn chat_escapes_control_characters() {
     let place = Hostile::new();
     let text = format!("{HOSTILE}\n");
     let script = json!([
@@ -384,7 +384,7 @@ fn conversation_in_a_terminal_shows_what_is_there() {
     fs::write(folder.join("script.json"), script.to_string()).unwrap();
     let model = "scripted:script.json";
     let mut chat = InTerminal::start(place.command(&["chat", "--model", model]));
-    chat.wait_for("/help shows");
+    chat.wait_for("/help lists");
     chat.type_in("go on\r");
     chat.wait_for("shell wants to run: echo");
     let shown = chat.wait_for("allow it?");

@@ -1,4 +1,4 @@
-//! A command with a terminal of its own, whose every byte is seen.
+//! Runs a command on a pseudo-terminal and captures every byte.
 
 use std::fs::File;
 use std::io::{Read, Write};

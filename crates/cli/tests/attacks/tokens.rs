@@ -1,4 +1,4 @@
-//! Tokens: only good ones, only for what they allow, and never shown.
+//! Tokens: strength, roles and secrecy.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ fn users() -> String {
 }
 
 #[test]
-fn weak_tokens_are_refused_at_start() {
+fn weak_tokens_are_rejected_at_startup() {
     for token in [
         "t",
         "opensesame",
@@ -38,7 +38,7 @@ fn weak_tokens_are_refused_at_start() {
 }
 
 #[test]
-fn settings_of_tokens_that_are_wrong_are_named() {
+fn invalid_token_settings_are_named() {
     let both = format!("name = \"a\"\ntoken = \"{TOKEN}\"\nsha256 = \"{TOKEN}{TOKEN}\"");
     let cases = [
         ("name = \"a\"", "either token or sha256"),
@@ -85,7 +85,7 @@ async fn roles_decide_what_a_token_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_clients_read_the_errors_of_their_dialect() {
+async fn access_errors_have_the_form_of_the_dialect() {
     let upstream = model().await;
     let served = serve(&upstream, &users(), &[]);
     let wrong = [("x-trimtab-token", "wrong")];
@@ -110,7 +110,7 @@ async fn refused_clients_read_the_errors_of_their_dialect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn token_is_sent_nowhere_and_shown_nowhere() {
+async fn token_is_never_forwarded_or_shown() {
     let upstream = model().await;
     let served = serve(&upstream, &users(), &["--json"]);
     let headers = [
@@ -148,7 +148,7 @@ async fn token_is_sent_nowhere_and_shown_nowhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_token_is_let_in_by_its_digest() {
+async fn generated_token_is_accepted_by_its_digest() {
     let folder = tempfile::tempdir().unwrap();
     let (stdout, _) = texts(&finished(
         folder.path(),
@@ -177,7 +177,7 @@ async fn made_token_is_let_in_by_its_digest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_tokens_wait_and_right_ones_do_not() {
+async fn answers_to_wrong_tokens_are_delayed() {
     let upstream = model().await;
     let served = serve(&upstream, &users(), &[]);
     let wrong = [("x-trimtab-token", "wrong")];

@@ -1,11 +1,11 @@
-//! Two proxies on one store, asked about one conversation.
+//! Two proxies with one store and one conversation.
 
 use std::path::Path;
 
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::Served;
 use crate::talk::{log, path, post, with_call, with_output};
@@ -14,7 +14,7 @@ use crate::talk::{log, path, post, with_call, with_output};
 const REQUESTS: usize = 30;
 
 async fn upstream() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("I see.")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
     Upstream::start(options).await.unwrap()
 }
 

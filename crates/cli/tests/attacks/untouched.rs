@@ -1,25 +1,25 @@
-//! Requests that need nothing done to them, through the real command.
+//! Requests that need no change, through the real binary.
 
 use http::Method;
 use serde_json::json;
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{PATIENCE, Served};
 use crate::talk::path;
 
 async fn upstream() -> Upstream {
-    let options = Options::new(Source::with(|_| Reply::text("I see.")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
     let prefill = true;
-    Upstream::start(Options { prefill, ..options })
+    Upstream::start(UpstreamOptions { prefill, ..options })
         .await
         .unwrap()
 }
 
 /// Sends a body as it is written.
-async fn send(served: &Served, dialect: Dialect, body: &str) -> Answer {
+async fn send(served: &Served, dialect: Dialect, body: &str) -> HttpAnswer {
     let url = format!("{}{}", served.url, path(dialect));
     let headers = [
         ("content-type", "application/json"),
@@ -27,7 +27,7 @@ async fn send(served: &Served, dialect: Dialect, body: &str) -> Answer {
         ("x-api-key", "k"),
     ];
     let body = body.as_bytes().to_vec();
-    let sending = Http::default();
+    let sending = HttpClient::default();
     let sent = sending
         .send(Method::POST, &url, &headers, body, PATIENCE)
         .await;
@@ -108,13 +108,13 @@ async fn accepted_requests_pass_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn known_faults_are_repaired_and_said() {
+async fn known_faults_are_repaired_and_reported() {
     let upstream = upstream().await;
     let served = Served::start(&["--upstream", &upstream.url()]);
     let tool = json!({"role": "tool", "tool_call_id": "nobody", "content": "x"});
     let ask = json!({"role": "assistant", "content": null, "tool_calls": [
         {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
-    let faults = [(tool, "orphan-output-removed"), (ask, "output-added")];
+    let faults = [(tool, "orphan-output-told"), (ask, "output-added")];
     for (fault, repair) in faults {
         let user = json!({"role": "user", "content": words()});
         let last = json!({"role": "user", "content": "go on"});

@@ -1,4 +1,4 @@
-//! Wrong input: said plainly, with the way out, and the right exit code.
+//! Wrong input: a clear error with a hint and the right exit code.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ fn no_model() {
 }
 
 #[test]
-fn no_key() {
+fn missing_key_is_an_error() {
     let place = Place::new();
     for (model, variable) in [
         ("gpt-4o", "OPENAI_API_KEY"),
@@ -26,14 +26,14 @@ fn no_key() {
 }
 
 #[test]
-fn wrong_arguments_are_two() {
+fn wrong_arguments_exit_with_2() {
     let place = Place::new();
     let good = place.script(r#"[{"text": "hello"}]"#);
     let missing = format!("scripted:{}", place.path().join("nowhere.json").display());
     let cases: [(&[&str], &str); 12] = [
         (&["--model", &missing, "--print", "x"], "nowhere.json"),
-        (&["--model", &good, "--print", " "], "nothing to say"),
-        (&["--model", &good, "--print", "-"], "nothing to say"),
+        (&["--model", &good, "--print", " "], "the prompt is empty"),
+        (&["--model", &good, "--print", "-"], "the prompt is empty"),
         (
             &["--model", &good, "--preset", "stead", "--print", "x"],
             "stead",
@@ -63,7 +63,7 @@ fn wrong_arguments_are_two() {
             &["--model", "m", "--base-url", "nonsense", "--print", "x"],
             "bad base URL",
         ),
-        (&["--model", &good, "--json"], "--json is for scripts"),
+        (&["--model", &good, "--json"], "--json requires"),
         (&["--resume", "--print", "x"], "no session to resume"),
         (
             &["--resume", "chat-19700101", "--print", "x"],
@@ -84,7 +84,7 @@ fn wrong_arguments_are_two() {
 }
 
 #[test]
-fn a_script_that_is_no_script() {
+fn invalid_script_is_an_error() {
     let place = Place::new();
     for (script, part) in [
         ("{", "not JSON"),
@@ -117,7 +117,7 @@ fn unreachable() -> String {
 }
 
 #[test]
-fn a_model_that_is_not_there_is_one() {
+fn unknown_model_exits_with_1() {
     let place = Place::new();
     let base = unreachable();
     let args = ["--model", "m", "--base-url", &base, "--window", "8k"];
@@ -139,7 +139,7 @@ fn a_model_that_is_not_there_is_one() {
 }
 
 #[test]
-fn a_conversation_lives_on_after_an_error() {
+fn conversation_continues_after_an_error() {
     let place = Place::new();
     let base = unreachable();
     let good = place.script(r#"[{"text": "here I am"}]"#);

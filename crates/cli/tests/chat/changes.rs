@@ -1,4 +1,4 @@
-//! Files are changed after a question that shows the change.
+//! File changes need a confirmation that shows the change.
 
 use crate::run::Place;
 use crate::tmux::Pane;
@@ -26,7 +26,7 @@ fn text(place: &Place, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_change_is_shown_and_asked_about_before_it_is_written() {
+fn file_change_is_shown_and_confirmed_before_writing() {
     let (place, model) = place();
     let Some(pane) = Pane::start(place, (100, 40), &["--model", &model]) else {
         return;
@@ -70,7 +70,7 @@ fn a_change_is_shown_and_asked_about_before_it_is_written() {
 }
 
 #[test]
-fn without_a_terminal_files_are_written_only_if_a_flag_or_a_setting_allows_it() {
+fn without_a_terminal_writes_need_a_flag_or_setting() {
     let (place, model) = place();
     let print = ["--model", &model, "--print", "change the plan"];
     let refused = place.chat(&print);
@@ -108,7 +108,7 @@ fn without_a_terminal_files_are_written_only_if_a_flag_or_a_setting_allows_it() 
 }
 
 #[test]
-fn a_project_cannot_allow_writes() {
+fn project_file_cannot_allow_writes() {
     let (place, model) = place();
     let file = place.workspace().join("trimtab.toml");
     std::fs::write(file, "[tools]\nallow_writes = true\n").unwrap();
@@ -122,7 +122,7 @@ fn a_project_cannot_allow_writes() {
 }
 
 #[test]
-fn a_long_change_is_shown_in_part_and_whole_when_asked_for() {
+fn long_change_is_abbreviated_until_requested() {
     let place = Place::new();
     let lines: Vec<String> = (1..=90).map(|n| format!("line {n}")).collect();
     let content = lines.join("\\n");

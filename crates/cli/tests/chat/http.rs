@@ -1,8 +1,8 @@
-//! The same over HTTP: a strict provider on loopback that plays the script.
+//! `trimtab chat` over HTTP: a strict provider on loopback plays the script.
 
 use tokio::runtime::Runtime;
 use trimtab_testkit::script::Script;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Outcome, Place, READS, finish};
 
@@ -13,10 +13,10 @@ const KEY: &str = "sk-the-right-key";
 fn chat(place: &Place, args: &[&str], key: &str) -> (Outcome, Vec<String>) {
     let runtime = Runtime::new().unwrap();
     let script = Script::parse(READS).unwrap();
-    let upstream = runtime.block_on(Upstream::start(Options {
+    let upstream = runtime.block_on(Upstream::start(UpstreamOptions {
         key: Some(KEY.to_owned()),
         window: Some(200_000),
-        ..Options::new(Source::script(script))
+        ..UpstreamOptions::new(ReplySource::script(script))
     }));
     let upstream = upstream.unwrap();
     let base = format!("{}/v1", upstream.url().trim_end_matches('/'));
@@ -29,7 +29,7 @@ fn chat(place: &Place, args: &[&str], key: &str) -> (Outcome, Vec<String>) {
 }
 
 #[test]
-fn every_dialect_is_spoken() {
+fn chat_works_in_every_dialect() {
     for dialect in ["chat", "responses", "messages"] {
         let place = Place::new();
         let args = [
@@ -63,9 +63,9 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
         r#"[{}, {{"text": "done reading"}}, {{"text": "still here"}}]"#,
         reads.join(",")
     );
-    let upstream = runtime.block_on(Upstream::start(Options {
+    let upstream = runtime.block_on(Upstream::start(UpstreamOptions {
         window: Some(9_000),
-        ..Options::new(Source::script(Script::parse(&script).unwrap()))
+        ..UpstreamOptions::new(ReplySource::script(Script::parse(&script).unwrap()))
     }));
     let upstream = upstream.unwrap();
     let base = format!("{}/v1", upstream.url().trim_end_matches('/'));
@@ -83,7 +83,7 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
     assert!(
         outcome
             .stderr
-            .contains("is not known: 32,000 tokens are assumed"),
+            .contains("is unknown: assuming 32,000 tokens"),
         "{}",
         outcome.stderr
     );
@@ -113,11 +113,11 @@ fn a_model_of_unknown_window_is_talked_to_and_its_window_is_learned() {
         "{}",
         again.stdout
     );
-    assert!(!again.stderr.contains("not known"), "{}", again.stderr);
+    assert!(!again.stderr.contains("is unknown"), "{}", again.stderr);
 }
 
 #[test]
-fn a_wrong_key_is_told_and_not_shown() {
+fn wrong_key_is_reported_without_showing_it() {
     let place = Place::new();
     for dialect in ["chat", "responses", "messages"] {
         let args = [
@@ -143,12 +143,12 @@ fn a_wrong_key_is_told_and_not_shown() {
 }
 
 #[test]
-fn an_address_that_is_no_model_is_told() {
+fn server_that_is_no_model_api_is_reported() {
     let place = Place::new();
     let args = ["--model", "gpt-4o", "--dialect", "chat", "--print", "hello"];
     let runtime = Runtime::new().unwrap();
     let upstream = runtime
-        .block_on(Upstream::start(Options::default()))
+        .block_on(Upstream::start(UpstreamOptions::default()))
         .unwrap();
     let base = format!("{}/no/such/path", upstream.url().trim_end_matches('/'));
     let outcome = place.chat(&[&args[..], &["--base-url", &base]].concat());

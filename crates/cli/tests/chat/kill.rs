@@ -1,5 +1,4 @@
-//! The command is killed in the middle of its work (SIGKILL) and resumed: what it sends then
-//! is the same, byte for byte, whoever resumes it.
+//! The command is killed (SIGKILL) and resumed: it then sends the same bytes.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -11,8 +10,8 @@ use std::{fs, thread};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use trimtab_model::Role;
-use trimtab_testkit::script::{Fault, Reply};
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::run::{Place, finish};
 
@@ -31,29 +30,35 @@ enum At {
 }
 
 /// What a model does that keeps the run busy, and then stops it where it is to be killed.
-fn reply(received: &Received, asked: &AtomicUsize, at: At) -> Reply {
+fn reply(received: &ReceivedRequest, asked: &AtomicUsize, at: At) -> ScriptedReply {
     let messages = received.read_messages();
     let mut said = messages.iter().filter(|message| message.role == Role::User);
     // A summary may stand behind it.
     if said.any(|message| message.text().contains(STILL_THERE)) {
-        return Reply::text("here");
+        return ScriptedReply::text("here");
     }
     let body = received.json();
     let choice = &body["tool_choice"];
     if received.tools.is_empty() || *choice == "none" || choice["type"] == "none" {
-        return Reply::text("<summary>Notes were read, again and again.</summary>");
+        return ScriptedReply::text("<summary>Notes were read, again and again.</summary>");
     }
     let for_long = 60_000;
     let n = asked.fetch_add(1, Ordering::SeqCst);
     match (n % 4, at) {
-        (0..3, _) => Reply::call("read_file", json!({"path": "notes.txt", "offset": n + 1}))
-            .thinking(format!("Once more, for the {n}th time.")),
-        (_, At::Request) => Reply::text("late").with_fault(Fault::LateHeaders { ms: for_long }),
-        (_, At::Tool) => Reply::call("shell", json!({"command": "touch started; sleep 5"})),
-        (_, At::Answer) => Reply::text("this is as far as it gets").with_fault(Fault::Stall {
-            after: 6,
-            ms: for_long,
-        }),
+        (0..3, _) => {
+            ScriptedReply::call("read_file", json!({"path": "notes.txt", "offset": n + 1}))
+                .thinking(format!("Once more, for the {n}th time."))
+        }
+        (_, At::Request) => {
+            ScriptedReply::text("late").with_fault(ScriptedFault::LateHeaders { ms: for_long })
+        }
+        (_, At::Tool) => ScriptedReply::call("shell", json!({"command": "touch started; sleep 5"})),
+        (_, At::Answer) => {
+            ScriptedReply::text("this is as far as it gets").with_fault(ScriptedFault::Stall {
+                after: 6,
+                ms: for_long,
+            })
+        }
     }
 }
 
@@ -71,10 +76,10 @@ impl World {
         let runtime = Runtime::new().unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
-        let source = Source::with(move |received| reply(received, &counter, at));
-        let options = Options {
+        let source = ReplySource::with(move |received| reply(received, &counter, at));
+        let options = UpstreamOptions {
             sign: true,
-            ..Options::new(source)
+            ..UpstreamOptions::new(source)
         };
         let upstream = runtime.block_on(Upstream::start(options)).unwrap();
         Self {
@@ -184,7 +189,7 @@ fn messages(body: &[u8], dialect: &str) -> Vec<String> {
 }
 
 #[test]
-fn whoever_resumes_it_sends_the_same_bytes() {
+fn resumed_chat_sends_the_same_bytes() {
     let presets = [
         "steady",
         "refs",
@@ -214,7 +219,7 @@ fn whoever_resumes_it_sends_the_same_bytes() {
 }
 
 #[test]
-fn what_was_sent_before_the_kill_is_sent_again() {
+fn killed_chat_resumes_with_the_same_window() {
     for (dialect, at) in [
         ("chat", At::Request),
         ("responses", At::Tool),

@@ -1,5 +1,5 @@
-//! `trimtab chat`, run as a user or a script runs it. The model is a script, here or behind
-//! loopback HTTP: no key, no network.
+//! `trimtab chat` as users and scripts run it. The model is a script, local or behind loopback
+//! HTTP, without a key or a network.
 
 #![expect(
     clippy::unwrap_used,

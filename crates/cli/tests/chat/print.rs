@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::run::{Place, READS, golden};
 
 #[test]
-fn the_answer_and_nothing_else_is_on_standard_output() {
+fn print_writes_only_the_answer_to_standard_output() {
     let place = Place::new();
     let model = place.script(READS);
     let outcome = place.chat(&["--model", &model, "--print", "what is the answer to 42?"]);
@@ -14,7 +14,7 @@ fn the_answer_and_nothing_else_is_on_standard_output() {
 }
 
 #[test]
-fn quiet_means_nothing_on_standard_error() {
+fn quiet_suppresses_standard_error() {
     let place = Place::new();
     let model = place.script(READS);
     let outcome = place.chat(&["--model", &model, "--quiet", "--print", "hello"]);
@@ -22,7 +22,7 @@ fn quiet_means_nothing_on_standard_error() {
 }
 
 #[test]
-fn the_prompt_comes_from_standard_input() {
+fn print_dash_reads_the_prompt_from_standard_input() {
     let place = Place::new();
     let model = place.script(r#"[{"text": "I hear you"}]"#);
     let outcome = place.chat_with(&["--model", &model, "--print", "-"], "a long\nprompt\n");
@@ -34,7 +34,7 @@ fn the_prompt_comes_from_standard_input() {
 }
 
 #[test]
-fn events_are_lines_of_json() {
+fn json_prints_one_event_per_line() {
     let place = Place::new();
     let model = place.script(READS);
     let args = [
@@ -80,7 +80,7 @@ fn events_are_lines_of_json() {
 }
 
 #[test]
-fn a_ref_can_be_read_with_the_other_verb() {
+fn output_verb_reads_refs_of_a_chat() {
     let place = Place::new();
     let model = place.script(READS);
     let outcome = place.chat(&["--model", &model, "--print", "hello", "--json"]);
@@ -113,7 +113,7 @@ fn a_ref_can_be_read_with_the_other_verb() {
 }
 
 #[test]
-fn an_answer_that_is_cut_off_is_a_failure() {
+fn cut_off_answer_exits_with_1() {
     let place = Place::new();
     let model = place.script(r#"[{"text": "half an ans", "stop": "length"}]"#);
     let outcome = place.chat(&["--model", &model, "--print", "hello"]);
@@ -122,7 +122,7 @@ fn an_answer_that_is_cut_off_is_a_failure() {
 }
 
 #[test]
-fn commands_are_not_run_unless_allowed() {
+fn commands_need_permission_without_a_terminal() {
     let place = Place::new();
     let script = r#"[
       {"calls": [{"name": "shell", "arguments": {"command": "echo ran > ran.txt"}}]},
@@ -142,7 +142,7 @@ fn commands_are_not_run_unless_allowed() {
 }
 
 #[test]
-fn a_full_window_is_compacted_and_told() {
+fn compaction_of_a_full_window_is_reported() {
     let place = Place::new();
     let mut script = String::from("[");
     for _ in 0..6 {
@@ -172,7 +172,8 @@ fn a_full_window_is_compacted_and_told() {
         .map(|line| line["kind"].as_str().unwrap())
         .collect();
     assert!(kinds.contains(&"compacted"), "{kinds:?}");
-    for line in &told {
+    // The design warns of summaries of summaries: that event is no plan.
+    for line in told.iter().filter(|line| line["kind"] != "warning") {
         assert!(
             line["tokens_before"].as_u64() > line["tokens_after"].as_u64(),
             "{line}"

@@ -1,4 +1,4 @@
-//! How answers and what was typed look on a terminal.
+//! The appearance of answers and typed text on a terminal.
 
 use crate::run::Place;
 use crate::tmux::Pane;
@@ -32,7 +32,7 @@ fn markdown_is_rendered_on_a_terminal() {
 }
 
 #[test]
-fn markdown_stays_as_it_is_where_there_is_no_terminal() {
+fn markdown_is_printed_verbatim_without_a_terminal() {
     let place = Place::new();
     let model = place.script(MARKDOWN);
     let piped = place.chat_with(&["--model", &model], "what is it?\n");
@@ -52,7 +52,7 @@ fn markdown_stays_as_it_is_where_there_is_no_terminal() {
 }
 
 #[test]
-fn a_long_paste_is_shown_in_one_line() {
+fn long_paste_is_shown_in_one_line() {
     let place = Place::new();
     let model = place.script(MARKDOWN);
     let Some(pane) = Pane::start(place, (80, 40), &["--model", &model]) else {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::run::{Place, READS};
 
 #[test]
-fn a_session_goes_on_where_it_stopped() {
+fn resumed_session_continues_where_it_stopped() {
     let place = Place::new();
     let model = place.script(READS);
     let first = place.chat(&[
@@ -34,7 +34,7 @@ fn a_session_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_was_not_begun_is_not_kept() {
+fn empty_session_is_not_kept() {
     let place = Place::new();
     let model = place.script(READS);
     let outcome = place.chat_with(&["--model", &model], "/context\n");
@@ -45,7 +45,7 @@ fn what_was_not_begun_is_not_kept() {
 }
 
 #[test]
-fn two_sessions_are_two() {
+fn sessions_do_not_share_messages() {
     let place = Place::new();
     let model = place.script(READS);
     for said in ["one", "two"] {

@@ -1,4 +1,4 @@
-//! Runs the command in a folder of its own and looks at everything that comes out of it.
+//! Runs the command in a separate folder and captures its output.
 
 use std::fmt::Write as _;
 use std::fs;

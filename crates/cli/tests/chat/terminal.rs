@@ -1,4 +1,4 @@
-//! What a person sees in a real terminal.
+//! The chat in a real terminal.
 
 use crate::run::{Place, READS};
 use crate::tmux::Pane;
@@ -33,7 +33,7 @@ fn count(screen: &str, part: &str) -> usize {
 }
 
 #[test]
-fn an_answer_streams_in() {
+fn answer_is_streamed_to_the_terminal() {
     let Some(pane) = start(SLOW, (100, 30), &[]) else {
         return;
     };
@@ -50,7 +50,7 @@ fn an_answer_streams_in() {
 }
 
 #[test]
-fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
+fn ctrl_c_interrupts_the_turn_and_twice_quits() {
     let Some(pane) = start(SLOW, (100, 30), &[]) else {
         return;
     };
@@ -64,7 +64,7 @@ fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
     pane.wait_for("I am still here.");
     pane.wait_for_prompt();
     pane.press(&["C-c"]);
-    pane.wait_for("Ctrl-C again leaves");
+    pane.wait_for("press Ctrl-C again to quit");
     pane.wait_for_prompt();
     assert_eq!(pane.press_until_end("C-c"), "0");
     // What was said until the interrupt is in the log, and so is the interrupt.
@@ -73,20 +73,20 @@ fn ctrl_c_interrupts_the_turn_and_twice_leaves() {
 }
 
 #[test]
-fn one_ctrl_c_at_the_prompt_does_not_leave() {
+fn single_ctrl_c_at_the_prompt_does_not_quit() {
     let Some(pane) = start(READS, (100, 30), &[]) else {
         return;
     };
     pane.type_in("half a line");
     pane.press(&["C-c"]);
-    pane.wait_for("Ctrl-C again leaves");
+    pane.wait_for("press Ctrl-C again to quit");
     pane.wait_for_prompt();
     pane.line("hello");
     pane.wait_for("question 42 is 294");
     pane.wait_for_prompt();
     pane.press(&["C-c"]);
     pane.wait_until("the second warning", |screen| {
-        count(screen, "Ctrl-C again leaves") == 2
+        count(screen, "press Ctrl-C again to quit") == 2
     });
     assert_eq!(pane.press_until_end("C-d"), "0");
     assert!(pane.screen().contains("trimtab chat --resume chat-"));
@@ -110,7 +110,7 @@ fn calls_are_shown_with_the_beginning_of_their_outputs() {
 }
 
 #[test]
-fn outputs_of_several_calls_say_whose_they_are() {
+fn outputs_of_parallel_calls_name_their_call() {
     let script = r#"[
       {"calls": [{"name": "list", "arguments": {"path": "."}},
                  {"name": "search", "arguments": {"pattern": "question 300"}}]},
@@ -136,7 +136,7 @@ fn outputs_of_several_calls_say_whose_they_are() {
 }
 
 #[test]
-fn compaction_is_reported_and_taken_back() {
+fn compaction_is_reported_and_undone() {
     let Some(pane) = start(FILLS, (100, 50), &[]) else {
         return;
     };
@@ -159,14 +159,14 @@ fn compaction_is_reported_and_taken_back() {
     pane.wait_for("summary");
     pane.wait_for_prompt();
     pane.line("/undo");
-    pane.wait_for("undone: ");
+    pane.wait_for("reverted: ");
     pane.wait_for_prompt();
     pane.line("/undo");
-    pane.wait_for("nothing to take back");
+    pane.wait_for("nothing to undo");
 }
 
 #[test]
-fn the_picture_of_the_window_fits_a_narrow_terminal() {
+fn context_picture_fits_a_narrow_terminal() {
     for (width, bar) in [(40, 38), (100, 72)] {
         let Some(pane) = start(FILLS, (width, 60), &["--window", "60k"]) else {
             return;
@@ -176,7 +176,7 @@ fn the_picture_of_the_window_fits_a_narrow_terminal() {
         pane.wait_for_prompt();
         pane.press(&["C-l"]);
         pane.line("/context");
-        let screen = pane.wait_for("kept for");
+        let screen = pane.wait_for("reserved for");
         let drawn = |c: char| c == '\u{2588}' || c == '\u{2591}';
         // The bar is whole, and on one line.
         let bars: Vec<usize> = screen
@@ -202,7 +202,7 @@ fn the_picture_of_the_window_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn colour_is_for_terminals_that_want_it() {
+fn colour_is_used_only_on_a_colour_terminal() {
     let coloured = |variables: &[(&str, &str)], args: &[&str]| {
         let place = Place::new();
         let model = place.script(READS);
@@ -211,7 +211,7 @@ fn colour_is_for_terminals_that_want_it() {
         pane.line("hello");
         pane.wait_for("question 42 is 294");
         pane.line("/context");
-        pane.wait_for("kept for");
+        pane.wait_for("reserved for");
         Some(pane.colours())
     };
     let Some(screen) = coloured(&[], &[]) else {
@@ -244,7 +244,7 @@ fn no_colour_when_piped() {
 }
 
 #[test]
-fn an_output_is_paged() {
+fn output_command_opens_the_pager() {
     let place = Place::new();
     let model = place.script(READS);
     let pager = [("PAGER", "sed -n s/note.200:/paged/p")];
@@ -272,7 +272,7 @@ fn an_output_is_paged() {
 }
 
 #[test]
-fn a_command_is_run_when_the_user_says_so() {
+fn command_runs_after_the_user_confirms() {
     let call = |command: &str| {
         format!(r#"{{"calls": [{{"name": "shell", "arguments": {{"command": "{command}"}}}}]}}"#)
     };
@@ -312,7 +312,7 @@ fn lines_are_edited_completed_and_recalled() {
     };
     pane.type_in("/und");
     pane.press(&["Tab", "Enter"]);
-    pane.wait_for("nothing to take back");
+    pane.wait_for("nothing to undo");
     pane.wait_for_prompt();
     pane.type_in("hexlo");
     pane.press(&["Left", "Left", "BSpace"]);
@@ -329,7 +329,7 @@ fn lines_are_edited_completed_and_recalled() {
 }
 
 #[test]
-fn nothing_that_a_model_says_acts_on_the_terminal() {
+fn model_text_cannot_control_the_terminal() {
     let script = "[{\"text\": \"a\\u001b[2J\\u001b]0;title\\u0007b\"}]";
     let Some(pane) = start(script, (100, 30), &[]) else {
         return;

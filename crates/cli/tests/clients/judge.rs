@@ -1,10 +1,10 @@
-//! What went wrong in a run, and what of it the client does by itself.
+//! Finds the faults of a run, and separates those that the client has without the proxy.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab_engine::view::tools::READ;
-use trimtab_testkit::upstream::{Outcome, Received};
+use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::launch::Ended;
 use crate::model::{Knowledge, Progress, asks_for_summary, session_shell};
@@ -62,7 +62,11 @@ impl RunFailure {
 }
 
 /// Judges a run by how the client ended, what the model saw and what reached the provider.
-pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received>]) -> RunReport {
+pub(crate) fn judge(
+    ended: &Ended,
+    progress: &Progress,
+    requests: &[Arc<ReceivedRequest>],
+) -> RunReport {
     let mut failures = Vec::new();
     let mut fail = |kind: &str, detail: String| failures.push(RunFailure::new(kind, detail));
     if let Some(trouble) = &ended.trouble {
@@ -88,14 +92,15 @@ pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received
             );
         }
     }
-    let session: Vec<&Arc<Received>> = requests.iter().filter(|one| is_session(one)).collect();
+    let session: Vec<&Arc<ReceivedRequest>> =
+        requests.iter().filter(|one| is_session(one)).collect();
     failures.extend(broken_rules(requests));
     failures.extend(session.iter().find_map(|one| lost_task(one)));
     failures.extend(session.iter().find_map(|one| tools_missing(one)));
     failures.extend(session.iter().find_map(|one| empty_output(one)));
-    let answered = |one: &&&Arc<Received>| one.outcome == Outcome::Answered;
-    let answered: Vec<&Arc<Received>> = session.iter().filter(answered).copied().collect();
-    let is_overflow = |one: &&&Arc<Received>| one.outcome == Outcome::Overflow;
+    let answered = |one: &&&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Answered;
+    let answered: Vec<&Arc<ReceivedRequest>> = session.iter().filter(answered).copied().collect();
+    let is_overflow = |one: &&&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Overflow;
     RunReport {
         failures,
         calls: answered.len(),
@@ -109,7 +114,7 @@ pub(crate) fn judge(ended: &Ended, progress: &Progress, requests: &[Arc<Received
 }
 
 /// True for a request of the session itself: no title, no summary.
-fn is_session(received: &Received) -> bool {
+fn is_session(received: &ReceivedRequest) -> bool {
     received.dialect.is_some()
         && !received.path.contains("count_tokens")
         && !asks_for_summary(received)
@@ -117,14 +122,14 @@ fn is_session(received: &Received) -> bool {
 }
 
 /// True for a request that could be of the session, if there were anything of the session in it.
-fn is_stray(received: &Received) -> bool {
+fn is_stray(received: &ReceivedRequest) -> bool {
     let body = received.json();
     let has_shell = Shell::of(&body).is_some();
     has_shell && session_shell(received, &body).is_none() && !asks_for_summary(received)
 }
 
 /// Every rule of the provider that was broken, once.
-fn broken_rules(requests: &[Arc<Received>]) -> Vec<RunFailure> {
+fn broken_rules(requests: &[Arc<ReceivedRequest>]) -> Vec<RunFailure> {
     let mut broken: Vec<RunFailure> = Vec::new();
     for received in requests {
         for violation in &received.violations {
@@ -147,14 +152,14 @@ fn without_numbers(rule: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn lost_task(received: &Received) -> Option<RunFailure> {
+fn lost_task(received: &ReceivedRequest) -> Option<RunFailure> {
     let text = String::from_utf8_lossy(&received.body);
     let is_lost = !text.contains(TASK_MARK);
     is_lost.then(|| RunFailure::new("task lost", format!("request {}", received.serial)))
 }
 
 /// Refs must come with the tools that read them.
-fn tools_missing(received: &Received) -> Option<RunFailure> {
+fn tools_missing(received: &ReceivedRequest) -> Option<RunFailure> {
     let shows_ref = |text: &str| REF_MARKS.iter().any(|mark| text.contains(mark));
     let messages = received.read_messages();
     let shows = messages.iter().any(|message| {
@@ -169,7 +174,7 @@ fn tools_missing(received: &Received) -> Option<RunFailure> {
 }
 
 /// Every command of the scenarios prints something, and the model must see something of it.
-fn empty_output(received: &Received) -> Option<RunFailure> {
+fn empty_output(received: &ReceivedRequest) -> Option<RunFailure> {
     let messages = received.read_messages();
     let mut outputs = messages.iter().flat_map(trimtab_model::Message::outputs);
     let empty = outputs.find(|output| output.text().trim().is_empty())?;
@@ -178,7 +183,7 @@ fn empty_output(received: &Received) -> Option<RunFailure> {
 }
 
 /// How often a window does not begin with most of the one before it.
-fn switches(answered: &[&Arc<Received>]) -> usize {
+fn switches(answered: &[&Arc<ReceivedRequest>]) -> usize {
     let pairs = answered.windows(2).filter(|pair| match pair {
         [before, after] => after.stable * 100 < before.tokens * 90,
         _ => false,

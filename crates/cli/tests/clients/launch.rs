@@ -1,4 +1,4 @@
-//! Runs the commands of a client, with a limit of time, and leaves no process behind.
+//! Runs the commands of a client with a time limit, and leaves no process behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::CommandExt;

@@ -1,7 +1,7 @@
-//! The scripted model: it runs the rounds of a scenario in whatever client asks it.
+//! The scripted model: plays the rounds of a scenario with any client.
 //!
-//! It knows only what it is sent. Which round comes next is told by the ids of its own calls in
-//! the request, so requests that come again get the same answer.
+//! It is stateless: the ids of its own calls in a request tell which round is next, so a repeated
+//! request gets the same answer.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,8 @@ use regex::Regex;
 use serde_json::{Value, json};
 use trimtab_engine::view::tools::GREP;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::{Fault, Reply, ScriptedCall};
-use trimtab_testkit::upstream::Received;
+use trimtab_testkit::script::{ScriptedCall, ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::scenario::{
     DECISION, DECISION_PATTERN, LAST_WORDS, NEEDLE, NEEDLE_PATTERN, Round, Scenario, TASK_MARK,
@@ -74,14 +74,14 @@ impl AuditModel {
     }
 
     /// The answer to a request.
-    pub(crate) fn reply(&self, received: &Received) -> Reply {
+    pub(crate) fn reply(&self, received: &ReceivedRequest) -> ScriptedReply {
         let body = received.json();
         let text = String::from_utf8_lossy(&received.body);
         if asks_for_summary(received) {
-            return Reply::text(summary(&text));
+            return ScriptedReply::text(summary(&text));
         }
         let Some(shell) = session_shell(received, &body) else {
-            return Reply::text("Audit of a host");
+            return ScriptedReply::text("Audit of a host");
         };
         let mut progress = self.progress.lock().unwrap();
         let first = *progress.first.get_or_insert(received.tokens);
@@ -92,14 +92,14 @@ impl AuditModel {
             progress.limit.get_or_insert(shrunk);
         }
         if let Some(window) = progress.limit.filter(|limit| received.tokens > *limit) {
-            return Reply::default().with_fault(Fault::Overflow { window });
+            return ScriptedReply::default().with_fault(ScriptedFault::Overflow { window });
         }
         progress.next = progress.next.max(round);
         progress.has_come |= text.contains(NEEDLE);
         let Some(planned) = self.rounds.get(round) else {
             return progress.end(&shell, &body, &text);
         };
-        let mut reply = Reply::text(&planned.text);
+        let mut reply = ScriptedReply::text(&planned.text);
         if wants_thought(received, &body) {
             reply.reasoning = format!("Round {round} of the audit comes now.");
         }
@@ -125,16 +125,16 @@ impl AuditModel {
 
 impl Progress {
     /// The last words; what is not in the window is looked for first, once.
-    fn end(&mut self, shell: &Shell, body: &Value, text: &str) -> Reply {
+    fn end(&mut self, shell: &Shell, body: &Value, text: &str) -> ScriptedReply {
         self.note(text);
         let can_look = offered_tools(body).iter().any(|tool| tool.name == GREP);
         if let Some(pattern) = self.next_pattern().filter(|_| can_look) {
             self.looked_for.push(pattern);
             let mut call = ScriptedCall::new(GREP, json!({"pattern": pattern, "max": 3}));
             call.id = Some(format!("call_look_{}", self.looked_for.len()));
-            return Reply {
+            return ScriptedReply {
                 calls: vec![call],
-                ..Reply::default()
+                ..ScriptedReply::default()
             };
         }
         for place in [&mut self.needle, &mut self.decision] {
@@ -187,14 +187,14 @@ impl Progress {
 
 /// How commands are run, if a request is part of the session: it offers a shell, and has the
 /// task or calls of the model in it.
-pub(crate) fn session_shell(received: &Received, body: &Value) -> Option<Shell> {
+pub(crate) fn session_shell(received: &ReceivedRequest, body: &Value) -> Option<Shell> {
     let text = String::from_utf8_lossy(&received.body);
     let is_ours = text.contains(TASK_MARK) || text.contains(ID);
     Shell::of(body).filter(|_| is_ours)
 }
 
 /// True for a request to sum the conversation up, of the proxy or of a client.
-pub(crate) fn asks_for_summary(received: &Received) -> bool {
+pub(crate) fn asks_for_summary(received: &ReceivedRequest) -> bool {
     let last = &received.last;
     let marks = [
         "<summary>",
@@ -217,7 +217,7 @@ fn summary(text: &str) -> String {
 }
 
 /// True if the client wants to see what the model thinks, or keeps it.
-fn wants_thought(received: &Received, body: &Value) -> bool {
+fn wants_thought(received: &ReceivedRequest, body: &Value) -> bool {
     match received.dialect {
         Some(Dialect::Messages) => matches!(
             body.pointer("/thinking/type").and_then(Value::as_str),

@@ -1,4 +1,4 @@
-//! What the scripted model does in a session, and the folder that it looks through.
+//! The scenarios of the scripted model, and the folder that it explores.
 
 use std::fmt::Write as _;
 use std::ops::Range;

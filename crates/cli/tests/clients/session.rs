@@ -1,9 +1,9 @@
-//! One run of a client: straight at the provider, or through the proxy.
+//! One run of a client: directly against the provider, or through the proxy.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::judge::{RunReport, judge};
 use crate::launch::run_all;
@@ -52,11 +52,11 @@ async fn attempt(
     let progress = Arc::new(Mutex::new(Progress::default()));
     let model = AuditModel::new(scenario, Arc::clone(&progress));
     let window = through.filter(|_| scenario.is_enforced());
-    let upstream = Upstream::start(Options {
+    let upstream = Upstream::start(UpstreamOptions {
         window: window.map(|through| through.window),
         answer_counts: false,
         sign: true,
-        ..Options::new(Source::with(move |received| model.reply(received)))
+        ..UpstreamOptions::new(ReplySource::with(move |received| model.reply(received)))
     })
     .await
     .unwrap();
@@ -111,7 +111,7 @@ fn records(client: &str, scenario: Scenario, way: &str) -> PathBuf {
 /// Keeps the bodies that reached the provider, what it said of them, and the log of the proxy.
 fn keep(
     records: &Path,
-    requests: &[Arc<trimtab_testkit::upstream::Received>],
+    requests: &[Arc<trimtab_testkit::upstream::ReceivedRequest>],
     served: Option<&Served>,
 ) {
     let mut outcomes = String::new();

@@ -1,4 +1,4 @@
-//! A client: how it is installed, and how it is run without a person.
+//! A client: how it is installed, and how it is run without a user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! How a client is told to run a command, whatever its tool is called.
+//! Finds a client's tool for running commands, whatever its name.
 
 use serde_json::{Map, Value, json};
 use trimtab_engine::view::tools::is_retrieval;
-use trimtab_testkit::script::{Reply, ScriptedCall};
+use trimtab_testkit::script::{ScriptedCall, ScriptedReply};
 
 /// Names under which clients offer a shell, the usual ones first.
 const SHELLS: [&str; 12] = [
@@ -102,7 +102,7 @@ impl Shell {
     }
 
     /// Adds the run of `command` to `reply`, as call `id`.
-    pub(crate) fn run(&self, reply: &mut Reply, id: &str, command: &str) {
+    pub(crate) fn run(&self, reply: &mut ScriptedReply, id: &str, command: &str) {
         let (name, arguments, custom) = match self {
             Self::Tool(tool) => (tool.name.as_str(), tool.arguments(command), false),
             Self::Script(name) => {
@@ -131,15 +131,15 @@ impl Shell {
     }
 
     /// The last words, as the client that sent `body` wants them.
-    pub(crate) fn last_words(&self, body: &Value, words: &str) -> Reply {
+    pub(crate) fn last_words(&self, body: &Value, words: &str) -> ScriptedReply {
         if matches!(self, Self::Text) {
-            return Reply::text(format!("<code>\nfinal_answer({})\n</code>", json!(words)));
+            return ScriptedReply::text(format!("<code>\nfinal_answer({})\n</code>", json!(words)));
         }
         let mut tools = offered_tools(body).into_iter();
         if tools.any(|tool| tool.name == FINAL_ANSWER) {
-            return Reply::call(FINAL_ANSWER, json!({"answer": words}));
+            return ScriptedReply::call(FINAL_ANSWER, json!({"answer": words}));
         }
-        Reply::text(words)
+        ScriptedReply::text(words)
     }
 }
 
@@ -196,8 +196,8 @@ fn plain_value(schema: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn run_with(body: &Value) -> Reply {
-        let mut reply = Reply::text("I look.");
+    fn run_with(body: &Value) -> ScriptedReply {
+        let mut reply = ScriptedReply::text("I look.");
         Shell::of(body).unwrap().run(&mut reply, "call_1", "ls -la");
         reply
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Outcome, Received};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
@@ -93,7 +93,7 @@ async fn huge_output_goes_to_a_file_that_is_named_with_its_digest() {
     let summed = String::from_utf8(summed.stdout).unwrap();
     assert!(summed.starts_with(&named("SHA256: ")), "{summed} {shown}");
     let id = ref_in(&shown).unwrap();
-    talk.answers.say(Reply::call(
+    talk.answers.say(ScriptedReply::call(
         "tool_output_cache",
         json!({"ref_id": id, "limit": 1}),
     ));
@@ -103,7 +103,7 @@ async fn huge_output_goes_to_a_file_that_is_named_with_its_digest() {
 }
 
 /// So many rounds, each sent, with outputs that are worth archiving; the last request.
-async fn rounds(talk: &mut Proxied, count: usize) -> Arc<Received> {
+async fn rounds(talk: &mut Proxied, count: usize) -> Arc<ReceivedRequest> {
     for number in 1..=count {
         talk.round(&[&format!("OUTPUT-{number:02}\n{}", log(60))]);
         talk.send().await;
@@ -115,7 +115,7 @@ async fn rounds(talk: &mut Proxied, count: usize) -> Arc<Received> {
 async fn oldest_outputs_are_archived_above_ten_visible_ones() {
     for dialect in Dialect::ALL {
         let mut talk = proxied(dialect, &["--window", "400k"]).await;
-        talk.answers.summarise(Reply::text("SUMMED-UP"));
+        talk.answers.summarise(ScriptedReply::text("SUMMED-UP"));
         let seen = rounds(&mut talk, 10).await;
         assert_eq!(talk.own_calls().len(), 0, "{dialect}: ten");
         assert!(outputs(&seen)[0].starts_with("OUTPUT-01"), "{dialect}");
@@ -192,7 +192,8 @@ async fn summaries_of_outputs_have_limits() {
         &["--set", "ToolCallCutoff=1", "--window", "400k"],
     )
     .await;
-    talk.answers.summarise(Reply::text("S".repeat(5_000)));
+    talk.answers
+        .summarise(ScriptedReply::text("S".repeat(5_000)));
     talk.round(&[&format!("OUTPUT-01\n{}", log(900))]);
     talk.send().await;
     talk.round(&[&log(20)]);
@@ -236,7 +237,7 @@ fn six_turns(talk: &mut Proxied) {
 }
 
 /// The same; the first request with a summary.
-async fn compacted(talk: &mut Proxied) -> Arc<Received> {
+async fn compacted(talk: &mut Proxied) -> Arc<ReceivedRequest> {
     six_turns(talk);
     talk.send_until_says("[Previous conversation summary]")
         .await
@@ -332,12 +333,18 @@ async fn nothing_is_compacted_where_it_is_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn summariser_that_fails_changes_nothing_while_it_fits() {
-    let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
-    talk.answers.summarise(failing());
-    six_turns(&mut talk);
-    let seen = talk.send_some_times().await;
-    assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
+async fn summariser_that_fails_or_says_nothing_changes_nothing_while_it_fits() {
+    for reply in [
+        failing(),
+        ScriptedReply::text("<summary></summary>"),
+        ScriptedReply::text(" "),
+    ] {
+        let mut talk = proxied(Dialect::Chat, &["--window", "28k"]).await;
+        talk.answers.summarise(reply);
+        six_turns(&mut talk);
+        let seen = talk.send_some_times().await;
+        assert!(all_text(&seen).contains("OUTPUT-01"), "{}", all_text(&seen));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,7 +364,7 @@ async fn overflow_is_recovered_from_by_one_compaction() {
     let requests = talk.upstream.requests();
     let refused = requests
         .iter()
-        .filter(|one| one.outcome == Outcome::Overflow);
+        .filter(|one| one.outcome == RequestOutcome::Overflow);
     assert_eq!(refused.count(), 1);
 }
 
@@ -395,10 +402,10 @@ async fn old_outputs_among_the_recent_messages_are_told_in_a_digest() {
 #[test]
 fn chat_cuts_archives_and_tells_it() {
     let chatted = Chatted::new(None);
-    chatted.answers.summarise(Reply::text("SUMMED-UP"));
+    chatted.answers.summarise(ScriptedReply::text("SUMMED-UP"));
     for number in 0..4 {
         chatted.file(&format!("{number}.log"), &log(60 + number));
-        chatted.answers.say(Reply::call(
+        chatted.answers.say(ScriptedReply::call(
             "read_file",
             json!({"path": format!("{number}.log")}),
         ));

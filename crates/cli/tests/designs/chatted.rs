@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use trimtab_testkit::upstream::{Received, Upstream};
+use trimtab_model::Dialect;
+use trimtab_testkit::upstream::{ReceivedRequest, Upstream};
 
 use crate::run::trimtab;
 use crate::scripted::{Answers, main_calls, own_calls};
@@ -30,13 +31,19 @@ pub(crate) struct Told {
 impl Chatted {
     /// A workspace in front of a provider that takes so many tokens.
     pub(crate) fn new(window: Option<u64>) -> Self {
-        let runtime = Runtime::new().unwrap();
         let answers = Answers::default();
-        let upstream = runtime.block_on(answers.upstream(window));
+        let upstream = answers.clone();
+        let chatted = Self::in_front_of(async move { upstream.upstream(window).await });
+        Self { answers, ..chatted }
+    }
+
+    /// A workspace in front of another provider.
+    pub(crate) fn in_front_of(upstream: impl Future<Output = Upstream>) -> Self {
+        let runtime = Runtime::new().unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
-            answers,
-            upstream,
+            answers: Answers::default(),
+            upstream: runtime.block_on(upstream),
             _runtime: runtime,
         }
     }
@@ -48,19 +55,22 @@ impl Chatted {
 
     /// Runs `trimtab chat` with these arguments; each line of `input` is a turn or a command.
     pub(crate) fn chat(&self, args: &[&str], input: &str) -> Told {
+        self.chat_in(Dialect::Chat, args, input)
+    }
+
+    /// The same in another dialect.
+    pub(crate) fn chat_in(&self, dialect: Dialect, args: &[&str], input: &str) -> Told {
         let base = format!("{}/v1", self.upstream.url());
-        let fixed = [
-            "chat",
-            "--model",
-            "gpt-4o",
-            "--dialect",
-            "chat",
-            "--base-url",
-            &base,
-        ];
-        let all = [&fixed[..], args].concat();
+        let (model, dialect) = match dialect {
+            Dialect::Chat => ("gpt-4o", "chat"),
+            Dialect::Responses => ("gpt-4o", "responses"),
+            Dialect::Messages => ("claude-sonnet-4-5", "messages"),
+        };
+        let fixed = ["chat", "--model", model, "--dialect", dialect];
+        let all = [&fixed[..], &["--base-url", &base], args].concat();
         let mut command = trimtab(self.folder.path(), &all);
         command.env("OPENAI_API_KEY", "k");
+        command.env("ANTHROPIC_API_KEY", "k");
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -96,12 +106,12 @@ impl Chatted {
     }
 
     /// What the model was asked.
-    pub(crate) fn main_calls(&self) -> Vec<Arc<Received>> {
+    pub(crate) fn main_calls(&self) -> Vec<Arc<ReceivedRequest>> {
         main_calls(&self.upstream)
     }
 
     /// What the summariser was asked.
-    pub(crate) fn own_calls(&self) -> Vec<Arc<Received>> {
+    pub(crate) fn own_calls(&self) -> Vec<Arc<ReceivedRequest>> {
         own_calls(&self.upstream)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Outcome, Received};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome};
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
@@ -108,7 +108,7 @@ async fn user_messages_are_not_truncated_when_they_come() {
 }
 
 /// Three turns with rounds; compacted at the last, which has a small limit.
-async fn compacted(talk: &mut Proxied) -> Arc<Received> {
+async fn compacted(talk: &mut Proxied) -> Arc<ReceivedRequest> {
     talk.round(&[&format!("FIRST-OUTPUT\n{}", log(150))]);
     talk.turn("first answer", "SECOND-QUESTION");
     talk.round(&[&format!("SECOND-OUTPUT\n{}", log(150))]);
@@ -260,10 +260,10 @@ async fn rounds_of_protected_tools_stay_behind_the_summary() {
 async fn second_compaction_replaces_the_summary() {
     let mut talk = proxied(Dialect::Chat, &SMALL).await;
     talk.answers
-        .summarise(Reply::text("<summary>SUMMARY-A</summary>"));
+        .summarise(ScriptedReply::text("<summary>SUMMARY-A</summary>"));
     compacted(&mut talk).await;
     talk.answers
-        .summarise(Reply::text("<summary>SUMMARY-B</summary>"));
+        .summarise(ScriptedReply::text("<summary>SUMMARY-B</summary>"));
     talk.round(&[&log(300)]);
     talk.turn("third answer", "FOURTH-QUESTION");
     let seen = talk.send_until_says("SUMMARY-B").await;
@@ -325,7 +325,11 @@ async fn overflow_is_recovered_from_by_removing_the_oldest_with_their_pairs() {
     let talk = overflowing(&[], 4_000).await;
     let seen = talk.send().await;
     let requests = talk.upstream.requests();
-    assert!(requests.iter().any(|one| one.outcome == Outcome::Overflow));
+    assert!(
+        requests
+            .iter()
+            .any(|one| one.outcome == RequestOutcome::Overflow)
+    );
     assert!(!all_text(&seen).contains("worker_1 "), "the oldest goes");
     assert!(all_text(&seen).contains(TASK));
 }
@@ -346,9 +350,10 @@ async fn overflow_is_retried_three_times_at_most() {
 fn chat_compacts_by_hand_and_tells_what_was_saved() {
     let chatted = Chatted::new(None);
     chatted.file("notes.txt", &log(200));
-    chatted
-        .answers
-        .say(Reply::call("read_file", json!({"path": "notes.txt"})));
+    chatted.answers.say(ScriptedReply::call(
+        "read_file",
+        json!({"path": "notes.txt"}),
+    ));
     let told = chatted.chat(
         &["--preset", "checkpoint"],
         "FIRST-QUESTION\nSECOND-QUESTION\n/compact\nTHIRD-QUESTION\n",
@@ -365,4 +370,24 @@ fn chat_compacts_by_hand_and_tells_what_was_saved() {
     );
     assert!(place(PREFIX) < place("THIRD-QUESTION"), "{shown:#?}");
     assert!(all_text(&chatted.own_calls()[0]).contains("CONTEXT CHECKPOINT COMPACTION"));
+}
+
+#[test]
+fn every_compaction_goes_with_a_warning() {
+    let chatted = Chatted::new(None);
+    chatted.file("notes.txt", &log(300));
+    let read = || ScriptedReply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read());
+    chatted.answers.say(ScriptedReply::text("first answer"));
+    chatted.answers.say(read());
+    let told = chatted.chat(
+        &["--preset", "checkpoint"],
+        "FIRST-QUESTION\n/compact\nSECOND-QUESTION\n/compact\n",
+    );
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    for times in ["once", "2 times"] {
+        let warning = format!("this conversation was compacted {times}; details fade");
+        assert!(said.contains(&warning), "{said}");
+    }
 }

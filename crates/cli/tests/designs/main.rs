@@ -13,7 +13,10 @@
 mod archive;
 mod chatted;
 mod checkpoint;
+mod long_outputs;
+mod long_sessions;
 mod proxied;
+mod reader;
 mod refs;
 mod retention;
 mod scripted;

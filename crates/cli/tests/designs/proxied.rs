@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Received, Upstream};
+use trimtab_testkit::upstream::{ReceivedRequest, Upstream};
 
 use crate::run::{PATIENCE, Served};
 use crate::scripted::{Answers, all_text, lines, main_calls, own_calls};
@@ -66,7 +66,7 @@ impl Proxied {
     }
 
     /// Sends the history, which must be answered; gives what reached the provider.
-    pub(crate) async fn send(&self) -> Arc<Received> {
+    pub(crate) async fn send(&self) -> Arc<ReceivedRequest> {
         let (status, said) = self.try_send().await;
         assert_eq!(status, 200, "{}: {said}", self.dialect);
         let broken = self.upstream.violations();
@@ -76,7 +76,10 @@ impl Proxied {
 
     /// Sends the history again and again until what reaches the provider is as it should be:
     /// usage is taken in and summaries are written behind the answers.
-    pub(crate) async fn send_until(&self, holds: impl Fn(&Received) -> bool) -> Arc<Received> {
+    pub(crate) async fn send_until(
+        &self,
+        holds: impl Fn(&ReceivedRequest) -> bool,
+    ) -> Arc<ReceivedRequest> {
         let until = Instant::now() + PATIENCE / 4;
         loop {
             let seen = self.send().await;
@@ -90,12 +93,12 @@ impl Proxied {
     }
 
     /// Sends it until it contains `text`.
-    pub(crate) async fn send_until_says(&self, text: &str) -> Arc<Received> {
+    pub(crate) async fn send_until_says(&self, text: &str) -> Arc<ReceivedRequest> {
         self.send_until(|seen| all_text(seen).contains(text)).await
     }
 
     /// Sends it some times, so that what is done behind an answer would have been done.
-    pub(crate) async fn send_some_times(&self) -> Arc<Received> {
+    pub(crate) async fn send_some_times(&self) -> Arc<ReceivedRequest> {
         for _ in 0..4 {
             self.send().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -104,13 +107,13 @@ impl Proxied {
     }
 
     /// Adds a round and sends.
-    pub(crate) async fn send_round(&mut self, outputs: &[&str]) -> Arc<Received> {
+    pub(crate) async fn send_round(&mut self, outputs: &[&str]) -> Arc<ReceivedRequest> {
         self.round(outputs);
         self.send().await
     }
 
     /// What the summariser was asked.
-    pub(crate) fn own_calls(&self) -> Vec<Arc<Received>> {
+    pub(crate) fn own_calls(&self) -> Vec<Arc<ReceivedRequest>> {
         own_calls(&self.upstream)
     }
 }

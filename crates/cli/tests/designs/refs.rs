@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::Received;
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
@@ -176,7 +176,7 @@ async fn budget_of_outputs_can_be_set() {
 
 /// Lets the model ask for a stored output; gives what it was answered.
 async fn looked_up(talk: &mut Proxied, tool: &str, arguments: serde_json::Value) -> String {
-    talk.answers.say(Reply::call(tool, arguments));
+    talk.answers.say(ScriptedReply::call(tool, arguments));
     let seen = talk.send().await;
     outputs(&seen).last().unwrap().clone()
 }
@@ -232,7 +232,7 @@ fn talk_until(talk: &mut Proxied, total: u64) {
 }
 
 /// The same; the request that has the summary.
-async fn compacted(talk: &mut Proxied, total: u64) -> Arc<Received> {
+async fn compacted(talk: &mut Proxied, total: u64) -> Arc<ReceivedRequest> {
     talk_until(talk, total);
     talk.send_until(|_| !talk.own_calls().is_empty()).await;
     talk.round(&["THIRD-OUTPUT"]);
@@ -244,9 +244,9 @@ async fn compacted(talk: &mut Proxied, total: u64) -> Arc<Received> {
 fn summaries_in_chat(total: u64, settings: &[&str]) -> usize {
     let chatted = Chatted::new(None);
     for _ in 0..3 {
-        chatted.answers.say(Reply {
+        chatted.answers.say(ScriptedReply {
             usage: Some(used(total)),
-            ..Reply::text(log(60))
+            ..ScriptedReply::text(log(60))
         });
     }
     let fixed = [
@@ -429,11 +429,50 @@ async fn number_of_kept_turns_can_be_set() {
     );
 }
 
+#[test]
+fn open_round_stays_where_no_turn_is_kept() {
+    let chatted = Chatted::new(None);
+    chatted.file("notes.txt", &log(400));
+    let read = || ScriptedReply::call("read_file", json!({"path": "notes.txt"}));
+    chatted.answers.say(read());
+    chatted.answers.say(ScriptedReply {
+        usage: Some(used(8_000)),
+        ..read()
+    });
+    let args = ["--preset", "refs", "--window", "10000"];
+    let args = [&args[..], &["--set", "retainLastTurns=0"]].concat();
+    let told = chatted.chat(&args, "read it twice\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let calls = chatted.main_calls();
+    let last = lines(calls.last().unwrap());
+    assert!(
+        all_text(calls.last().unwrap()).contains("SHORT-SUMMARY"),
+        "{last:#?}"
+    );
+    let called = last
+        .iter()
+        .position(|line| line.contains(" call read_file"));
+    let called = called.unwrap();
+    assert!(last[called + 1].contains("took 0 ms"), "{last:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summary_larger_than_what_it_replaces_changes_nothing() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
+    let long = format!("<summary>{}</summary>", "far too long ".repeat(3_000));
+    talk.answers.summarise(ScriptedReply::text(long));
+    talk_until(&mut talk, 8_000);
+    let asked = |_: &ReceivedRequest| talk.upstream.requests().iter().any(|one| is_own_call(one));
+    talk.send_until(asked).await;
+    let seen = talk.send_some_times().await;
+    assert_eq!(seen.json()["messages"], talk.body["messages"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_without_tags_is_taken_as_the_summary() {
     let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
     talk.answers
-        .summarise(Reply::text("<retain>R</retain> JUST-TEXT"));
+        .summarise(ScriptedReply::text("<retain>R</retain> JUST-TEXT"));
     let seen = compacted(&mut talk, 8_000).await;
     let text = all_text(&seen);
     assert!(
@@ -446,12 +485,13 @@ async fn answer_without_tags_is_taken_as_the_summary() {
 async fn summariser_that_fails_or_says_nothing_changes_nothing() {
     for reply in [
         failing(),
-        Reply::text("<retain></retain><summary></summary>"),
+        ScriptedReply::text("<retain></retain><summary></summary>"),
     ] {
         let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
         talk.answers.summarise(reply);
         talk_until(&mut talk, 8_000);
-        let asked = |_: &Received| talk.upstream.requests().iter().any(|one| is_own_call(one));
+        let asked =
+            |_: &ReceivedRequest| talk.upstream.requests().iter().any(|one| is_own_call(one));
         talk.send_until(asked).await;
         let seen = talk.send_some_times().await;
         assert_eq!(seen.json()["messages"], talk.body["messages"]);
@@ -461,11 +501,11 @@ async fn summariser_that_fails_or_says_nothing_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_compaction_replaces_the_summary_and_shows_it_to_the_summariser() {
     let mut talk = proxied(Dialect::Chat, &["--window", "10000"]).await;
-    talk.answers.summarise(Reply::text(
+    talk.answers.summarise(ScriptedReply::text(
         "<retain>FACT-A</retain><summary>SUMMARY-A</summary>",
     ));
     compacted(&mut talk, 8_000).await;
-    talk.answers.summarise(Reply::text(
+    talk.answers.summarise(ScriptedReply::text(
         "<retain>FACT-B</retain><summary>SUMMARY-B</summary>",
     ));
     talk.turn("second answer", "THIRD-QUESTION");
@@ -507,9 +547,9 @@ async fn unanswered_call_is_taken_out() {
 fn chat_compacts_after_an_answer_and_tells_it() {
     let chatted = Chatted::new(None);
     for _ in 0..3 {
-        chatted.answers.say(Reply {
+        chatted.answers.say(ScriptedReply {
             usage: Some(used(8_000)),
-            ..Reply::text(log(60))
+            ..ScriptedReply::text(log(60))
         });
     }
     let args = ["--preset", "refs", "--window", "10000"];
@@ -543,7 +583,7 @@ fn chat_trims_old_outputs_and_the_model_reads_them_again() {
     let rows: String = (1..=300).map(line).collect();
     chatted.file("old.log", &rows);
     chatted.file("new.log", &log(100));
-    let read = |name: &str| Reply::call("read_file", json!({"path": name}));
+    let read = |name: &str| ScriptedReply::call("read_file", json!({"path": name}));
     chatted.answers.say(read("old.log"));
     chatted.answers.say(read("new.log"));
     let args = ["--preset", "refs", "--set", "contextBudgetTokens=1800"];

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::Received;
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
@@ -31,7 +31,7 @@ fn reported(talk: &mut Proxied, input: u64) {
 }
 
 /// The first request in which something is cut.
-async fn first_cut(talk: &Proxied) -> Arc<Received> {
+async fn first_cut(talk: &Proxied) -> Arc<ReceivedRequest> {
     talk.send_until_says("[truncated for context management]")
         .await
 }
@@ -183,8 +183,10 @@ async fn cut_output_names_the_call_that_gives_it_back() {
         reported(&mut talk, 40_001);
         let seen = first_cut(&talk).await;
         let id = ref_in(&outputs(&seen)[0]).unwrap();
-        talk.answers
-            .say(Reply::call("tool_output_cache", json!({"ref_id": id})));
+        talk.answers.say(ScriptedReply::call(
+            "tool_output_cache",
+            json!({"ref_id": id}),
+        ));
         let seen = talk.send().await;
         let given = outputs(&seen).last().unwrap().clone();
         assert!(given.contains(&output("OLD", 900)), "{dialect}: {given}");
@@ -196,12 +198,12 @@ fn chat_tells_what_was_cut_and_why() {
     let chatted = Chatted::new(None);
     chatted.file("a.txt", &"first file\n".repeat(100));
     chatted.file("b.txt", &"second file\n".repeat(100));
-    let read = |name: &str, input: u64| Reply {
+    let read = |name: &str, input: u64| ScriptedReply {
         usage: Some(Usage {
             input,
             ..Usage::default()
         }),
-        ..Reply::call("read_file", json!({"path": name}))
+        ..ScriptedReply::call("read_file", json!({"path": name}))
     };
     chatted.answers.say(read("a.txt", 2_000));
     chatted.answers.say(read("b.txt", 4_000));

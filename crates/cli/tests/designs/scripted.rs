@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use trimtab_model::{Message, Usage};
-use trimtab_testkit::script::{Fault, Reply};
-use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
+use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{
+    ReceivedRequest, ReplySource, RequestOutcome, Upstream, UpstreamOptions,
+};
 
 /// What a summariser says where a test does not care.
 pub(crate) const SUMMARY: &str = "<retain>KEPT-FACT</retain><summary>SHORT-SUMMARY</summary>";
 
 /// An answer that is refused with a status which nobody tries again.
-pub(crate) fn failing() -> Reply {
-    Reply::text("x").with_fault(Fault::Status {
+pub(crate) fn failing() -> ScriptedReply {
+    ScriptedReply::text("x").with_fault(ScriptedFault::Status {
         code: 400,
         retry_after: None,
     })
@@ -24,16 +26,16 @@ pub(crate) fn failing() -> Reply {
 #[derive(Clone, Default)]
 pub(crate) struct Answers {
     /// The next answers of the model; `go on` when there are none.
-    replies: Arc<Mutex<VecDeque<Reply>>>,
+    replies: Arc<Mutex<VecDeque<ScriptedReply>>>,
     /// What every answer of the model reports, where it says nothing itself.
     usage: Arc<Mutex<Option<Usage>>>,
     /// What the summariser says from now on.
-    summary: Arc<Mutex<Option<Reply>>>,
+    summary: Arc<Mutex<Option<ScriptedReply>>>,
 }
 
 impl Answers {
     /// The model answers this next, after what it has to answer already.
-    pub(crate) fn say(&self, reply: Reply) {
+    pub(crate) fn say(&self, reply: ScriptedReply) {
         self.replies.lock().unwrap().push_back(reply);
     }
 
@@ -51,17 +53,17 @@ impl Answers {
     }
 
     /// The summariser answers this from now on.
-    pub(crate) fn summarise(&self, reply: Reply) {
+    pub(crate) fn summarise(&self, reply: ScriptedReply) {
         *self.summary.lock().unwrap() = Some(reply);
     }
 
-    fn reply(&self, received: &Received) -> Reply {
+    fn reply(&self, received: &ReceivedRequest) -> ScriptedReply {
         if is_own_call(received) {
             let said = self.summary.lock().unwrap().clone();
-            return said.unwrap_or_else(|| Reply::text(SUMMARY));
+            return said.unwrap_or_else(|| ScriptedReply::text(SUMMARY));
         }
         let next = self.replies.lock().unwrap().pop_front();
-        let mut reply = next.unwrap_or_else(|| Reply::text("go on"));
+        let mut reply = next.unwrap_or_else(|| ScriptedReply::text("go on"));
         if reply.usage.is_none() {
             reply.usage = *self.usage.lock().unwrap();
         }
@@ -71,16 +73,16 @@ impl Answers {
     /// A provider that answers so.
     pub(crate) async fn upstream(&self, window: Option<u64>) -> Upstream {
         let answers = self.clone();
-        let options = Options {
+        let options = UpstreamOptions {
             window,
-            ..Options::new(Source::with(move |received| answers.reply(received)))
+            ..UpstreamOptions::new(ReplySource::with(move |received| answers.reply(received)))
         };
         Upstream::start(options).await.unwrap()
     }
 }
 
 /// True for what Trimtab asks on its own: summaries of conversations and of outputs.
-pub(crate) fn is_own_call(received: &Received) -> bool {
+pub(crate) fn is_own_call(received: &ReceivedRequest) -> bool {
     let marks = [
         "Do not call tools and do not go on with the work",
         "Summarise this tool output",
@@ -90,26 +92,29 @@ pub(crate) fn is_own_call(received: &Received) -> bool {
 }
 
 /// The requests that reached a provider, of one kind.
-fn of_kind(upstream: &Upstream, own: bool) -> Vec<Arc<Received>> {
+fn of_kind(upstream: &Upstream, own: bool) -> Vec<Arc<ReceivedRequest>> {
     let requests = upstream.requests();
-    let model = |one: &Arc<Received>| {
-        matches!(one.outcome, Outcome::Answered | Outcome::Overflow) && is_own_call(one) == own
+    let model = |one: &Arc<ReceivedRequest>| {
+        matches!(
+            one.outcome,
+            RequestOutcome::Answered | RequestOutcome::Overflow
+        ) && is_own_call(one) == own
     };
     requests.into_iter().filter(model).collect()
 }
 
 /// What the model was asked, in order, overflows included.
-pub(crate) fn main_calls(upstream: &Upstream) -> Vec<Arc<Received>> {
+pub(crate) fn main_calls(upstream: &Upstream) -> Vec<Arc<ReceivedRequest>> {
     of_kind(upstream, false)
 }
 
 /// What the summariser was asked.
-pub(crate) fn own_calls(upstream: &Upstream) -> Vec<Arc<Received>> {
+pub(crate) fn own_calls(upstream: &Upstream) -> Vec<Arc<ReceivedRequest>> {
     of_kind(upstream, true)
 }
 
 /// The messages of a request as `role: text`, outputs included.
-pub(crate) fn lines(received: &Received) -> Vec<String> {
+pub(crate) fn lines(received: &ReceivedRequest) -> Vec<String> {
     let messages = received.read_messages();
     messages.iter().map(line).collect()
 }
@@ -124,12 +129,12 @@ fn line(message: &Message) -> String {
 }
 
 /// Everything that a request says.
-pub(crate) fn all_text(received: &Received) -> String {
+pub(crate) fn all_text(received: &ReceivedRequest) -> String {
     lines(received).join("\n")
 }
 
 /// The outputs that a request shows, oldest first.
-pub(crate) fn outputs(received: &Received) -> Vec<String> {
+pub(crate) fn outputs(received: &ReceivedRequest) -> Vec<String> {
     let messages = received.read_messages();
     let outputs = messages.iter().flat_map(Message::outputs);
     outputs.map(|output| output.text().into_owned()).collect()
@@ -152,7 +157,7 @@ pub(crate) fn ref_in(text: &str) -> Option<String> {
 }
 
 /// The text of the system part of a request.
-pub(crate) fn system_text(received: &Received) -> String {
+pub(crate) fn system_text(received: &ReceivedRequest) -> String {
     let body = received.json();
     let of = |value: &Value| match value {
         Value::String(text) => text.clone(),

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::Outcome;
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::RequestOutcome;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, system_text};
+use crate::scripted::{all_text, failing, lines, outputs, ref_in, system_text};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -148,7 +148,9 @@ async fn oldest_half_of_the_turns_goes_before_a_call_that_would_not_fit() {
         let seen = talk.send().await;
         let requests = talk.upstream.requests();
         assert!(
-            requests.iter().all(|one| one.outcome == Outcome::Answered),
+            requests
+                .iter()
+                .all(|one| one.outcome == RequestOutcome::Answered),
             "{dialect}: no wasted call"
         );
         let text = all_text(&seen);
@@ -172,6 +174,51 @@ async fn oldest_half_of_the_turns_goes_before_a_call_that_would_not_fit() {
     }
 }
 
+/// Four turns that take so many tokens by the estimate of the design, all texts together.
+fn turns_of_tokens(talk: &mut Proxied, tokens: usize) {
+    let chars = tokens * 5 / 2 / 4;
+    for number in 1..=4 {
+        let words = format!("ANSWER-{number} {}", "word ".repeat(chars / 5));
+        talk.turn(&words, &format!("QUESTION-{number}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn call_that_is_too_large_by_the_estimate_of_the_design_drops_turns() {
+    for dialect in Dialect::ALL {
+        // With the answer's 500 tokens and the tool it is just below the window, and just above.
+        for (tokens, drops) in [(15_200, false), (15_600, true)] {
+            let mut talk = proxied(dialect, &["--window", "16000"]).await;
+            turns_of_tokens(&mut talk, tokens);
+            let seen = talk.send().await;
+            assert!(seen.tokens < 12_000, "others count {} tokens", seen.tokens);
+            let text = all_text(&seen);
+            assert_eq!(!text.contains("ANSWER-1 "), drops, "{dialect} {tokens}");
+            let note = "[Emergency compression dropped ";
+            assert_eq!(system_text(&seen).contains(note), drops, "{dialect}");
+            assert!(
+                text.contains(TASK) && text.contains("ANSWER-4"),
+                "{dialect}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_turns_are_behind_a_ref_in_the_summary() {
+    let mut talk = proxied(Dialect::Chat, &["--window", "9000"]).await;
+    large_turns(&mut talk);
+    let seen = talk.send().await;
+    let system = system_text(&seen);
+    let id = ref_in(&system).unwrap();
+    let asks = json!({"ref_id": id, "pattern": "OUTPUT-1"});
+    talk.answers
+        .say(ScriptedReply::call("tool_output_cache_grep", asks));
+    let seen = talk.send().await;
+    let found = outputs(&seen).pop().unwrap();
+    assert!(found.contains("OUTPUT-1"), "{found}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_call_is_made_again_without_the_oldest_half_of_the_turns() {
     let args = ["--preset", "turns", "--window", "100k"];
@@ -181,7 +228,7 @@ async fn refused_call_is_made_again_without_the_oldest_half_of_the_turns() {
     let requests = talk.upstream.requests();
     let refused = requests
         .iter()
-        .filter(|one| one.outcome == Outcome::Overflow)
+        .filter(|one| one.outcome == RequestOutcome::Overflow)
         .count();
     assert!((1..=2).contains(&refused), "{refused}");
     assert!(system_text(&seen).contains("[Emergency compression dropped "));
@@ -230,11 +277,11 @@ async fn outputs_are_shown_whole_when_they_come() {
 async fn second_summary_takes_the_place_of_the_first() {
     let mut talk = proxied(Dialect::Chat, &[]).await;
     talk.answers
-        .summarise(Reply::text("<summary>SUMMARY-A</summary>"));
+        .summarise(ScriptedReply::text("<summary>SUMMARY-A</summary>"));
     chatter(&mut talk, 12);
     talk.send_until_says("SUMMARY-A").await;
     talk.answers
-        .summarise(Reply::text("<summary>SUMMARY-B</summary>"));
+        .summarise(ScriptedReply::text("<summary>SUMMARY-B</summary>"));
     chatter(&mut talk, 12);
     let seen = talk.send_until_says("SUMMARY-B").await;
     assert!(!all_text(&seen).contains("SUMMARY-A"));
@@ -249,7 +296,7 @@ async fn second_summary_takes_the_place_of_the_first() {
 fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
     let chatted = Chatted::new(Some(12_000));
     for _ in 0..6 {
-        chatted.answers.say(Reply::text(log(80)));
+        chatted.answers.say(ScriptedReply::text(log(80)));
     }
     let line = |number: usize| format!("QUESTION-{number}\n");
     let turns: String = (1..=7).map(line).collect();
@@ -265,7 +312,9 @@ fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
     assert_eq!(told.code, 0, "{}{}", told.stdout, told.stderr);
     let calls = chatted.main_calls();
     assert!(
-        calls.iter().all(|one| one.outcome == Outcome::Answered),
+        calls
+            .iter()
+            .all(|one| one.outcome == RequestOutcome::Answered),
         "no wasted call"
     );
     assert!(all_text(calls.last().unwrap()).contains("QUESTION-7"));

@@ -1,4 +1,4 @@
-//! Whatever is wrong with the input: a clear message, exit code 2, never a panic.
+//! Wrong input gives a clear message and exit code 2, never a panic.
 
 use std::fmt::Write as _;
 
@@ -96,7 +96,7 @@ const CASES: &[(&str, &[u8], &str)] = &[
 ];
 
 #[test]
-fn every_fault_has_its_message() {
+fn bad_transcripts_give_specific_errors() {
     let mut wrong = String::new();
     for (name, input, expected) in CASES {
         let outcome = with_input(&["inspect", "-"], input);
@@ -110,7 +110,7 @@ fn every_fault_has_its_message() {
 }
 
 #[test]
-fn the_forms_that_are_understood_are_named() {
+fn unknown_form_error_lists_the_supported_forms() {
     golden(
         "unknown_form.txt",
         &with_input(&["inspect", "-"], b"{\"a\": 1}"),
@@ -118,7 +118,7 @@ fn the_forms_that_are_understood_are_named() {
 }
 
 #[test]
-fn a_file_that_is_not_there() {
+fn missing_file_is_an_error() {
     let outcome = trimtab(&["inspect", "no/such/file.json"]);
     assert!(
         outcome
@@ -129,7 +129,7 @@ fn a_file_that_is_not_there() {
 }
 
 #[test]
-fn a_folder_is_no_transcript() {
+fn folder_is_not_a_transcript() {
     let outcome = trimtab(&["inspect", "examples"]);
     assert!(
         outcome.stderr.starts_with("error: examples: cannot read: "),
@@ -140,7 +140,7 @@ fn a_folder_is_no_transcript() {
 }
 
 #[test]
-fn one_bad_file_does_not_hide_the_others() {
+fn bad_file_does_not_hide_the_others() {
     let outcome = trimtab(&[
         "inspect",
         "no/such/file.json",
@@ -151,7 +151,7 @@ fn one_bad_file_does_not_hide_the_others() {
 }
 
 #[test]
-fn an_unknown_model_leads_to_the_other_flag() {
+fn unknown_model_error_suggests_the_window_flag() {
     let args = [
         "inspect",
         "examples/fix-failing-test.json",
@@ -181,14 +181,14 @@ fn wrong_arguments() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn byte_order_mark_is_skipped() {
     let input = b"\xEF\xBB\xBF[{\"role\":\"user\",\"content\":\"hello\"}]";
     let outcome = with_input(&["inspect", "-"], input);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn a_log_that_is_still_being_written_is_read_with_a_warning() {
+fn incomplete_log_is_read_with_a_warning() {
     let log = std::fs::read(crate::run::root().join("examples/forms/codex.jsonl")).unwrap();
     let cut = &log[..log.len() - 40];
     let outcome = with_input(&["inspect", "-"], cut);
@@ -200,7 +200,7 @@ fn a_log_that_is_still_being_written_is_read_with_a_warning() {
 }
 
 #[test]
-fn a_line_of_100_megabytes() {
+fn line_of_100_megabytes_is_read() {
     let mut line = String::from("{\"messages\":[{\"role\":\"user\",\"content\":\"");
     while line.len() < 100_000_000 {
         line.push_str("all work and no play makes jack a dull boy \\u00e9\\n");
@@ -213,7 +213,7 @@ fn a_line_of_100_megabytes() {
 }
 
 #[test]
-fn deep_nesting_is_carried_along() {
+fn deeply_nested_json_is_kept() {
     let depth = 100_000;
     let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let input = format!("[{{\"role\":\"user\",\"content\":\"hi\",\"x\":{deep}}}]");

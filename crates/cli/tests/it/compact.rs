@@ -1,13 +1,13 @@
-//! `trimtab compact`: every form in, the same form out.
+//! `trimtab compact` writes every form that it reads.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, rounds};
-use trimtab_testkit::script::{Reply, Script};
-use trimtab_testkit::upstream::{Options, Source, Upstream};
-use trimtab_wire::transcript::{Conversation, Reader};
+use trimtab_model::{Message, MessageKind, rounds};
+use trimtab_testkit::script::{Script, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use crate::run::{Home, Outcome, finish, root};
 
@@ -34,7 +34,7 @@ const PRESETS: [&str; 7] = [
 ];
 
 fn read(bytes: &[u8]) -> Conversation {
-    let mut all: Vec<_> = Reader::new(bytes).map(Result::unwrap).collect();
+    let mut all: Vec<_> = TranscriptReader::new(bytes).map(Result::unwrap).collect();
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -58,7 +58,7 @@ fn number(report: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn every_form_comes_back_smaller_and_whole() {
+fn every_form_is_compacted_and_readable_again() {
     for form in FORMS {
         let home = Home::new();
         let original = std::fs::read(root().join("examples/forms").join(form)).unwrap();
@@ -211,7 +211,7 @@ fn opencode_ids_keep_the_order_of_the_messages() {
 }
 
 #[test]
-fn the_report_says_where_the_file_goes_and_the_summary_how_refs_are_read() {
+fn report_gives_next_steps_and_summary_explains_refs() {
     for (form, expected) in [
         ("claude-code.jsonl", "claude --resume "),
         ("codex.jsonl", "codex resume "),
@@ -237,7 +237,7 @@ fn the_report_says_where_the_file_goes_and_the_summary_how_refs_are_read() {
 }
 
 #[test]
-fn tokens_are_those_of_all_messages_and_tools_by_one_measure() {
+fn report_counts_messages_and_tools_by_one_measure() {
     let home = Home::new();
     let file = "fix-failing-test.json";
     let original = std::fs::read(root().join("examples").join(file)).unwrap();
@@ -280,10 +280,10 @@ fn every_preset_gives_a_transcript_that_can_be_read() {
 }
 
 #[test]
-fn compacting_again_knows_the_first_summary() {
+fn second_compaction_recognises_the_first_summary() {
     let home = Home::new();
     let (_, written) = compacted(&home, "forms/claude-code.jsonl", &["--keep-turns", "1"]);
-    let summary = |message: &Message| message.meta.kind == Some(Kind::Summary);
+    let summary = |message: &Message| message.meta.kind == Some(MessageKind::Summary);
     assert_eq!(
         read(&written)
             .messages
@@ -300,7 +300,7 @@ fn compacting_again_knows_the_first_summary() {
 }
 
 #[test]
-fn the_report_is_for_people_and_the_transcript_may_go_to_standard_output() {
+fn report_goes_to_standard_error_if_the_transcript_is_on_standard_output() {
     let home = Home::new();
     let out = home.path().join("o.json").display().to_string();
     let done = home.run(&["compact", "examples/fix-failing-test.json", "-o", &out]);
@@ -309,9 +309,9 @@ fn the_report_is_for_people_and_the_transcript_may_go_to_standard_output() {
         "tokens ",
         " less)",
         "replaced",
-        "put together without a model",
+        "written without a model",
         "audit",
-        "the transcript as it was",
+        "the original transcript",
     ] {
         assert!(
             done.stdout.contains(expected),
@@ -343,7 +343,7 @@ fn each_conversation_of_a_file_is_compacted() {
         reports[1]["originals"]["session"]
     );
     let written = std::fs::read(out).unwrap();
-    let read: Vec<Conversation> = Reader::new(written.as_slice())
+    let read: Vec<Conversation> = TranscriptReader::new(written.as_slice())
         .map(Result::unwrap)
         .collect();
     let ids: Vec<_> = read.iter().map(|read| read.id.as_deref()).collect();
@@ -351,7 +351,7 @@ fn each_conversation_of_a_file_is_compacted() {
 }
 
 #[test]
-fn the_transcript_itself_is_not_overwritten_by_mistake() {
+fn input_is_overwritten_only_with_force() {
     let home = Home::new();
     let original = std::fs::read(root().join("examples/forms/codex.jsonl")).unwrap();
     let file = home.file("a.jsonl", &original);
@@ -365,7 +365,7 @@ fn the_transcript_itself_is_not_overwritten_by_mistake() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn impossible_compactions_are_reported() {
     let home = Home::new();
     let example = "examples/fix-failing-test.json";
     let file = |name: &str| home.path().join(name).display().to_string();
@@ -381,7 +381,7 @@ fn what_cannot_be_done_is_told() {
         (
             vec!["compact", example, "-o", "/no/such/folder/o"],
             2,
-            "no such folder",
+            "the folder does not exist",
         ),
         (
             vec!["compact", example, "-o", &out, "--preset", "tidy"],
@@ -406,7 +406,9 @@ fn what_cannot_be_done_is_told() {
 fn a_model_writes_the_summary() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>The money tests were mended.</summary>";
-    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let options = UpstreamOptions::new(ReplySource::script(Script::new([ScriptedReply::text(
+        text,
+    )])));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let upstream = runtime.block_on(Upstream::start(options)).unwrap();
     let out = home.path().join("o.json").display().to_string();
@@ -437,10 +439,12 @@ fn a_model_writes_the_summary() {
 }
 
 #[test]
-fn a_model_may_be_served_anywhere() {
+fn base_url_selects_the_summary_server() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>Served here.</summary>";
-    let options = Options::new(Source::script(Script::new([Reply::text(text)])));
+    let options = UpstreamOptions::new(ReplySource::script(Script::new([ScriptedReply::text(
+        text,
+    )])));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let upstream = runtime.block_on(Upstream::start(options)).unwrap();
     let base = format!("{}/v1", upstream.url());
@@ -451,7 +455,7 @@ fn a_model_may_be_served_anywhere() {
 }
 
 #[test]
-fn a_model_that_nobody_serves_is_told() {
+fn unreachable_summary_model_is_reported() {
     let home = Home::new();
     let out = home.path().join("o.json").display().to_string();
     let mut command = home.command();
@@ -476,7 +480,7 @@ fn a_model_that_nobody_serves_is_told() {
 }
 
 #[test]
-fn a_script_may_stand_in_for_the_model() {
+fn script_can_write_the_summary() {
     let home = Home::new();
     let text = "<retain>tally/money.py</retain><summary>As the script says.</summary>";
     let script = serde_json::json!([{ "text": text }]).to_string();

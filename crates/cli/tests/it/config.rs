@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::run::Home;
 
 #[test]
-fn every_setting_is_shown_with_where_it_comes_from() {
+fn config_show_prints_values_and_sources() {
     let home = Home::new();
     let file = home.file(
         "trimtab.toml",
@@ -58,7 +58,7 @@ fn every_setting_is_shown_with_where_it_comes_from() {
 }
 
 #[test]
-fn a_project_file_is_begun_once_and_found_from_below() {
+fn project_file_is_created_once_and_found_from_subfolders() {
     let home = Home::new();
     let below = home.path().join("a/b");
     std::fs::create_dir_all(&below).unwrap();
@@ -71,7 +71,7 @@ fn a_project_file_is_begun_once_and_found_from_below() {
     assert_eq!(run(&init, home.path()).code, 0);
     let again = run(&init, home.path());
     assert_eq!(again.code, 2);
-    assert!(again.stderr.contains("is there already") && again.stderr.contains("--force"));
+    assert!(again.stderr.contains("already exists") && again.stderr.contains("--force"));
     assert_eq!(
         run(
             &["config", "init", "--force", "--preset", "turns"],
@@ -101,7 +101,7 @@ fn values(home: &Home, folder: &std::path::Path, args: &[&str]) -> Vec<(String, 
 }
 
 #[test]
-fn file_from_a_system_says_what_its_preset_says() {
+fn init_from_a_design_matches_its_preset() {
     for (system, preset) in [
         ("codelia", "refs"),
         ("agenticloop", "checkpoint"),
@@ -158,7 +158,7 @@ fn the_schema_is_json() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
+fn invalid_setting_error_names_value_and_allowed_values() {
     let home = Home::new();
     for (set, expected) in [
         ("preset=tidy", "allowed: one of steady, refs"),
@@ -186,7 +186,7 @@ fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
 }
 
 #[test]
-fn the_store_may_be_named_in_a_file() {
+fn store_can_be_set_in_a_file() {
     let home = Home::new();
     let store = home.path().join("elsewhere");
     let text = format!("store = '{}'\n", store.display());

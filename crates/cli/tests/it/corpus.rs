@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trimtab_engine::normalise::Options;
+use trimtab_engine::normalise::NormaliseOptions;
 use trimtab_engine::window::Projection;
 use trimtab_model::{Dialect, Message, Role};
-use trimtab_wire::transcript::Reader;
+use trimtab_wire::transcript::TranscriptReader;
 
 use crate::run::{root, trimtab};
 
@@ -36,7 +36,7 @@ pub(crate) fn corpus() -> Option<Vec<PathBuf>> {
 
 /// Builds the window before every answer; gives how many there were.
 fn calls_are_valid(messages: &[Arc<Message>], dialect: Dialect) -> Result<usize, String> {
-    let mut projection = Projection::new(Options::for_dialect(dialect));
+    let mut projection = Projection::new(NormaliseOptions::for_dialect(dialect));
     let mut calls = 0;
     for (index, message) in messages.iter().enumerate() {
         if message.role == Role::Assistant && index > 0 {
@@ -52,13 +52,17 @@ fn calls_are_valid(messages: &[Arc<Message>], dialect: Dialect) -> Result<usize,
 #[test]
 fn the_window_at_every_call_is_valid() {
     let mut paths = corpus().unwrap_or_default();
-    // What a model answers is no transcript.
+    // What a model answers is no transcript, and neither is a program.
+    let is_transcript = |path: &PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("json" | "jsonl")) && !path.ends_with("script.json")
+    };
     let examples = files(&root().join("examples")).into_iter();
-    paths.extend(examples.filter(|path| !path.ends_with("script.json")));
+    paths.extend(examples.filter(is_transcript));
     let mut calls = 0;
     for path in paths {
         let file = fs::read(&path).unwrap();
-        for conversation in Reader::new(file.as_slice()).map(Result::unwrap) {
+        for conversation in TranscriptReader::new(file.as_slice()).map(Result::unwrap) {
             let messages: Vec<Arc<Message>> =
                 conversation.messages.into_iter().map(Arc::new).collect();
             for dialect in Dialect::ALL {

@@ -1,5 +1,5 @@
-//! What README and docs print is what the command takes: every command is parsed, and those
-//! that need neither a key nor a port are run.
+//! The commands in README and docs are valid: all are parsed, and those that need neither a key nor
+//! a port are run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -108,7 +108,7 @@ fn parse(words: &[String], place: &str) {
 }
 
 #[test]
-fn every_command_in_a_shell_block_is_taken() {
+fn documented_commands_parse() {
     let mut seen = 0;
     for (name, text) in pages() {
         for words in commands(&text) {
@@ -176,7 +176,7 @@ fn named_options(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_verb_and_option_that_a_page_names_is_there() {
+fn documented_verbs_and_options_exist() {
     let cli = Cli::command();
     for (page, text) in pages() {
         let synopses = blocks(&text)
@@ -214,7 +214,7 @@ fn every_verb_and_option_that_a_page_names_is_there() {
 }
 
 #[test]
-fn every_example_of_a_help_text_is_taken() {
+fn help_examples_parse() {
     fn visit(command: &Command, seen: &mut usize) {
         let text = command.get_after_help().map(ToString::to_string);
         for line in text.unwrap_or_default().lines() {
@@ -287,7 +287,7 @@ fn fault(schema: &Value, value: &Value, path: &str) -> Option<String> {
 }
 
 #[test]
-fn settings_in_the_docs_follow_the_schema_and_are_taken() {
+fn documented_settings_match_the_schema() {
     let home = Home::new();
     let schema = home.run(&["config", "schema"]);
     let schema: Value = serde_json::from_str(&schema.stdout).unwrap();

@@ -1,28 +1,28 @@
-//! One session, written down in every form, is one session.
+//! The same session in every form gives the same report.
 
 use std::fs::File;
 use std::io::BufReader;
 
 use trimtab_model::{Message, rounds, turns};
-use trimtab_wire::transcript::{Conversation, Form, Reader};
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader};
 
 use crate::run::root;
 
-const FORMS: [(&str, Form); 9] = [
-    ("chat.jsonl", Form::Chat),
-    ("chat-messages.jsonl", Form::Chat),
-    ("messages.json", Form::Messages),
-    ("responses.json", Form::Responses),
-    ("claude-code.jsonl", Form::ClaudeCode),
-    ("codex.jsonl", Form::Codex),
-    ("copilot-cli.jsonl", Form::CopilotCli),
-    ("gemini-cli.jsonl", Form::GeminiCli),
-    ("opencode.json", Form::OpenCode),
+const FORMS: [(&str, TranscriptForm); 9] = [
+    ("chat.jsonl", TranscriptForm::Chat),
+    ("chat-messages.jsonl", TranscriptForm::Chat),
+    ("messages.json", TranscriptForm::Messages),
+    ("responses.json", TranscriptForm::Responses),
+    ("claude-code.jsonl", TranscriptForm::ClaudeCode),
+    ("codex.jsonl", TranscriptForm::Codex),
+    ("copilot-cli.jsonl", TranscriptForm::CopilotCli),
+    ("gemini-cli.jsonl", TranscriptForm::GeminiCli),
+    ("opencode.json", TranscriptForm::OpenCode),
 ];
 
 fn read(name: &str) -> Conversation {
     let file = File::open(root().join("examples/forms").join(name)).unwrap();
-    let mut all: Vec<_> = Reader::new(BufReader::new(file))
+    let mut all: Vec<_> = TranscriptReader::new(BufReader::new(file))
         .map(Result::unwrap)
         .collect();
     assert_eq!(all.len(), 1, "{name}");
@@ -49,7 +49,7 @@ fn said(conversation: &Conversation) -> Vec<String> {
 }
 
 #[test]
-fn every_form_says_the_same() {
+fn all_forms_of_a_conversation_give_the_same_report() {
     let expected = said(&read("chat.jsonl"));
     assert_eq!(expected.len(), 9);
     for (name, form) in FORMS {

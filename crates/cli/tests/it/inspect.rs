@@ -1,4 +1,4 @@
-//! `trimtab inspect`: what it says of logs that leave something out.
+//! `trimtab inspect` on incomplete logs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn claude_code(folder: &Path) -> String {
 }
 
 #[test]
-fn what_a_log_leaves_out_is_not_zero() {
+fn missing_system_prompt_is_not_reported_as_zero() {
     let file = claude_code(&folder("inspect-left-out"));
     let shown = trimtab(&["inspect", &file]).stdout;
     for line in ["system     not in the log", "tools      not in the log"] {
@@ -103,7 +103,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn one_message_is_shown_whole() {
+fn message_option_shows_one_message_in_full() {
     let file = claude_code(&folder("inspect-message"));
     let shown = trimtab(&["inspect", &file, "--message", "2"]).stdout;
     assert!(shown.starts_with("message 2, "), "{shown}");
@@ -122,7 +122,7 @@ fn the_list_names_the_files() {
 }
 
 #[test]
-fn inspect_and_compact_count_the_same() {
+fn inspect_and_compact_report_the_same_tokens() {
     let home = Home::new();
     let short = home.path().join("short.json").display().to_string();
     let compacted = home.run(&["compact", EXAMPLE, "-o", &short, "--json"]);

@@ -1,4 +1,4 @@
-//! What a user of the command line sees.
+//! The command line from a user's point of view.
 
 #![expect(
     clippy::unwrap_used,

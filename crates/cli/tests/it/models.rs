@@ -52,11 +52,11 @@ fn models_are_listed_by_a_part_of_their_name() {
 }
 
 #[test]
-fn an_unknown_model_names_the_way_out() {
+fn unknown_model_error_has_a_hint() {
     let unknown = trimtab(&["models", "show", "gpt-4oo"]);
     assert_eq!(unknown.code, 2);
     assert!(
-        unknown.stderr.contains("known are:") && unknown.stderr.contains("gpt-4o"),
+        unknown.stderr.contains("similar names:") && unknown.stderr.contains("gpt-4o"),
         "{}",
         unknown.stderr
     );
@@ -70,7 +70,7 @@ fn models(folder: &Path, args: &[&str], input: &[u8]) -> Outcome {
 }
 
 #[test]
-fn update_adds_to_the_catalogue_and_reset_goes_back() {
+fn update_extends_the_catalogue_and_reset_restores_it() {
     let folder = tempfile::tempdir().unwrap();
     let models = |args: &[&str], input: &[u8]| models(folder.path(), args, input);
     let updated = models(&["update", "-"], REGISTRY.as_bytes());
@@ -110,7 +110,7 @@ fn update_adds_to_the_catalogue_and_reset_goes_back() {
 }
 
 #[test]
-fn update_replaces_a_catalogue_that_cannot_be_used() {
+fn update_replaces_an_unusable_catalogue() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("own");
     std::fs::create_dir(&own).unwrap();
@@ -166,7 +166,7 @@ fn update_reads_a_registry_from_a_server() {
 }
 
 #[test]
-fn update_says_what_it_takes_where_a_file_is_missing() {
+fn update_of_a_missing_file_has_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let refused = models(folder.path(), &["update", "no-such.json"], b"");
     assert_eq!(refused.code, 2);

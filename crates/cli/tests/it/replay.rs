@@ -1,4 +1,4 @@
-//! `trimtab replay`, on a conversation made for it.
+//! `trimtab replay` on a generated conversation.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Runs the command and looks at everything that comes out of it.
+//! Runs the command and captures its output.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Whole runs, as text that can be read in review.
+//! Complete outputs as text files that can be reviewed.
 
 use crate::run::{golden, trimtab, with_input};
 
@@ -16,7 +16,7 @@ fn one_conversation_in_colour() {
 }
 
 #[test]
-fn a_window_that_is_too_small() {
+fn overfull_window_is_marked() {
     golden(
         "over.txt",
         &trimtab(&["inspect", EXAMPLE, "--window", "8k"]),
@@ -92,7 +92,7 @@ fn a_model_sets_the_window() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn version_flag_prints_the_version() {
     let outcome = trimtab(&["--version"]);
     let expected = concat!("trimtab ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!((outcome.stdout.as_str(), outcome.code), (expected, 0));

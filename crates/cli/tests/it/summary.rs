@@ -1,4 +1,4 @@
-//! The summary that no model wrote says only what is known.
+//! The summary without a model states only known facts.
 
 use std::fs;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn of_runs(runs: &[(Value, String)]) -> String {
 }
 
 #[test]
-fn a_command_that_failed_is_not_told_as_done() {
+fn summary_does_not_claim_success_of_a_failed_command() {
     let padding = "a line of output that says nothing\n".repeat(60);
     let runs: Vec<(Value, String)> = FAILURES
         .iter()
@@ -100,7 +100,7 @@ fn a_command_that_failed_is_not_told_as_done() {
 }
 
 #[test]
-fn a_method_is_no_file() {
+fn summary_does_not_list_methods_as_files() {
     let padding = "a line of output that says nothing\n".repeat(90);
     let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/main.ts\n@@\n\
         -console.log(a.trim())\n+fetch(u)\n+  .then((r) => r.json())\n*** End Patch\nEOF";
@@ -125,7 +125,7 @@ fn a_method_is_no_file() {
 }
 
 #[test]
-fn a_recorded_session_is_told_as_it_went() {
+fn summary_of_a_recorded_session_is_accurate() {
     let Some(paths) = corpus() else { return };
     let is_codex = |path: &&std::path::PathBuf| path.ends_with("codex/rollout-019ed917.jsonl");
     let Some(file) = paths.iter().find(is_codex) else {

@@ -8,8 +8,8 @@ use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::install::{self, Package};
 use crate::run::{say, texts, trimtab};
@@ -110,13 +110,13 @@ async fn agents_run_to_the_end() {
     }
 }
 
-fn is_main(agent: &Agent, received: &Received) -> bool {
+fn is_main(agent: &Agent, received: &ReceivedRequest) -> bool {
     received.tools.iter().any(|offered| offered == agent.tool)
 }
 
 fn outcomes(upstream: &Upstream) -> String {
     let requests = upstream.requests();
-    let line = |one: &std::sync::Arc<Received>| {
+    let line = |one: &std::sync::Arc<ReceivedRequest>| {
         format!("{} {:?} {:?}\n", one.path, one.outcome, one.violations)
     };
     requests.iter().map(line).collect()
@@ -126,13 +126,13 @@ fn outcomes(upstream: &Upstream) -> String {
 async fn upstream(agent: &Agent) -> Upstream {
     let (tool, arguments) = (agent.tool, agent.arguments);
     let next = AtomicUsize::new(0);
-    let reply = move |received: &Received| {
+    let reply = move |received: &ReceivedRequest| {
         if received.last.contains("<summary>") {
-            return Reply::text("<summary>the agent runs commands</summary>");
+            return ScriptedReply::text("<summary>the agent runs commands</summary>");
         }
         // Titles and the like are asked for without tools.
         if !received.tools.iter().any(|offered| offered == tool) {
-            return Reply::text("a title");
+            return ScriptedReply::text("a title");
         }
         let round = next.load(Ordering::SeqCst);
         if round >= ASKS_AT
@@ -140,19 +140,19 @@ async fn upstream(agent: &Agent) -> Upstream {
             && let Some(shown) = windows::shown_ref(received)
         {
             let arguments = json!({"ref_id": shown, "offset": 1, "limit": 12});
-            return Reply::call("tool_output_cache", arguments);
+            return ScriptedReply::call("tool_output_cache", arguments);
         }
         next.fetch_add(1, Ordering::SeqCst);
         if round >= ROUNDS {
-            return Reply::text(LAST);
+            return ScriptedReply::text(LAST);
         }
         let command = format!("seq {}00000 {}04200", round + 1, round + 1);
-        Reply::call(tool, arguments(&command))
+        ScriptedReply::call(tool, arguments(&command))
     };
-    let options = Options {
+    let options = UpstreamOptions {
         window: Some(agent.window),
         answer_counts: false,
-        ..Options::new(Source::with(reply))
+        ..UpstreamOptions::new(ReplySource::with(reply))
     };
     Upstream::start(options).await.unwrap()
 }

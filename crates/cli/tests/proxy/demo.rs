@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::run::{finished, kill, say, texts, trimtab};
 
 #[test]
-fn the_whole_session_fits_and_costs_less() {
+fn demo_session_fits_and_costs_less() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["demo", "--once", "--json", "--listen", "127.0.0.1:0"];
     let output = finished(folder.path(), &args);
@@ -65,7 +65,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn calls_are_counted_from_one_everywhere() {
+fn demo_counts_calls_from_one() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["demo", "--once", "--json", "--listen", "127.0.0.1:0"];
     let (stdout, _) = texts(&finished(folder.path(), &args));
@@ -86,7 +86,7 @@ fn calls_are_counted_from_one_everywhere() {
 }
 
 #[test]
-fn it_is_shown_and_then_served() {
+fn demo_reports_and_keeps_serving() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["demo", "--listen", "127.0.0.1:0"];
     let mut command = trimtab(folder.path(), &args);
@@ -129,7 +129,7 @@ fn it_is_shown_and_then_served() {
 }
 
 #[test]
-fn a_preset_that_is_not_there_is_named() {
+fn unknown_preset_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let output = finished(folder.path(), &["demo", "--once", "--preset", "tidy"]);
     assert_eq!(output.status.code(), Some(2));
@@ -137,9 +137,9 @@ fn a_preset_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_window_that_is_too_small_is_said() {
+fn too_small_window_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let output = finished(folder.path(), &["demo", "--once", "--window", "2k"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(texts(&output).1.contains("5000 tokens at least"));
+    assert!(texts(&output).1.contains("at least 5000 tokens"));
 }

@@ -5,13 +5,13 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::Value;
-use trimtab_testkit::upstream::{Options, Upstream};
+use trimtab_testkit::upstream::{Upstream, UpstreamOptions};
 
 use crate::model::{SHORT, options};
 use crate::run::{finished, texts, trimtab};
 
 async fn keyed(key: &str) -> Upstream {
-    let options = Options {
+    let options = UpstreamOptions {
         key: Some(key.to_owned()),
         ..options(None, SHORT)
     };
@@ -30,7 +30,7 @@ fn found(report: &Value, name: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_set_up_that_is_well() {
+async fn healthy_configuration_passes_all_checks() {
     let upstream = keyed("sk-very-secret").await;
     let folder = tempfile::tempdir().unwrap();
     let at = format!("chat={}", upstream.url());
@@ -58,12 +58,12 @@ async fn a_set_up_that_is_well() {
     assert!(
         found(&report, "upstream")
             .1
-            .contains("takes the key of OPENAI_API_KEY")
+            .contains("accepts the key in OPENAI_API_KEY")
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_refused_and_a_port_that_is_taken() {
+async fn rejected_key_and_taken_port_are_problems() {
     let upstream = keyed("sk-right").await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -83,13 +83,13 @@ async fn a_key_that_is_refused_and_a_port_that_is_taken() {
     assert!(
         found(&report, "upstream")
             .1
-            .contains("refuses the key of ANTHROPIC_API_KEY")
+            .contains("rejects the key in ANTHROPIC_API_KEY")
     );
     assert_eq!(found(&report, "port").0, "problem");
 }
 
 #[test]
-fn an_upstream_that_does_not_answer() {
+fn unreachable_upstream_is_a_problem() {
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -106,7 +106,7 @@ fn an_upstream_that_does_not_answer() {
 }
 
 #[test]
-fn a_file_server_is_no_upstream() {
+fn file_server_as_upstream_is_a_warning() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("http://{}", server.local_addr().unwrap());
     let answering = std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn a_file_server_is_no_upstream() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_and_a_store_that_is_a_file() {
+fn invalid_settings_and_file_as_store_are_problems() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("trimtab.toml"), "[proxy]\nlisten = \n").unwrap();
     let output = finished(folder.path(), &["doctor", "--offline"]);

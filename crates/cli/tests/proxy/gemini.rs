@@ -1,5 +1,4 @@
-//! Gemini CLI and its logs. It speaks an interface of its own, so it has a small model of its
-//! own here.
+//! Gemini CLI and its logs. It uses its own API, so this file contains a small model for it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

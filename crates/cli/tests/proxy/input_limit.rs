@@ -1,7 +1,7 @@
-//! Models that take a shorter prompt than their window.
+//! Models with a prompt limit below their window.
 
 use serde_json::{Value, json};
-use trimtab_testkit::upstream::Outcome;
+use trimtab_testkit::upstream::RequestOutcome;
 
 use crate::model::upstream;
 use crate::run::Served;
@@ -33,7 +33,7 @@ async fn a_prompt_above_the_input_limit_is_made_to_fit_before_it_is_sent() {
     let requests = upstream.requests();
     assert!(!requests.is_empty());
     for received in requests {
-        assert_eq!(received.outcome, Outcome::Answered);
+        assert_eq!(received.outcome, RequestOutcome::Answered);
         assert!(received.tokens < PROMPT, "{}", received.tokens);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs of real clients: which are wanted, and in what environment they run.
+//! Real clients: which ones to run, and their environment.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

@@ -10,6 +10,7 @@
 
 mod agents;
 mod demo;
+mod deploy;
 mod doctor;
 mod gemini;
 mod input_limit;
@@ -17,6 +18,7 @@ mod installed;
 mod model;
 mod own_calls;
 mod recovered;
+mod replayed;
 mod resume;
 mod retained;
 mod run;

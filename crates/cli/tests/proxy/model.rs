@@ -1,9 +1,9 @@
-//! A scripted model whose answers depend on a header of the client only: requests of the proxy
-//! itself take nothing away from the client.
+//! A scripted model whose answers depend only on a header of the client, so that requests of the
+//! proxy consume no replies.
 
 use serde_json::json;
-use trimtab_testkit::script::{Reply, ScriptedCall};
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::{ScriptedCall, ScriptedReply};
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::windows;
 
@@ -43,16 +43,16 @@ pub(crate) async fn upstream(window: Option<u64>) -> Upstream {
 }
 
 /// The options of an upstream for this work.
-pub(crate) fn options(window: Option<u64>, work: Work) -> Options {
-    Options {
+pub(crate) fn options(window: Option<u64>, work: Work) -> UpstreamOptions {
+    UpstreamOptions {
         window,
-        ..Options::new(Source::with(move |received| reply(work, received)))
+        ..UpstreamOptions::new(ReplySource::with(move |received| reply(work, received)))
     }
 }
 
-fn reply(work: Work, received: &Received) -> Reply {
+fn reply(work: Work, received: &ReceivedRequest) -> ScriptedReply {
     if received.last.contains("<summary>") {
-        return Reply::text("<summary>the agent reads logs, one after the other</summary>");
+        return ScriptedReply::text("<summary>the agent reads logs, one after the other</summary>");
     }
     let call: Option<usize> = received
         .header(CALL_HEADER)
@@ -62,17 +62,17 @@ fn reply(work: Work, received: &Received) -> Reply {
         && let Some(shown) = windows::shown_ref(received)
     {
         let arguments = json!({"ref_id": shown, "offset": 776, "limit": 3});
-        return Reply::call("tool_output_cache", arguments);
+        return ScriptedReply::call("tool_output_cache", arguments);
     }
     match call {
-        Some(call) if call < work.rounds => Reply {
+        Some(call) if call < work.rounds => ScriptedReply {
             calls: vec![ScriptedCall {
                 id: Some(format!("call_{call:04}")),
                 ..ScriptedCall::new("read_log", json!({"number": call}))
             }],
-            ..Reply::text(format!("I read log {call}."))
+            ..ScriptedReply::text(format!("I read log {call}."))
         },
-        Some(_) => Reply::text(LAST),
-        None => Reply::text("hello"),
+        Some(_) => ScriptedReply::text(LAST),
+        None => ScriptedReply::text("hello"),
     }
 }

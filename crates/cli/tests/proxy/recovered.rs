@@ -1,11 +1,13 @@
-//! What is left of a session whose model turns out to have a smaller window than was known.
+//! A session whose model has a smaller window than expected: what survives the recovery.
 
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::{Fault, Reply, ScriptedCall};
-use trimtab_testkit::upstream::{Options, Outcome, Received, Source, Upstream};
+use trimtab_testkit::script::{ScriptedCall, ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{
+    ReceivedRequest, ReplySource, RequestOutcome, Upstream, UpstreamOptions,
+};
 
 use crate::retained::{DECISION, answered, asks_for_summary, reply, send};
 use crate::run::Served;
@@ -53,7 +55,7 @@ impl ShrinkingSession {
         let window = Arc::new(Mutex::new(ShrunkWindow::default()));
         let (shrunk, mark) = (Arc::clone(&window), format!("call_{}_0", self.shrinks_at));
         let last = format!("call_{}_0", self.rounds);
-        let answers = move |received: &Received| {
+        let answers = move |received: &ReceivedRequest| {
             let text = String::from_utf8_lossy(&received.body);
             if asks_for_summary(received) {
                 // It writes down what it sees.
@@ -62,7 +64,7 @@ impl ShrinkingSession {
                 } else {
                     "nothing"
                 };
-                return Reply::text(format!("<summary>\nDecided: {known}\n</summary>"));
+                return ScriptedReply::text(format!("<summary>\nDecided: {known}\n</summary>"));
             }
             let mut window = shrunk.lock().unwrap();
             let first = *window.first.get_or_insert(received.tokens);
@@ -71,7 +73,7 @@ impl ShrinkingSession {
                 window.limit.get_or_insert(first + grown * SHRINKS_TO / 100);
             }
             if let Some(window) = window.limit.filter(|limit| received.tokens > *limit) {
-                return Reply::default().with_fault(Fault::Overflow { window });
+                return ScriptedReply::default().with_fault(ScriptedFault::Overflow { window });
             }
             let can_look = received
                 .tools
@@ -79,11 +81,14 @@ impl ShrinkingSession {
                 .any(|tool| tool == "tool_output_cache_grep");
             let has_looked = text.contains("retry limit at 7") || text.contains("No matches");
             if text.contains(&last) && !has_looked && can_look {
-                return Reply::call("tool_output_cache_grep", json!({"pattern": "retry limit"}));
+                return ScriptedReply::call(
+                    "tool_output_cache_grep",
+                    json!({"pattern": "retry limit"}),
+                );
             }
-            Reply::text("go on")
+            ScriptedReply::text("go on")
         };
-        let upstream = Upstream::start(Options::new(Source::with(answers)));
+        let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(answers)));
         let upstream = upstream.await.unwrap();
         let (url, preset) = (upstream.url(), self.preset);
         let mut args = vec!["--upstream", &url, "--window", "120000", "--preset", preset];
@@ -116,7 +121,7 @@ fn marked_log(mark: &str, lines: usize) -> String {
 }
 
 /// What the call with this id was answered with, as far as a request shows it.
-fn output_of(received: &Received, id: &str) -> Option<String> {
+fn output_of(received: &ReceivedRequest, id: &str) -> Option<String> {
     let messages = received.read_messages();
     let mut outputs = messages.iter().flat_map(trimtab_model::Message::outputs);
     let output = outputs.find(|output| output.call_id == id)?;
@@ -129,7 +134,7 @@ async fn first_of_two_lookups_is_still_shown_after_the_second() {
     for dialect in Dialect::ALL {
         // Under the others a summary that comes meanwhile may stand for the first.
         for preset in ["steady"] {
-            let answers = move |received: &Received| {
+            let answers = move |received: &ReceivedRequest| {
                 let text = text_of(received);
                 if asks_for_summary(received) {
                     return reply(received);
@@ -137,19 +142,19 @@ async fn first_of_two_lookups_is_still_shown_after_the_second() {
                 let sought = [("alpha", "look_1"), ("omega", "look_2")];
                 let next = sought.into_iter().find(|(_, id)| !text.contains(id));
                 let Some((mark, id)) = next.filter(|_| text.contains("call_9_0")) else {
-                    return Reply::text("go on");
+                    return ScriptedReply::text("go on");
                 };
                 let arguments = json!({"pattern": format!("{mark}-mark"), "max": 25});
                 let mut call = ScriptedCall::new("tool_output_cache_grep", arguments);
                 call.id = Some(id.to_owned());
-                Reply {
+                ScriptedReply {
                     calls: vec![call],
-                    ..Reply::default()
+                    ..ScriptedReply::default()
                 }
             };
-            let options = Options {
+            let options = UpstreamOptions {
                 window: Some(9_000),
-                ..Options::new(Source::with(answers))
+                ..UpstreamOptions::new(ReplySource::with(answers))
             };
             let upstream = Upstream::start(options).await.unwrap();
             let (url, context) = (upstream.url(), format!("{dialect} {preset}"));
@@ -174,7 +179,7 @@ async fn first_of_two_lookups_is_still_shown_after_the_second() {
     }
 }
 
-fn text_of(received: &Received) -> String {
+fn text_of(received: &ReceivedRequest) -> String {
     String::from_utf8_lossy(&received.body).into_owned()
 }
 
@@ -216,7 +221,7 @@ async fn window_after_an_overflow_is_near_the_limit() {
             };
             let (upstream, limit) = session.run().await;
             let requests = upstream.requests();
-            let is_overflow = |one: &Arc<Received>| one.outcome == Outcome::Overflow;
+            let is_overflow = |one: &Arc<ReceivedRequest>| one.outcome == RequestOutcome::Overflow;
             let refused = requests.iter().rposition(is_overflow).unwrap();
             let after = requests[refused + 1..]
                 .iter()
@@ -251,7 +256,7 @@ async fn overflow_without_figures_does_not_come_with_every_call() {
         let requests = upstream.requests();
         let overflows = requests
             .iter()
-            .filter(|one| one.outcome == Outcome::Overflow);
+            .filter(|one| one.outcome == RequestOutcome::Overflow);
         let overflows = overflows.count();
         assert!(
             (1..=3).contains(&overflows),

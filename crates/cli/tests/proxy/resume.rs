@@ -1,12 +1,12 @@
-//! Logs of real clients, compacted, and loaded again by the clients themselves: what reaches
-//! the model then is the summary with its refs, and nothing without its counterpart.
+//! Compacted logs, loaded by the real clients: the model receives the summary with its refs, and
+//! complete pairs of calls and outputs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::installed::{command_in, path_with_client, run_client, wants, write};
 use crate::run::{finished, say, texts};
@@ -35,22 +35,22 @@ impl ResumedClient {
         arguments: fn(&str) -> Value,
     ) -> Self {
         let next = AtomicUsize::new(0);
-        let reply = move |received: &Received| {
+        let reply = move |received: &ReceivedRequest| {
             // Titles and the like are asked for without tools.
             if !received.tools.iter().any(|offered| offered == tool) {
-                return Reply::text("a title");
+                return ScriptedReply::text("a title");
             }
             match next.fetch_add(1, Ordering::SeqCst) {
                 round if round < ROUNDS => {
                     let command = format!("seq {}0000 {}1900", round + 1, round + 1);
-                    Reply::call(tool, arguments(&command))
+                    ScriptedReply::call(tool, arguments(&command))
                 }
-                _ => Reply::text(LAST),
+                _ => ScriptedReply::text(LAST),
             }
         };
-        let options = Options {
+        let options = UpstreamOptions {
             answer_counts: false,
-            ..Options::new(Source::with(reply))
+            ..UpstreamOptions::new(ReplySource::with(reply))
         };
         Self {
             home: tempfile::tempdir().unwrap(),

@@ -1,4 +1,4 @@
-//! Runs the command away from the settings of this machine.
+//! Runs the command independently of the settings of this machine.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Variables that would change what the command does.
-const CLEARED: [&str; 18] = [
+const CLEARED: [&str; 19] = [
     "ANTHROPIC_API_BASE",
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_API_KEY",
@@ -20,6 +20,7 @@ const CLEARED: [&str; 18] = [
     "OPENAI_API_BASE",
     "OPENAI_API_KEY",
     "TRIMTAB_CONFIG",
+    "TRIMTAB_BLOBS",
     "TRIMTAB_STORE",
     "TRIMTAB_MODELS",
     "SSL_CERT_FILE",

@@ -1,14 +1,16 @@
-//! What the proxy says that it saved, against what the upstream counted: the same session is
-//! played straight and through the proxy.
+//! Compares the savings that the proxy reports with the counts of the upstream: the same session
+//! runs directly and through the proxy.
 
 use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Cache, Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{
+    PromptCacheRules, ReceivedRequest, ReplySource, Upstream, UpstreamOptions,
+};
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::model::CALL_HEADER;
@@ -53,9 +55,9 @@ impl Play {
     }
 
     async fn upstream(self, window: Option<u64>) -> Upstream {
-        let reply = move |received: &Received| {
+        let reply = move |received: &ReceivedRequest| {
             if received.last.contains("<summary>") {
-                return Reply::text("<summary>logs were read</summary>");
+                return ScriptedReply::text("<summary>logs were read</summary>");
             }
             let call = received.header(CALL_HEADER);
             let call = call.and_then(|call| call.parse().ok());
@@ -65,17 +67,17 @@ impl Play {
                 && let Some(shown) = windows::shown_ref(received)
             {
                 let arguments = json!({"ref_id": shown, "offset": 100, "limit": 50});
-                return Reply::call("tool_output_cache", arguments);
+                return ScriptedReply::call("tool_output_cache", arguments);
             }
-            Reply::text("I see.")
+            ScriptedReply::text("I see.")
         };
-        let options = Options {
+        let options = UpstreamOptions {
             window,
-            cache: Cache {
+            cache: PromptCacheRules {
                 by_markers: true,
-                ..Cache::default()
+                ..PromptCacheRules::default()
             },
-            ..Options::new(Source::with(reply))
+            ..UpstreamOptions::new(ReplySource::with(reply))
         };
         Upstream::start(options).await.unwrap()
     }
@@ -157,7 +159,7 @@ async fn compared(play: Play, window: Option<u64>, args: &[&str]) -> Compared {
     play.at(&served.url).await;
     let status = format!("{}/trimtab/status", served.url);
     let headers = [("x-api-key", "k")];
-    let http = Http::default();
+    let http = HttpClient::default();
     let status = http.send(Method::GET, &status, &headers, Vec::new(), PATIENCE);
     let status = serde_json::from_slice(&status.await.unwrap().body).unwrap();
     served.signal("TERM");
@@ -198,7 +200,8 @@ impl Compared {
     #[track_caller]
     fn agree(&self, name: &str, tolerance: f64) {
         let (claimed, counted) = (self.number("tokens_saved"), self.saved());
-        // Hidden rounds are counted exactly: what is estimated is what the client's own calls saved.
+        // Hidden rounds are counted exactly: what is estimated is what the client's own calls
+        // saved.
         let own = |record: &Value| {
             let usage = &record["usage"];
             let fields = ["input", "cache_read", "cache_creation"];
@@ -263,6 +266,9 @@ impl Compared {
     }
 }
 
+/// A window that holds everything, in which a repeated output becomes a reference.
+const REPEATS: [&str; 4] = ["--window", "400k", "--set", "views.repeats=true"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
     for dialect in Dialect::ALL {
@@ -271,7 +277,7 @@ async fn claimed_savings_agree_with_the_upstream_in_three_dialects() {
                 stream,
                 ..Play::of(dialect)
             };
-            let done = compared(play, None, &["--window", "400k"]).await;
+            let done = compared(play, None, &REPEATS).await;
             let name = format!("{dialect}, stream {stream}");
             done.agree(&name, TOLERANCE);
             let model = if dialect == Dialect::Messages {
@@ -291,7 +297,7 @@ async fn claimed_savings_agree_with_many_tools() {
         spare_tools: 60,
         ..Play::of(Dialect::Messages)
     };
-    let done = compared(play, None, &["--window", "400k"]).await;
+    let done = compared(play, None, &REPEATS).await;
     // Tools and outputs are different kinds of text, and the first prompt has both.
     done.agree("many tools", 3.0 * TOLERANCE);
     // The tools are in both figures of every record.
@@ -302,7 +308,7 @@ async fn claimed_savings_agree_with_many_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_over_the_window_counts_as_a_full_window() {
+async fn call_over_the_window_counts_as_a_full_window() {
     let done = compared(Play::of(Dialect::Chat), Some(60_000), &["--window", "60k"]).await;
     done.agree("over the window", TOLERANCE);
     let over = done.straight.iter().filter(|usage| usage.prompt() > 60_000);
@@ -313,14 +319,14 @@ async fn a_call_over_the_window_counts_as_a_full_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hidden_round_counts_against_what_was_saved() {
+async fn hidden_rounds_reduce_the_savings() {
     for stream in [false, true] {
         let play = Play {
             stream,
             asks_at: Some(6),
             ..Play::of(Dialect::Chat)
         };
-        let done = compared(play, None, &["--window", "400k"]).await;
+        let done = compared(play, None, &REPEATS).await;
         assert_eq!(
             done.managed.len(),
             done.straight.len() + 1,
@@ -331,15 +337,15 @@ async fn a_hidden_round_counts_against_what_was_saved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_after_an_overflow_is_counted_once() {
+async fn retry_after_an_overflow_is_counted_once() {
     // The proxy believes in a larger window than the upstream has.
-    let done = compared(Play::of(Dialect::Chat), Some(30_000), &["--window", "400k"]).await;
+    let done = compared(Play::of(Dialect::Chat), Some(30_000), &REPEATS).await;
     assert!(done.number("recovered") > 0, "{}", done.status);
     done.agree("overflows", TOLERANCE);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_as_it_came_saves_nothing() {
+async fn unchanged_request_saves_nothing() {
     for dialect in Dialect::ALL {
         let play = Play {
             rounds: 6,
@@ -360,7 +366,7 @@ async fn what_was_sent_as_it_came_saves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_only_observed_saves_nothing() {
+async fn observed_request_saves_nothing() {
     let args = ["--window", "400k", "--observe"];
     let done = compared(Play::of(Dialect::Chat), None, &args).await;
     assert_eq!((done.saved(), done.number("tokens_saved")), (0, 0));

@@ -1,7 +1,7 @@
 //! The official SDKs of the providers, in Python and for Node, through `trimtab serve`.
 //!
-//! They are installed once into folders of the user's cache. Where that is not possible the
-//! test says that it was skipped, and why.
+//! They are installed once into the user's cache folder. If that is not possible, the test says
+//! that it was skipped, and why.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::model::upstream;
 use crate::run::{Served, finished, texts, user_file};
@@ -51,7 +51,7 @@ async fn three_dialects_are_managed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hang_up_reads_the_settings_again() {
+async fn sighup_reloads_the_settings() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let file = user_file(folder.path());
@@ -72,11 +72,11 @@ async fn a_hang_up_reads_the_settings_again() {
     assert_eq!(action(&served).await, "edited");
     write("observe");
     served.signal("HUP");
-    served.wait_for("settings read again");
+    served.wait_for("settings reloaded");
     assert_eq!(action(&served).await, "observed");
     write("sideways");
     served.signal("HUP");
-    let line = served.wait_for("the old settings stay");
+    let line = served.wait_for("keeping the old settings");
     assert!(line.contains("sideways"), "{line}");
     assert_eq!(action(&served).await, "observed");
 }
@@ -84,16 +84,16 @@ async fn a_hang_up_reads_the_settings_again() {
 /// What the model was sent after it called a tool of the client's and one of ours at once; the
 /// proxy is killed in between, or not.
 async fn after_both(dialect: Dialect, stream: bool, kill: bool) -> String {
-    let both = |received: &Received| {
+    let both = |received: &ReceivedRequest| {
         let last = &received.last;
         if last.contains("theirs") {
-            return Reply::text("both known");
+            return ScriptedReply::text("both known");
         }
         let shown = windows::shown_ref(received).unwrap();
         let ours = json!({"ref_id": shown, "offset": 1_500, "limit": 1});
-        Reply::call("tool_output_cache", ours).and_call("read_log", json!({}))
+        ScriptedReply::call("tool_output_cache", ours).and_call("read_log", json!({}))
     };
-    let options = Options::new(Source::with(both));
+    let options = UpstreamOptions::new(ReplySource::with(both));
     let upstream = Upstream::start(options).await.unwrap();
     let args = ["--upstream", &upstream.url()];
     let mut served = Served::start(&args);
@@ -131,7 +131,7 @@ async fn after_both(dialect: Dialect, stream: bool, kill: bool) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kill_forgets_no_call() {
+async fn killed_proxy_loses_no_call() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let sent = after_both(dialect, stream, false).await;
@@ -143,14 +143,16 @@ async fn a_kill_forgets_no_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_stream_ends_before_the_proxy_does() {
-    let slow = Reply {
+async fn sigterm_waits_for_open_streams() {
+    let slow = ScriptedReply {
         delay_ms: Some(150),
-        ..Reply::text("one two three four five six seven eight nine ten")
+        ..ScriptedReply::text("one two three four five six seven eight nine ten")
     };
-    let upstream = Upstream::start(Options::new(Source::with(move |_| slow.clone())))
-        .await
-        .unwrap();
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(move |_| {
+        slow.clone()
+    })))
+    .await
+    .unwrap();
     let served = Served::start(&["--upstream", &upstream.url()]);
     let mut body = with_output(Dialect::Messages, 10);
     body["stream"] = true.into();
@@ -169,7 +171,7 @@ async fn an_open_stream_ends_before_the_proxy_does() {
 }
 
 #[test]
-fn settings_and_arguments_that_are_wrong_are_named() {
+fn invalid_settings_and_arguments_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let cases: [(&[&str], &str); 5] = [
         (&["serve", "--listen", "0.0.0.0:0"], "TRIMTAB_PROXY_TOKEN"),
@@ -190,7 +192,7 @@ fn settings_and_arguments_that_are_wrong_are_named() {
 }
 
 #[test]
-fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
+fn port_alone_and_localhost_mean_loopback() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -221,7 +223,7 @@ fn a_port_alone_and_localhost_are_addresses_of_this_machine() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said() {
+fn taken_port_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -235,7 +237,7 @@ fn a_port_that_is_taken_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_environment_sets_what_the_file_does_not() {
+async fn environment_complements_the_settings_file() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let mut command = crate::run::trimtab(folder.path(), &["config", "show", "--json"]);
@@ -253,7 +255,7 @@ async fn the_environment_sets_what_the_file_does_not() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_read_is_named() {
+fn unreadable_setting_is_named() {
     let cases = [
         ("listen = \"example.com\"", "proxy.listen = 'example.com'"),
         (
@@ -280,7 +282,7 @@ fn a_setting_that_cannot_be_read_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_cannot_be_made_lets_requests_pass_and_is_said() {
+async fn uncreatable_store_passes_requests_and_is_reported() {
     let upstream = upstream(None).await;
     let url = upstream.url();
     let args = ["--upstream", &url, "--store", "/proc/no-such-store"];
@@ -294,7 +296,7 @@ async fn a_store_that_cannot_be_made_lets_requests_pass_and_is_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_server_that_is_down_is_named() {
+async fn unreachable_upstream_is_named() {
     let gone = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,4 +1,4 @@
-//! The log of `trimtab serve`, as a person and as a program see it.
+//! The log of `trimtab serve`, on a terminal and in a pipe.
 
 use trimtab_model::Dialect;
 
@@ -23,7 +23,7 @@ fn plain(text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_one_short_line_on_a_terminal() {
+async fn terminal_log_has_one_short_line_per_request() {
     let upstream = upstream(None).await;
     let folder = tempfile::tempdir().unwrap();
     let url = upstream.url();
@@ -61,7 +61,7 @@ async fn a_request_is_one_short_line_on_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_told_in_pairs_to_a_program() {
+async fn piped_log_has_key_value_pairs() {
     let upstream = upstream(None).await;
     let served = Served::start(&["--upstream", &upstream.url()]);
     let body = with_output(Dialect::Chat, 4_000);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use http::Method;
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::{Answer, Http};
+use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_model::Dialect;
 
 use crate::run::PATIENCE;
@@ -13,7 +13,12 @@ use crate::run::PATIENCE;
 pub(crate) const TASK: &str = "THE-TASK: find out why the nightly import stops, and mend it";
 
 /// Sends a body to a path of `url`.
-pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn post(
+    url: &str,
+    path: &str,
+    body: &Value,
+    headers: &[(&str, &str)],
+) -> HttpAnswer {
     let mut all = vec![
         ("content-type", "application/json"),
         ("anthropic-version", "2023-06-01"),
@@ -22,7 +27,7 @@ pub(crate) async fn post(url: &str, path: &str, body: &Value, headers: &[(&str, 
     all.extend(headers);
     let url = format!("{url}{path}");
     let body = body.to_string().into_bytes();
-    Http::default()
+    HttpClient::default()
         .send(Method::POST, &url, &all, body, PATIENCE)
         .await
         .unwrap()

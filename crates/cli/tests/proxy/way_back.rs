@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use serde_json::{Value, json};
-use trimtab_cli::proxy::http::Http;
+use trimtab_cli::proxy::http::HttpClient;
 use trimtab_model::{Dialect, Message};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::own_calls::{is_own, reply};
 use crate::retained::send;
@@ -47,7 +47,7 @@ fn refs_in(text: &str) -> BTreeSet<String> {
 async fn stored(served: &Served, id: &str) -> String {
     let url = format!("{}/v1/retrieve/{id}", served.url);
     let headers = [("x-api-key", "k")];
-    let answer = Http::default()
+    let answer = HttpClient::default()
         .send(Method::GET, &url, &headers, Vec::new(), PATIENCE)
         .await
         .unwrap();
@@ -81,7 +81,7 @@ async fn readable(served: &Served, window: &str) -> String {
 
 /// A long session under a preset: at its end every output is in the window, or behind its refs.
 async fn nothing_is_out_of_reach(preset: &str, dialect: Dialect) {
-    let upstream = Upstream::start(Options::new(Source::with(reply)))
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(reply)))
         .await
         .unwrap();
     let url = upstream.url();
@@ -136,7 +136,7 @@ async fn removed_outputs_can_be_read_in_every_dialect() {
 }
 
 /// A model that reads the first ref of its window, and then asks the client's own tool.
-fn curious(received: &Received) -> Reply {
+fn curious(received: &ReceivedRequest) -> ScriptedReply {
     let messages = received.read_messages();
     let calls: Vec<_> = messages.iter().flat_map(Message::calls).collect();
     let has_called = |name: &str| calls.iter().any(|call| call.name == name);
@@ -144,22 +144,22 @@ fn curious(received: &Received) -> Reply {
         let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
         let id = refs_in(&window).into_iter().next();
         return id.map_or_else(
-            || Reply::text("no ref"),
+            || ScriptedReply::text("no ref"),
             |id| {
-                Reply::call(
+                ScriptedReply::call(
                     "trimtab_tool_output_cache",
                     json!({"ref_id": id, "limit": 3}),
                 )
             },
         );
     }
-    Reply::call("tool_output_cache", json!({"ref_id": "of-the-client"}))
+    ScriptedReply::call("tool_output_cache", json!({"ref_id": "of-the-client"}))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_ours_have_other_names_beside_tools_of_the_same_names() {
     for preset in ["refs", "checkpoint"] {
-        let upstream = Upstream::start(Options::new(Source::with(curious)))
+        let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(curious)))
             .await
             .unwrap();
         let url = upstream.url();
@@ -196,5 +196,93 @@ async fn tools_of_ours_have_other_names_beside_tools_of_the_same_names() {
             read.is_some_and(|text| text.contains("1  2026-03-14")),
             "{preset}"
         );
+    }
+}
+
+/// The tools of ours and of the client that a window calls by name, in texts and in calls.
+fn names_called(received: &ReceivedRequest) -> BTreeSet<String> {
+    let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
+    let before_argument = window.split("({\"ref_id\"").collect::<Vec<_>>();
+    let (_, calls) = before_argument.split_last().unwrap();
+    let name = |text: &&str| {
+        let is_joint = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        text.rsplit(is_joint).next().unwrap_or_default().to_owned()
+    };
+    let messages = received.read_messages();
+    let made = messages.iter().flat_map(Message::calls);
+    let made = made.map(|call| call.name.clone());
+    let made = made.filter(|name| name.contains("output_cache"));
+    calls.iter().map(name).chain(made).collect()
+}
+
+/// A model that reads the first ref of every window once, with the tool of ours.
+fn reads_first(received: &ReceivedRequest) -> ScriptedReply {
+    if is_own(received) || received.last.contains("    1  ") {
+        return ScriptedReply::text("go on");
+    }
+    let ours = ["trimtab_tool_output_cache", "tool_output_cache"];
+    let mut ours = ours.into_iter();
+    let tool = ours.find(|name| received.tools.iter().any(|tool| tool == name));
+    let window = String::from_utf8_lossy(&received.body).replace("\\\"", "\"");
+    let id = refs_in(&window).into_iter().next();
+    tool.zip(id).map_or_else(
+        || ScriptedReply::text("go on"),
+        |(tool, id)| ScriptedReply::call(tool, json!({"ref_id": id, "limit": 3})),
+    )
+}
+
+/// A client that has tools of our names in the middle of its session, and then no more.
+async fn window_names_the_tools_that_are_offered(preset: &str, dialect: Dialect) {
+    let upstream = Upstream::start(UpstreamOptions::new(ReplySource::with(reads_first)))
+        .await
+        .unwrap();
+    let url = upstream.url();
+    let args = ["--upstream", &url, "--window", "24000", "--preset", preset];
+    let served = Served::start(&args);
+    let mut body = begun(dialect, true);
+    let plain = body["tools"].clone();
+    let mut theirs = plain.clone();
+    let mut own = plain[0].clone();
+    match dialect {
+        Dialect::Chat => own["function"]["name"] = json!("tool_output_cache"),
+        Dialect::Messages | Dialect::Responses => own["name"] = json!("tool_output_cache"),
+    }
+    theirs.as_array_mut().unwrap().push(own);
+    for number in 0..12_usize {
+        add_round(dialect, &mut body, number, "next", &[log(500 + number)]);
+        let has_theirs = (4..8).contains(&number);
+        body["tools"] = if has_theirs { &theirs } else { &plain }.clone();
+        send(&served, dialect, &body).await;
+        let requests = upstream.requests().clone();
+        // The last of many hidden rounds says that there are no more, and offers no tool of ours.
+        let is_main = |one: &ReceivedRequest| {
+            !is_own(one) && !one.tools.is_empty() && !one.last.contains("no more of these calls")
+        };
+        let last = requests.iter().rfind(|one| is_main(one)).unwrap();
+        let called = names_called(last);
+        let right = if has_theirs {
+            "trimtab_tool_output_cache"
+        } else {
+            "tool_output_cache"
+        };
+        let told = format!(
+            "{preset} {dialect} {number}: {called:?} of {:?}",
+            last.tools
+        );
+        assert!(called.iter().all(|name| name == right), "{told}");
+        if number > 4 {
+            assert!(!called.is_empty(), "{told}");
+            assert!(last.tools.iter().any(|tool| tool == right), "{told}");
+        }
+    }
+    let broken = upstream.violations();
+    assert!(broken.is_empty(), "{preset} {dialect}: {broken:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn window_follows_a_client_that_adds_and_removes_tools_of_the_same_names() {
+    let presets = ["steady", "checkpoint", "turns"];
+    for (preset, dialect) in presets.into_iter().zip(Dialect::ALL) {
+        window_names_the_tools_that_are_offered(preset, dialect).await;
     }
 }

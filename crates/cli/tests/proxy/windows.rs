@@ -1,4 +1,4 @@
-//! What the strict upstream says of the windows that it was sent.
+//! The report of the strict upstream about the windows that it received.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use trimtab_engine::view::tools;
 use trimtab_model::{Dialect, Message, Part, Role};
-use trimtab_testkit::upstream::{Outcome, Received, Upstream};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_testkit::upstream::{ReceivedRequest, RequestOutcome, Upstream};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 /// Figures of a client's windows.
 #[derive(Debug, Default)]
@@ -42,13 +42,14 @@ impl fmt::Display for Windows {
 pub(crate) fn judge(
     name: &str,
     upstream: &Upstream,
-    is_main: impl Fn(&Received) -> bool,
+    is_main: impl Fn(&ReceivedRequest) -> bool,
 ) -> Windows {
     let requests = upstream.requests();
     let mut broken = upstream.violations();
     broken.retain(|violation| !is_the_clients_own(violation));
     assert!(broken.is_empty(), "{name}: {broken:?}");
-    let answered = |one: &&Arc<Received>| one.outcome == Outcome::Answered && is_main(one);
+    let answered =
+        |one: &&Arc<ReceivedRequest>| one.outcome == RequestOutcome::Answered && is_main(one);
     let mut main: Vec<_> = requests.iter().filter(answered).collect();
     main.sort_by_key(|one| one.serial);
     let mut windows = Windows {
@@ -70,7 +71,7 @@ pub(crate) fn judge(
             after.tokens,
         );
     }
-    let sum = |figure: fn(&Received) -> u64| main.iter().map(|one| figure(one)).sum::<u64>();
+    let sum = |figure: fn(&ReceivedRequest) -> u64| main.iter().map(|one| figure(one)).sum::<u64>();
     let stable = sum(|one| one.stable) * 100;
     windows.stable_percent = stable.checked_div(sum(|one| one.tokens)).unwrap_or(0);
     windows
@@ -78,7 +79,7 @@ pub(crate) fn judge(
 
 /// Where the second window does not begin with the first; cache markers do not count, nor does
 /// what the system says, which is the client's.
-fn parting(before: &Received, after: &Received) -> Option<String> {
+fn parting(before: &ReceivedRequest, after: &ReceivedRequest) -> Option<String> {
     let (before, after) = (said(before), said(after));
     let at = (0..before.len()).find(|at| before.get(*at) != after.get(*at))?;
     let (one, other) = (&before[at], after.get(at).map_or("", String::as_str));
@@ -92,7 +93,7 @@ fn parting(before: &Received, after: &Received) -> Option<String> {
 }
 
 /// All that a window says, piece by piece.
-fn said(received: &Received) -> Vec<String> {
+fn said(received: &ReceivedRequest) -> Vec<String> {
     let messages = received.read_messages();
     let others = messages
         .iter()
@@ -110,7 +111,7 @@ fn said(received: &Received) -> Vec<String> {
 }
 
 /// What the calls of the retrieval tools in any of these windows were answered with.
-fn retrieved(main: &[&Arc<Received>]) -> Vec<String> {
+fn retrieved(main: &[&Arc<ReceivedRequest>]) -> Vec<String> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for received in main {
         let messages = received.read_messages();
@@ -134,9 +135,9 @@ pub(crate) fn calls(dialect: Dialect, answer: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(answer);
     let Ok(whole) = serde_json::from_str::<Value>(&text) else {
         let mut ids = Vec::new();
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         watcher.push(answer, |event| {
-            if let Event::Call(call) = event {
+            if let StreamEvent::Call(call) = event {
                 ids.push(call.id);
             }
         });
@@ -160,7 +161,7 @@ pub(crate) fn calls(dialect: Dialect, answer: &[u8]) -> Vec<String> {
 }
 
 /// The first ref that an output in a window shows.
-pub(crate) fn shown_ref(received: &Received) -> Option<String> {
+pub(crate) fn shown_ref(received: &ReceivedRequest) -> Option<String> {
     let messages = received.read_messages();
     let outputs = messages.iter().flat_map(Message::outputs);
     let outputs = outputs.map(|output| output.text().into_owned());
@@ -175,7 +176,7 @@ pub(crate) fn shown_ref(received: &Received) -> Option<String> {
 }
 
 /// True if the model can ask for a stored output, and has not just done so.
-pub(crate) fn may_ask(received: &Received) -> bool {
+pub(crate) fn may_ask(received: &ReceivedRequest) -> bool {
     let offered = received.tools.iter().any(|tool| tool == tools::READ);
     let messages = received.read_messages();
     let newest = messages.iter().rev().take(2);
@@ -184,7 +185,7 @@ pub(crate) fn may_ask(received: &Received) -> bool {
 }
 
 /// True if the model has asked for a stored output in this window, or cannot.
-pub(crate) fn has_asked(received: &Received) -> bool {
+pub(crate) fn has_asked(received: &ReceivedRequest) -> bool {
     let messages = received.read_messages();
     let mut calls = messages.iter().flat_map(Message::calls);
     !may_ask(received) || calls.any(|call| tools::is_retrieval(&call.name))

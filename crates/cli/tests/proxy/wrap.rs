@@ -21,7 +21,7 @@ exit 7
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
+async fn wrapped_client_keeps_its_exit_code() {
     let upstream = upstream(Some(60_000)).await;
     let folder = tempfile::tempdir().unwrap();
     let client = program(folder.path(), "claude", CLIENT);
@@ -59,7 +59,7 @@ async fn a_client_runs_through_the_proxy_and_keeps_its_exit_code() {
 }
 
 #[test]
-fn any_command_gets_the_variables_it_asks_for() {
+fn env_flag_sets_variables_of_any_command() {
     let folder = tempfile::tempdir().unwrap();
     let args = [
         "wrap",
@@ -84,7 +84,7 @@ fn any_command_gets_the_variables_it_asks_for() {
 }
 
 #[test]
-fn a_client_that_is_not_there_is_said() {
+fn missing_client_exits_with_127() {
     let folder = tempfile::tempdir().unwrap();
     let output = finished(folder.path(), &["wrap", "no-such-client"]);
     assert_eq!(output.status.code(), Some(127));
@@ -96,7 +96,7 @@ fn a_client_that_is_not_there_is_said() {
 }
 
 #[test]
-fn signals_are_for_the_client() {
+fn signals_are_forwarded_to_the_client() {
     let folder = tempfile::tempdir().unwrap();
     let script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
     let mut command = trimtab(folder.path(), &["wrap", "sh", "-c", script]);

@@ -1,12 +1,12 @@
-//! Real clients under `trimtab wrap`, each with an address of its own in its own settings: the
-//! request must come through the proxy, and no file of the client may change.
+//! Real clients under `trimtab wrap`, each with an address in its own settings: the request must
+//! come through the proxy, and no file of the client may change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::installed::{path_with_client, run_client, wants, write};
 use crate::run::{say, texts, trimtab};
@@ -164,7 +164,9 @@ async fn wrapped_clients_reach_their_own_address_through_the_proxy() {
 
 async fn reaches_its_address(client: &Wrapped) {
     let name = client.command;
-    let options = Options::new(Source::with(|_| Reply::text("hello from upstream")));
+    let options = UpstreamOptions::new(ReplySource::with(|_| {
+        ScriptedReply::text("hello from upstream")
+    }));
     let upstream = Upstream::start(options).await.unwrap();
     let url = upstream.url();
     let folder = tempfile::tempdir().unwrap();
@@ -215,7 +217,7 @@ fn settings(home: &Path, client: &Wrapped) -> BTreeMap<PathBuf, bool> {
 }
 
 #[test]
-fn the_clients_that_wrap_knows_are_listed() {
+fn wrap_list_shows_the_known_clients() {
     let folder = tempfile::tempdir().unwrap();
     let output = trimtab(folder.path(), &["wrap", "--list"])
         .output()
@@ -238,7 +240,7 @@ fn the_clients_that_wrap_knows_are_listed() {
 }
 
 #[test]
-fn a_client_that_cannot_be_wrapped_says_what_to_do() {
+fn unwrappable_client_error_has_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     for (client, expected) in [
         ("copilot", "COPILOT_PROVIDER_BASE_URL"),

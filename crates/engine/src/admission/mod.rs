@@ -1,10 +1,10 @@
 //! How an output is shown when it comes in: the one place that decides what is cut then.
 //!
 //! Nobody was sent the output yet, so this is the cheapest moment to cut. The policy's
-//! [`Views`] say which [`Shape`] the outputs of a tool get. Protected tools are shown whole, and
-//! so is an output with media. An output that the window shows whole already becomes a reference
-//! to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that is
-//! left ([`OutputRoom`]).
+//! [`CompiledViews`] say which [`Shape`] the outputs of a tool get. Protected tools are shown
+//! whole, and so is an output with media. An output that the window shows whole already becomes a
+//! reference to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that
+//! is left ([`OutputRoom`]).
 //!
 //! What happens to outputs later, when they are old or when the window is full, is decided in
 //! [`planner`](crate::planner).
@@ -14,17 +14,17 @@ mod repeats;
 use std::borrow::Cow;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Part, Ref};
+use trimtab_model::{Output, Ref};
 
 use crate::budget::percent;
-use crate::observation::shown_as;
-use crate::planner::Conditions;
+use crate::observation::{plain_text, shown_as};
+use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
-use crate::view::policy::Views;
-use crate::view::{Given, Shape, Spill, Structure, view};
+use crate::view::policy::CompiledViews;
+use crate::view::{Shape, Spill, StructureCut, ViewContext, view};
 
-pub use repeats::Repeats;
+pub use repeats::RepeatIndex;
 
 /// No output is cut by room to less than this, in tokens: a marker and a few lines.
 const LEAST_SHOWN: u64 = 100;
@@ -38,7 +38,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// An output that comes in.
 #[derive(Clone, Copy, Debug)]
-pub struct Arriving<'a> {
+pub struct IncomingOutput<'a> {
     /// The tool that gave it; empty if nobody knows.
     pub tool: &'a str,
     /// The output, with its ref.
@@ -47,10 +47,10 @@ pub struct Arriving<'a> {
     pub observed: bool,
     /// The output in the window that shows the same text whole, if there is one.
     pub earlier: Option<&'a Output>,
-    /// What became of spilling it, where [`spills`] asked for that.
+    /// What became of spilling it, where [`needs_spill_file`] asked for that.
     pub spill: Option<Spill<'a>>,
     /// True to name the call that gets back what is left out, under every shape.
-    pub way_back: bool,
+    pub can_retrieve: bool,
 }
 
 /// The room that an output comes into, in tokens.
@@ -69,13 +69,13 @@ pub struct OutputRoom {
     /// What the first ref in a window brings along; 0 if the window shows one.
     pub first_ref: u64,
     /// False if the model's window is not known.
-    pub known: bool,
+    pub window_is_known: bool,
 }
 
 impl OutputRoom {
     /// The room in a window that takes `used` tokens, `round` of them for outputs of the same
     /// round.
-    pub fn new(policy: &Policy, conditions: &Conditions<'_>, used: u64, round: u64) -> Self {
+    pub fn new(policy: &Policy, conditions: &CallConditions<'_>, used: u64, round: u64) -> Self {
         let known = conditions.window.is_some();
         let messages = if known {
             conditions.messages_room()
@@ -90,7 +90,7 @@ impl OutputRoom {
             used: if known { used } else { 0 },
             round: if known { round } else { 0 },
             first_ref: conditions.first_ref,
-            known,
+            window_is_known: known,
         }
     }
 
@@ -100,16 +100,18 @@ impl OutputRoom {
     ///
     /// ```
     /// # use trimtab_engine::admission::OutputRoom;
-    /// # use trimtab_engine::view::Structure;
-    /// let shape = Structure { room_percent: 8, near_percent: 2, ..Structure::default() };
-    /// let (messages, high, low, first_ref, known) = (40_000, 38_000, 14_000, 0, true);
+    /// # use trimtab_engine::view::StructureCut;
+    /// let shape = StructureCut { room_percent: 8, near_percent: 2, ..StructureCut::default() };
+    /// let (messages, high, low, first_ref) = (40_000, 38_000, 14_000, 0);
+    /// let window_is_known = true;
     /// let cap = |used, round| {
-    ///     OutputRoom { messages, high, low, used, round, first_ref, known }.cap(&shape)
+    ///     let room = OutputRoom { messages, high, low, used, round, first_ref, window_is_known };
+    ///     room.cap(&shape)
     /// };
     /// assert!(cap(30_000, 0) < cap(5_000, 0));
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
     /// ```
-    pub fn cap(&self, shape: &Structure) -> u64 {
+    pub fn cap(&self, shape: &StructureCut) -> u64 {
         let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
         let least = percent(self.messages, shape.near_percent).min(most);
         let left = self.high.saturating_sub(self.used);
@@ -125,8 +127,8 @@ impl OutputRoom {
 }
 
 /// True if an output of `tool` is to go to a file of its own before it is shown.
-pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
-    match (views.shape(tool), only_text(output)) {
+pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> bool {
+    match (views.shape(tool), plain_text(output)) {
         (Shape::Limits(limits), Some(text)) => limits.spills(text),
         _ => false,
     }
@@ -134,71 +136,63 @@ pub fn spills(views: &Views, tool: &str, output: &Output) -> bool {
 
 /// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
 /// the tokens of a measure.
-pub fn shown(
-    views: &Views,
-    arriving: &Arriving<'_>,
+pub fn incoming_view(
+    views: &CompiledViews,
+    incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
-    let text = only_text(arriving.output)?;
-    if views.protects(arriving.tool) {
+    let text = plain_text(incoming.output)?;
+    if views.protects(incoming.tool) {
         return None;
     }
     let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
     let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
     // Where the window is not known, nothing says that room is short.
-    let reference = reference(views, arriving).filter(|shown| room.known && pays(shown));
+    let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
-        None => cut(views, arriving, room, &measure, &pays)?,
+        None => cut_to_shape(views, incoming, room, &measure, &pays)?,
     };
-    Some(shown_as(arriving.output, shown))
-}
-
-/// The text of an output that is nothing but text in one piece.
-fn only_text(output: &Output) -> Option<&str> {
-    match output.content.as_slice() {
-        [Part::Text(text)] => Some(&text.text),
-        _ => None,
-    }
+    Some(shown_as(incoming.output, shown))
 }
 
 /// An output cut to its shape.
-fn cut(
-    views: &Views,
-    arriving: &Arriving<'_>,
+fn cut_to_shape(
+    views: &CompiledViews,
+    incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
     measure: &dyn Fn(&str) -> u64,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    let text = only_text(arriving.output)?;
-    let given = Given {
-        stored: arriving.output.stored.as_ref(),
-        spill: arriving.spill,
-        way_back: arriving.way_back,
-        ..Given::default()
+    let text = plain_text(incoming.output)?;
+    let given = ViewContext {
+        stored: incoming.output.stored.as_ref(),
+        spill: incoming.spill,
+        can_retrieve: incoming.can_retrieve,
+        ..ViewContext::default()
     };
-    let shape = match views.shape(arriving.tool) {
+    let shape = match views.shape(incoming.tool) {
         Shape::Structure(shape) if shape.room_percent > 0 => *shape,
         shape => {
             return shortened(view(text, shape, &given));
         }
     };
     let mut cap = room.cap(&shape);
-    if arriving.observed {
+    if incoming.observed {
         // Not every agent that tells of its tools in messages can ask for what was left out, so
         // twice as much is shown of it.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
-    let given = if room.known {
-        Given {
+    let given = if room.window_is_known {
+        ViewContext {
             room: Some(cap),
             measure,
             ..given
         }
     } else {
-        Given {
+        ViewContext {
             room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
             ..given
         }
@@ -215,10 +209,10 @@ fn shortened(view: Cow<'_, str>) -> Option<String> {
 }
 
 /// The reference that an output becomes whose text `earlier` shows whole already.
-fn reference(views: &Views, arriving: &Arriving<'_>) -> Option<String> {
-    let earlier = arriving.earlier.filter(|_| views.repeats())?;
-    let stored = arriving.output.stored.as_ref()?;
-    if arriving.observed || arriving.output.text().len() < LEAST_REPEAT {
+fn reference(views: &CompiledViews, incoming: &IncomingOutput<'_>) -> Option<String> {
+    let earlier = incoming.earlier.filter(|_| views.repeats())?;
+    let stored = incoming.output.stored.as_ref()?;
+    if incoming.observed || incoming.output.text().len() < LEAST_REPEAT {
         return None;
     }
     Some(same_as(stored, earlier.stored.as_ref()))

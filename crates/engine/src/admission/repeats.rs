@@ -12,7 +12,7 @@ const LONG_SYSTEM: usize = 600;
 
 /// The texts of a log by their hash, so that a new one need not be held against all of them.
 #[derive(Debug, Default)]
-pub struct Repeats {
+pub struct RepeatIndex {
     seed: RandomState,
     /// Outputs that were shown whole when they came: message and part, oldest first.
     outputs: HashMap<u64, VecDeque<(usize, usize)>>,
@@ -22,7 +22,7 @@ pub struct Repeats {
     messages: usize,
 }
 
-impl Repeats {
+impl RepeatIndex {
     /// Takes in what the log has beyond what was taken in before.
     fn catch_up(&mut self, projection: &Projection) {
         for at in self.messages..projection.log().len() {
@@ -75,7 +75,7 @@ impl Repeats {
     /// System messages always stay, so a client that sends its instructions with every turn
     /// fills the window with them. The repetition can be archived as it comes in: nothing that
     /// it says is missing then.
-    pub fn is_said_again(&mut self, projection: &Projection, message: &Message) -> bool {
+    pub fn is_repeated_system(&mut self, projection: &Projection, message: &Message) -> bool {
         if !is_long_system(message) {
             return false;
         }
@@ -94,13 +94,13 @@ fn is_long_system(message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normalise::Options;
-    use crate::plan::{Edit, Plan, Reason};
+    use crate::normalise::NormaliseOptions;
+    use crate::plan::{Edit, Plan, PlanReason};
 
     #[test]
     fn text_is_known_while_the_window_shows_it_whole() {
-        let mut projection = Projection::new(Options::default());
-        let mut repeats = Repeats::default();
+        let mut projection = Projection::new(NormaliseOptions::default());
+        let mut repeats = RepeatIndex::default();
         let again = Output::new("b", "one");
         assert!(repeats.shown_before(&projection, &again).is_none());
         projection.admit(Message::output("a", "one"));
@@ -114,22 +114,22 @@ mod tests {
             part: 0,
             output,
         }];
-        projection.carry_out(Plan::new(Reason::ByHand, edits));
+        projection.carry_out(Plan::new(PlanReason::ByHand, edits));
         assert!(repeats.shown_before(&projection, &again).is_none());
     }
 
     #[test]
     fn long_instructions_are_known_again() {
-        let mut projection = Projection::new(Options::default());
-        let mut repeats = Repeats::default();
+        let mut projection = Projection::new(NormaliseOptions::default());
+        let mut repeats = RepeatIndex::default();
         let long = Message::system("be brief. ".repeat(100));
-        assert!(!repeats.is_said_again(&projection, &long));
+        assert!(!repeats.is_repeated_system(&projection, &long));
         projection.admit(long.clone());
-        assert!(repeats.is_said_again(&projection, &long));
+        assert!(repeats.is_repeated_system(&projection, &long));
         let other = Message::system("be long. ".repeat(100));
-        assert!(!repeats.is_said_again(&projection, &other));
+        assert!(!repeats.is_repeated_system(&projection, &other));
         let short = Message::system("be brief.");
         projection.admit(short.clone());
-        assert!(!repeats.is_said_again(&projection, &short));
+        assert!(!repeats.is_repeated_system(&projection, &short));
     }
 }

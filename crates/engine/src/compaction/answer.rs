@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 
 /// What a summariser wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct SummaryAnswer {
     /// What is to be kept word for word; empty if there is nothing.
     pub retain: String,
     /// The text between the summary tags; empty if there were none.
@@ -15,14 +15,14 @@ pub struct Answer {
     pub effective_summary: String,
 }
 
-impl Answer {
+impl SummaryAnswer {
     /// Reads an answer. Tags are found in any case, the first pair counts.
     ///
     /// ```
-    /// # use trimtab_engine::compaction::answer::Answer;
-    /// let answer = Answer::parse("<RETAIN>a</RETAIN> <summary> b </summary>", true);
+    /// # use trimtab_engine::compaction::answer::SummaryAnswer;
+    /// let answer = SummaryAnswer::parse("<RETAIN>a</RETAIN> <summary> b </summary>", true);
     /// assert_eq!((answer.retain.as_str(), answer.summary.as_str()), ("a", "b"));
-    /// assert_eq!(Answer::parse("no tags", true).effective_summary, "no tags");
+    /// assert_eq!(SummaryAnswer::parse("no tags", true).effective_summary, "no tags");
     /// ```
     pub fn parse(text: &str, retain_asked: bool) -> Self {
         let retain = retain_asked.then(|| tagged(text, &RETAIN)).flatten();
@@ -47,7 +47,7 @@ impl Answer {
 
 /// Why an answer is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum SummaryRefusal {
     /// Nothing was written.
     #[error("the summary is empty")]
     Empty,
@@ -69,7 +69,7 @@ pub enum Refusal {
 
 /// How the summariser's answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum SummaryEnding {
     /// By itself.
     Whole,
     /// At the answer's limit.
@@ -79,24 +79,31 @@ pub enum Ending {
 }
 
 /// Judges an answer by how it ended, what is in it and how large it is.
-pub fn judge(answer: &Answer, ending: Ending, tokens: u64, replaces: u64) -> Result<(), Refusal> {
+pub fn judge(
+    answer: &SummaryAnswer,
+    ending: SummaryEnding,
+    tokens: u64,
+    replaces: u64,
+) -> Result<(), SummaryRefusal> {
     match ending {
-        Ending::CutOff => Err(Refusal::CutOff),
-        Ending::ToolCall => Err(Refusal::ToolCall),
-        Ending::Whole if answer.is_empty() => Err(Refusal::Empty),
-        Ending::Whole if tokens >= replaces => Err(Refusal::TooLarge { tokens, replaces }),
-        Ending::Whole => Ok(()),
+        SummaryEnding::CutOff => Err(SummaryRefusal::CutOff),
+        SummaryEnding::ToolCall => Err(SummaryRefusal::ToolCall),
+        SummaryEnding::Whole if answer.is_empty() => Err(SummaryRefusal::Empty),
+        SummaryEnding::Whole if tokens >= replaces => {
+            Err(SummaryRefusal::TooLarge { tokens, replaces })
+        }
+        SummaryEnding::Whole => Ok(()),
     }
 }
 
 /// The parts of an answer, in tags of any case.
-static RETAIN: Pattern = Pattern::new(r"(?is)<retain>\s*(.*?)\s*</retain>");
-static SUMMARY: Pattern = Pattern::new(r"(?is)<summary>\s*(.*?)\s*</summary>");
+static RETAIN: LazyRegex = LazyRegex::new(r"(?is)<retain>\s*(.*?)\s*</retain>");
+static SUMMARY: LazyRegex = LazyRegex::new(r"(?is)<summary>\s*(.*?)\s*</summary>");
 /// What is left out of an answer that is used as a whole.
-static RETAIN_OR_TAG: Pattern = Pattern::new(r"(?is)<retain>.*?</retain>|</?summary>");
+static RETAIN_OR_TAG: LazyRegex = LazyRegex::new(r"(?is)<retain>.*?</retain>|</?summary>");
 
 /// The text of the first such part.
-fn tagged(text: &str, part: &Pattern) -> Option<String> {
+fn tagged(text: &str, part: &LazyRegex) -> Option<String> {
     Some(part.captures(text)?.get(1)?.as_str().to_owned())
 }
 
@@ -105,7 +112,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> (String, String, String) {
-        let answer = Answer::parse(text, true);
+        let answer = SummaryAnswer::parse(text, true);
         (answer.retain, answer.summary, answer.effective_summary)
     }
 
@@ -130,24 +137,24 @@ mod tests {
 
     #[test]
     fn an_answer_is_refused_if_it_helps_nobody() {
-        let answer = Answer::parse("<summary>s</summary>", true);
-        assert_eq!(judge(&answer, Ending::Whole, 10, 100), Ok(()));
+        let answer = SummaryAnswer::parse("<summary>s</summary>", true);
+        assert_eq!(judge(&answer, SummaryEnding::Whole, 10, 100), Ok(()));
         assert_eq!(
-            judge(&answer, Ending::CutOff, 10, 100),
-            Err(Refusal::CutOff)
+            judge(&answer, SummaryEnding::CutOff, 10, 100),
+            Err(SummaryRefusal::CutOff)
         );
         assert_eq!(
-            judge(&answer, Ending::ToolCall, 10, 100),
-            Err(Refusal::ToolCall)
+            judge(&answer, SummaryEnding::ToolCall, 10, 100),
+            Err(SummaryRefusal::ToolCall)
         );
-        let large = Err(Refusal::TooLarge {
+        let large = Err(SummaryRefusal::TooLarge {
             tokens: 100,
             replaces: 100,
         });
-        assert_eq!(judge(&answer, Ending::Whole, 100, 100), large);
+        assert_eq!(judge(&answer, SummaryEnding::Whole, 100, 100), large);
         assert_eq!(
-            judge(&Answer::default(), Ending::Whole, 0, 100),
-            Err(Refusal::Empty)
+            judge(&SummaryAnswer::default(), SummaryEnding::Whole, 0, 100),
+            Err(SummaryRefusal::Empty)
         );
     }
 }

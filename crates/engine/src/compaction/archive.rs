@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::Place;
-use trimtab_model::{Kind, Message, Output};
+use trimtab_model::rounds::PartPosition;
+use trimtab_model::{Message, MessageKind, Output};
 
-use super::chunks::SummaryRequest;
 use super::request::escaped;
-use super::text::{head_and_tail, one_line};
+use super::summary_requests::SummaryRequest;
+use super::text::{head_and_tail, one_line, said_by};
 use crate::plan::Edit;
 use crate::view::{WindowOutputs, placeholder};
 
@@ -33,7 +33,7 @@ pub enum ToolSummaries {
     Llm,
     /// An excerpt.
     Heuristic,
-    /// Nobody: nothing is archived.
+    /// Nobody; no output is archived.
     Off,
 }
 
@@ -49,7 +49,7 @@ pub fn excess<M: Borrow<Message>>(
     }
     let mut left = outputs.count_from(from).saturating_sub(cutoff);
     let mut archived = Vec::new();
-    let places: Vec<Place> = outputs.places_from(from).take(left + 1).collect();
+    let places: Vec<PartPosition> = outputs.places_from(from).take(left + 1).collect();
     for of_message in places.chunk_by(|one, other| one.message == other.message) {
         let Some(rest) = left.checked_sub(of_message.len()).filter(|_| left > 0) else {
             break;
@@ -78,8 +78,8 @@ pub fn archive(archived: &[usize]) -> Vec<Edit> {
 }
 
 /// The message that stands for one archived output: what a model wrote of it, or an excerpt.
-/// With `way_back` its last line names the call that gets the output back.
-pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> Message {
+/// With `retrieval_hint` its last line names the call that gets the output back.
+pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) -> Message {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
     let written = written.map(str::trim).filter(|written| !written.is_empty());
@@ -88,7 +88,7 @@ pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> M
         |written| written.chars().take(SUMMARY_LIMIT).collect(),
     );
     let id = &output.call_id;
-    let line = way_back_line(output, "", way_back);
+    let line = retrieval_line(output, "", can_retrieve);
     stands_for_outputs(format!(
         "[Tool output summary]\nTool: {tool}\nCall ID: {id}\nStatus: {status}\n{body}{line}"
     ))
@@ -96,10 +96,10 @@ pub fn tool_summary(output: &Output, written: Option<&str>, way_back: bool) -> M
 
 /// The line that names the call which gets an output back, on a line of its own behind `indent`;
 /// empty where there is none.
-fn way_back_line(output: &Output, indent: &str, way_back: bool) -> String {
-    let stored = output.stored.as_ref().filter(|_| way_back);
+fn retrieval_line(output: &Output, indent: &str, can_retrieve: bool) -> String {
+    let stored = output.stored.as_ref().filter(|_| can_retrieve);
     stored.map_or_else(String::new, |stored| {
-        format!("\n{indent}{}", placeholder::way_back(stored))
+        format!("\n{indent}{}", placeholder::retrieval_hint(stored))
     })
 }
 
@@ -114,11 +114,7 @@ Write plain text, at most 1,200 characters, and nothing else.";
 pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = escaped(tool_name(output));
-    let text = output.text();
-    let text = match text.trim() {
-        "" => "(empty output)".to_owned(),
-        text => head_and_tail(text, SUMMARY_INPUT),
-    };
+    let text = head_and_tail(said_by(&output.text()), SUMMARY_INPUT);
     let asked = format!(
         "{SUMMARY_PROMPT}\n\nTool: {tool}\nStatus: {status}\n<output>\n{}\n</output>",
         escaped(&text)
@@ -131,35 +127,26 @@ pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
 }
 
 fn excerpt(output: &Output, tool: &str, status: &str) -> String {
-    let text = output.text();
-    let text = if text.trim().is_empty() {
-        "(empty output)"
-    } else {
-        text.trim()
-    };
-    let shown = head_and_tail(text, EXCERPT_LIMIT);
+    let shown = head_and_tail(said_by(&output.text()), EXCERPT_LIMIT);
     format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
 /// The message that stands for all outputs archived in one compaction: a line for each, and with
-/// `way_back` a second one with the call that gets it back.
-pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, way_back: bool) -> Message {
+/// `retrieval_hint` a second one with the call that gets it back.
+pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool) -> Message {
     let mut text = "[Compaction tool digest]".to_owned();
     for output in outputs {
         let status = if output.is_error { "error" } else { "ok" };
-        let mut line = one_line(&output.text(), DIGEST_LIMIT);
-        if line.is_empty() {
-            "(empty output)".clone_into(&mut line);
-        }
+        let line = one_line(said_by(&output.text()), DIGEST_LIMIT);
         // Writing into a String cannot fail.
         let _ = write!(text, "\n- {} ({status}): {line}", tool_name(output));
-        text.push_str(&way_back_line(output, "  ", way_back));
+        text.push_str(&retrieval_line(output, "  ", can_retrieve));
     }
     stands_for_outputs(text)
 }
 
 /// The edit that puts such a message at the end of a log of `length`.
-pub(crate) fn at_the_end(message: Message, length: usize) -> Edit {
+pub(crate) fn insert_at_end(message: Message, length: usize) -> Edit {
     Edit::Insert {
         before: length,
         message: Arc::new(message),
@@ -175,7 +162,7 @@ fn tool_name(output: &Output) -> &str {
 }
 
 fn stands_for_outputs(text: String) -> Message {
-    let mut message = Message::user(text).with_kind(Kind::ToolSummary);
+    let mut message = Message::user(text).with_kind(MessageKind::ToolSummary);
     message.meta.agent_visible = Some(true);
     message.meta.user_visible = Some(false);
     message

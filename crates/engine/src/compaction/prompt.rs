@@ -16,7 +16,7 @@ error texts and decisions that later work depends on. One item a line.";
 /// What to ask of the summariser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Prompt {
+pub struct SummaryPrompt {
     /// What to write.
     pub summary: String,
     /// Further wishes for the summary.
@@ -28,7 +28,7 @@ pub struct Prompt {
     pub retain_directives: Vec<String>,
 }
 
-impl Default for Prompt {
+impl Default for SummaryPrompt {
     fn default() -> Self {
         Self {
             summary: SUMMARY_PROMPT.to_owned(),
@@ -39,12 +39,12 @@ impl Default for Prompt {
     }
 }
 
-impl Prompt {
+impl SummaryPrompt {
     /// The text that ends the request.
     ///
     /// ```
-    /// # use trimtab_engine::compaction::prompt::Prompt;
-    /// let mut prompt = Prompt { retain: None, ..Prompt::default() };
+    /// # use trimtab_engine::compaction::prompt::SummaryPrompt;
+    /// let mut prompt = SummaryPrompt { retain: None, ..SummaryPrompt::default() };
     /// prompt.summary = "Be short.".into();
     /// prompt.summary_directives = vec!["Keep file names.".into()];
     /// assert!(prompt.instructions().ends_with("Summary instructions:\nBe short.\n- Keep file names."));

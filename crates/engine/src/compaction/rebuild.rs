@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::{Kind, Message, Role};
+use trimtab_model::{Message, MessageKind, Role};
 
-use super::keep::Kept;
-use crate::normalise::{Slot, Source};
+use super::keep_rules::KeptMessages;
+use crate::normalise::{MessageSource, Slot};
 use crate::plan::Edit;
 
 /// Where the summary goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "placement", rename_all = "snake_case")]
-pub enum Placement {
+pub enum SummaryPlacement {
     /// A message in the user's name, behind the user's own messages and before what is recent.
     Message {
         /// What the summary begins with.
@@ -37,15 +37,15 @@ pub struct Replacement {
     pub note: String,
 }
 
-/// The edits that leave system messages, `kept` and the replacement of everything else.
+/// The edits that leave system messages, `kept_messages` and the replacement of everything else.
 ///
 /// `slots` is the window as it is now, before normalising: what earlier plans hid is not in
 /// it, what they inserted is.
 pub fn rebuild(
     slots: &[Slot],
-    kept: &Kept,
+    kept: &KeptMessages,
     replacement: &Replacement,
-    placement: &Placement,
+    placement: &SummaryPlacement,
 ) -> Vec<Edit> {
     let end = slots
         .iter()
@@ -60,36 +60,41 @@ pub fn rebuild(
         system_end(slots.get(..tail).unwrap_or(slots))
     };
     let stays: BTreeSet<usize> = kept
-        .before
+        .before_summary
         .iter()
         .filter(|at| **at >= front)
-        .chain(kept.behind.iter().filter(|at| **at >= tail))
+        .chain(kept.after_summary.iter().filter(|at| **at >= tail))
         .filter_map(|at| in_log(slots.get(*at)?))
         .collect();
     let mut edits = hide_all_but(&stays, anchor);
     edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
-    for at in kept.behind.iter().filter(|at| **at < tail) {
-        if let Some(slot) = slots.get(*at) {
-            edits.push(Edit::Insert {
-                before: anchor,
-                message: Arc::clone(&slot.message),
-            });
-        }
-    }
+    let moved = kept.after_summary.iter().filter(|at| **at < tail);
+    // A system message that stays is not moved: hiding leaves it where it is.
+    let moved = moved
+        .filter_map(|at| slots.get(*at))
+        .filter(|slot| !(kept.system_stays && is_system_of_log(slot)));
+    edits.extend(moved.map(|slot| Edit::Insert {
+        before: anchor,
+        message: Arc::clone(&slot.message),
+    }));
     edits
 }
 
 /// The index behind the last system message of the log: system messages come first.
 fn system_end(slots: &[Slot]) -> usize {
-    let system =
-        |slot: &Slot| slot.message.role == Role::System && matches!(slot.source, Source::Log(_));
-    slots.iter().rposition(system).map_or(0, |at| at + 1)
+    let last = slots.iter().rposition(is_system_of_log);
+    last.map_or(0, |at| at + 1)
+}
+
+/// True for a system message of the client.
+fn is_system_of_log(slot: &Slot) -> bool {
+    slot.message.role == Role::System && in_log(slot).is_some()
 }
 
 /// Puts in what is kept before the summary but cannot stay as it is: what stands before a
 /// system message, what an earlier plan put in, and what is kept in a shorter form.
-fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) -> Vec<Edit> {
+fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: usize) -> Vec<Edit> {
     let earliest = front
         .checked_sub(1)
         .and_then(|last| slots.get(last))
@@ -99,7 +104,7 @@ fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) ->
         let moves = at < front || in_log(slot).is_none();
         let message = match kept.shortened.get(&at) {
             Some(shorter) => Arc::new(shorter.clone()),
-            None if moves && kept.before.contains(&at) => Arc::clone(&slot.message),
+            None if moves && kept.before_summary.contains(&at) => Arc::clone(&slot.message),
             None => continue,
         };
         let before = slot.source.position().max(earliest);
@@ -108,30 +113,29 @@ fn moved_or_shortened(slots: &[Slot], kept: &Kept, front: usize, tail: usize) ->
     edits
 }
 
-fn next_position(source: Source) -> usize {
+fn next_position(source: MessageSource) -> usize {
     match source {
-        Source::Log(at) => at + 1,
-        Source::Inserted(before) => before,
+        MessageSource::Log(at) => at + 1,
+        MessageSource::Inserted(before) => before,
     }
 }
 
 fn in_log(slot: &Slot) -> Option<usize> {
     match slot.source {
-        Source::Log(at) => Some(at),
-        Source::Inserted(_) => None,
+        MessageSource::Log(at) => Some(at),
+        MessageSource::Inserted(_) => None,
     }
 }
 
 /// Where the run of messages begins that are kept behind the summary and stand at the end of
 /// the window already: they stay where they are, and system messages that stay do so among
 /// them. It begins with a message of the log.
-fn tail_start(slots: &[Slot], kept: &Kept) -> usize {
-    let mut behind = kept.behind.iter().rev().peekable();
+fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
+    let mut behind = kept.after_summary.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
         let is_kept = behind.next_if_eq(&&at).is_some();
-        let is_system = slot.message.role == Role::System && in_log(slot).is_some();
-        let stays = is_kept || (is_system && kept.system_stays);
+        let stays = is_kept || (is_system_of_log(slot) && kept.system_stays);
         if !stays {
             break;
         }
@@ -159,12 +163,12 @@ fn hide_all_but(stays: &BTreeSet<usize>, anchor: usize) -> Vec<Edit> {
 fn replacement_edits(
     slots: &[Slot],
     replacement: &Replacement,
-    placement: &Placement,
+    placement: &SummaryPlacement,
     anchor: usize,
 ) -> Vec<Edit> {
     let mut edits = Vec::new();
     if !replacement.retain.is_empty() {
-        let message = Message::user(&replacement.retain).with_kind(Kind::Retain);
+        let message = Message::user(&replacement.retain).with_kind(MessageKind::Retain);
         edits.push(Edit::Insert {
             before: anchor,
             message: Arc::new(message),
@@ -173,17 +177,19 @@ fn replacement_edits(
     if !replacement.summary.is_empty() {
         let summary = &replacement.summary;
         let (before, message) = match placement {
-            Placement::Message { prefix } => (anchor, Message::user(format!("{prefix}{summary}"))),
-            Placement::System { prefix } => (
+            SummaryPlacement::Message { prefix } => {
+                (anchor, Message::user(format!("{prefix}{summary}")))
+            }
+            SummaryPlacement::System { prefix } => (
                 behind_system(slots),
                 Message::system(format!("{prefix}{summary}")),
             ),
         };
-        let message = Arc::new(message.with_kind(Kind::Summary));
+        let message = Arc::new(message.with_kind(MessageKind::Summary));
         edits.push(Edit::Insert { before, message });
     }
     if !replacement.note.is_empty() {
-        let message = Message::user(&replacement.note).with_kind(Kind::Note);
+        let message = Message::user(&replacement.note).with_kind(MessageKind::Note);
         edits.push(Edit::Insert {
             before: anchor,
             message: Arc::new(message),
@@ -206,26 +212,26 @@ fn behind_system(slots: &[Slot]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compaction::keep::{Keep, kept};
+    use crate::compaction::keep_rules::{KeepRule, kept_messages};
     use crate::journal::Journal;
     use crate::log::Log;
-    use crate::plan::{Plan, Reason};
+    use crate::plan::{Plan, PlanReason};
     use crate::window::Projection;
 
     /// The texts of the window after each of several compactions under `rule`.
-    fn compacted(log: Vec<Message>, rule: &Keep, times: usize) -> Vec<String> {
+    fn compacted(log: Vec<Message>, rule: &KeepRule, times: usize) -> Vec<String> {
         compacted_with(log, rule, times, false)
     }
 
     fn compacted_with(
         log: Vec<Message>,
-        rule: &Keep,
+        rule: &KeepRule,
         times: usize,
         system_stays: bool,
     ) -> Vec<String> {
         let log: Log = log.into_iter().collect();
         let mut projection = Projection::restore(
-            crate::normalise::Options::default(),
+            crate::normalise::NormaliseOptions::default(),
             log,
             Journal::default(),
         );
@@ -234,14 +240,14 @@ mod tests {
                 summary: format!("S{time}"),
                 ..Replacement::default()
             };
-            let placement = Placement::Message {
+            let placement = SummaryPlacement::Message {
                 prefix: String::new(),
             };
             let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
-            let mut kept = kept(projection.slots(), std::slice::from_ref(rule), weigh);
+            let mut kept = kept_messages(projection.slots(), std::slice::from_ref(rule), weigh);
             kept.system_stays = system_stays;
             let edits = rebuild(projection.slots(), &kept, &replacement, &placement);
-            projection.carry_out(Plan::new(Reason::ByHand, edits));
+            projection.carry_out(Plan::new(PlanReason::ByHand, edits));
         }
         let slots = projection.slots().iter();
         slots.map(|slot| slot.message.text().into_owned()).collect()
@@ -258,37 +264,37 @@ mod tests {
 
     #[test]
     fn system_messages_keep_their_place_where_they_stay() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         let expected = ["one", "rules", "two", "S0"];
         assert_eq!(compacted_with(log(), &users, 1, true), expected);
         let mut late = log();
         late.push(Message::system("late"));
-        let turns = Keep::LastTurns { turns: 1 };
+        let turns = KeepRule::LastTurns { turns: 1 };
         let expected = ["rules", "S0", "two", "answer", "late"];
         assert_eq!(compacted_with(late, &turns, 1, true), expected);
     }
 
     #[test]
     fn system_messages_come_first_wherever_they_stood() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         assert_eq!(compacted(log(), &users, 1), ["rules", "one", "two", "S0"]);
         let mut late = log();
         late.push(Message::system("late"));
-        let turns = Keep::LastTurns { turns: 1 };
+        let turns = KeepRule::LastTurns { turns: 1 };
         let expected = ["rules", "late", "S0", "two", "answer"];
         assert_eq!(compacted(late, &turns, 1), expected);
     }
 
     #[test]
     fn what_was_moved_or_shortened_survives_the_next_compaction() {
-        let users = Keep::UserMessages { tokens: 99 };
+        let users = KeepRule::UserMessages { tokens: 99 };
         assert_eq!(compacted(log(), &users, 3), ["rules", "one", "two", "S2"]);
         let long = vec![
             Message::user("0123456789abcdef"),
             Message::user("new!"),
             Message::assistant("answer"),
         ];
-        let cut = Keep::UserMessagesCut { tokens: 3 };
+        let cut = KeepRule::UserMessagesCut { tokens: 3 };
         let once = compacted(long.clone(), &cut, 1);
         assert_eq!(once, ["0123…2 tokens truncated…cdef", "new!", "S0"]);
         let twice = compacted(long, &cut, 2);

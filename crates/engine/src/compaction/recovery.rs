@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, turns};
 
-use crate::removal::unsplit;
+use crate::removal::safe_cut;
 
 /// One way to make a window smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
         Some(start) if starts.len() >= 2 => *start,
         _ => turns::nearest_safe_boundary(messages, messages.len() / 2),
     };
-    let middle = unsplit(messages, middle);
+    let middle = safe_cut(messages, middle);
     (0 < middle && middle < messages.len()).then_some(middle)
 }
 

@@ -3,10 +3,24 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt::Write as _;
 
-use trimtab_model::{Kind, Message, Part, Role};
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
 use super::text::head_and_tail;
-use crate::view::{Given, Shape, Structure, view};
+use crate::view::{Shape, StructureCut, ViewContext, view};
+
+/// How the summariser is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummaryRequestForm {
+    /// The messages themselves, with the instructions at the end.
+    #[default]
+    Messages,
+    /// The conversation as text in one message.
+    Text,
+    /// What was said in whole turns, in one batch or two that are merged (design `turns`).
+    Turns,
+}
 
 /// Characters of an output that a summariser is given.
 pub const OUTPUT_LIMIT: usize = 1_800;
@@ -31,8 +45,8 @@ pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Messa
 }
 
 /// What the model sees of `messages`, with outputs of at most `limit` characters, cut by structure
-/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole conversation takes much memory where its messages are many
-/// and short.
+/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole
+/// conversation takes much memory where its messages are many and short.
 pub fn project_to<M: Borrow<Message>>(
     messages: impl IntoIterator<Item = M>,
     limit: usize,
@@ -62,11 +76,11 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
 
 /// At most `bytes` of a text, cut by what it is.
 fn by_structure(text: &str, bytes: usize) -> String {
-    let shape = Shape::Structure(Structure {
+    let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
-        ..Structure::default()
+        ..StructureCut::default()
     });
-    view(text, &shape, &Given::default()).into_owned()
+    view(text, &shape, &ViewContext::default()).into_owned()
 }
 
 /// A conversation between its tags.
@@ -85,7 +99,7 @@ pub(super) fn conversation<M: Borrow<Message>>(
 ) -> String {
     let mut text = String::new();
     for message in project_to(messages, output_limit) {
-        for (label, said) in spoken(&message) {
+        for (label, said) in labelled_parts(&message) {
             // Writing into a String cannot fail.
             let _ = writeln!(text, "[{}]: {}\n", escaped(&label), escaped(&said));
         }
@@ -99,10 +113,10 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// The parts of a message with who said them.
-fn spoken(message: &Message) -> Vec<(String, String)> {
+fn labelled_parts(message: &Message) -> Vec<(String, String)> {
     let speaker = match (message.role, message.meta.kind) {
-        (_, Some(Kind::Summary)) => "Previous summary",
-        (_, Some(Kind::Retain)) => "Retained",
+        (_, Some(MessageKind::Summary)) => "Previous summary",
+        (_, Some(MessageKind::Retain)) => "Retained",
         (Role::System, _) => return Vec::new(),
         (Role::User | Role::Tool, _) => "User",
         (Role::Assistant, _) => "Assistant",
@@ -149,7 +163,7 @@ pub fn readable_batches<M: Borrow<Message>>(old: &[M], window: u64) -> (Vec<Vec<
     for (at, message) in old.iter().enumerate() {
         let message = message.borrow();
         // The previous summary is read again, wherever it stands.
-        let summary = message.meta.kind == Some(Kind::Summary);
+        let summary = message.meta.kind == Some(MessageKind::Summary);
         if !summary && !matches!(message.role, Role::User | Role::Assistant) {
             continue;
         }
@@ -209,7 +223,7 @@ mod tests {
     #[test]
     fn the_previous_summary_is_read_again() {
         let log = [
-            Message::user("OLDFACT").with_kind(Kind::Summary),
+            Message::user("OLDFACT").with_kind(MessageKind::Summary),
             Message::user("q2"),
         ];
         let text = conversation(&log, OUTPUT_LIMIT);

@@ -20,6 +20,14 @@ pub(crate) fn head_and_tail(text: &str, max: usize) -> String {
     cut
 }
 
+/// What the text of an output says, without white space around it.
+pub(super) fn said_by(text: &str) -> &str {
+    match text.trim() {
+        "" => "(empty output)",
+        text => text,
+    }
+}
+
 /// `text` on one line, at most `max` characters of it.
 pub(super) fn one_line(text: &str, max: usize) -> String {
     let line = text.trim().replace("\r\n", " ").replace(['\n', '\r'], " ");
@@ -27,7 +35,7 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
 }
 
 /// `text` on one line, at most `max` characters with a mark where it was cut.
-pub(super) fn clipped(text: &str, max: usize) -> String {
+pub(super) fn clip_line(text: &str, max: usize) -> String {
     let mut clipped = String::new();
     let mut words = text.split_whitespace();
     let mut left = max;
@@ -58,14 +66,14 @@ pub(super) fn short_arguments(call: &Call, max: usize) -> String {
     let values = match serde_json::from_str(&call.arguments) {
         Ok(serde_json::Value::Object(fields)) => {
             let values = fields.values().map(|value| match value {
-                serde_json::Value::String(text) => clipped(text, max),
-                other => clipped(&other.to_string(), max),
+                serde_json::Value::String(text) => clip_line(text, max),
+                other => clip_line(&other.to_string(), max),
             });
             values.collect::<Vec<_>>().join(", ")
         }
-        _ => clipped(&call.arguments, max),
+        _ => clip_line(&call.arguments, max),
     };
-    format!("{}({})", call.name, clipped(&values, max))
+    format!("{}({})", call.name, clip_line(&values, max))
 }
 
 #[cfg(test)]

@@ -5,25 +5,25 @@ use std::sync::OnceLock;
 use foldhash::HashSet;
 
 /// The classes of the bytes of a word, one bit each; none for a byte between words.
-pub(super) type Class = u16;
+pub(super) type ByteClass = u16;
 
-pub(super) const LOWER: Class = 1;
-pub(super) const UPPER: Class = 1 << 1;
-pub(super) const DIGIT: Class = 1 << 2;
-pub(super) const UNDER: Class = 1 << 3;
-pub(super) const SLASH: Class = 1 << 4;
-pub(super) const DOT: Class = 1 << 5;
-pub(super) const COLON: Class = 1 << 6;
-pub(super) const DASH: Class = 1 << 7;
+pub(super) const LOWER: ByteClass = 1;
+pub(super) const UPPER: ByteClass = 1 << 1;
+pub(super) const DIGIT: ByteClass = 1 << 2;
+pub(super) const UNDER: ByteClass = 1 << 3;
+pub(super) const SLASH: ByteClass = 1 << 4;
+pub(super) const DOT: ByteClass = 1 << 5;
+pub(super) const COLON: ByteClass = 1 << 6;
+pub(super) const DASH: ByteClass = 1 << 7;
 /// One of `@ ~ # % $`.
-pub(super) const SIGN: Class = 1 << 8;
+pub(super) const SIGN: ByteClass = 1 << 8;
 /// A byte of a character beyond ASCII.
-pub(super) const HIGH: Class = 1 << 9;
+pub(super) const HIGH: ByteClass = 1 << 9;
 
-pub(super) const LETTER: Class = LOWER | UPPER | HIGH;
+pub(super) const LETTER: ByteClass = LOWER | UPPER | HIGH;
 
 /// The class of `byte`.
-pub(super) fn class(byte: u8) -> Class {
+pub(super) fn class(byte: u8) -> ByteClass {
     match byte {
         b'a'..=b'z' => LOWER,
         b'A'..=b'Z' => UPPER,
@@ -40,12 +40,12 @@ pub(super) fn class(byte: u8) -> Class {
 }
 
 /// The classes in `text`.
-pub(super) fn classes_in(text: &str) -> Class {
+pub(super) fn classes_in(text: &str) -> ByteClass {
     text.bytes().fold(0, |classes, byte| classes | class(byte))
 }
 
 /// True if there is nothing in `text` but bytes of `allowed`, and at least one byte.
-pub(super) fn only(text: &str, allowed: Class) -> bool {
+pub(super) fn only(text: &str, allowed: ByteClass) -> bool {
     !text.is_empty() && text.bytes().all(|byte| class(byte) & allowed != 0)
 }
 

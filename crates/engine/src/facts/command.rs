@@ -5,20 +5,20 @@ use std::borrow::Cow;
 use trimtab_model::work;
 
 use super::{Fact, FactKind};
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
 /// A field of a call's arguments that holds a command: a string, or a list whose last string it is.
 /// Arguments that were cut off are still worth reading.
-static COMMAND: Pattern = Pattern::new(
+static COMMAND: LazyRegex = LazyRegex::new(
     r#"(?xs) "(?:command|cmd|script|commands|shell_command|bash)"\s*:\s*
     (?: "(?<text>(?:[^"\\]|\\.)*) | \[(?:[\s,]*"(?<last>(?:[^"\\]|\\.)*)"?)+ )"#,
 );
 /// Parts of the names of tools whose arguments may be a bare command.
 const TOOLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "run"];
-/// Lines of one command that are taken.
+/// The most lines of one command that are kept.
 const MOST_LINES: usize = 8;
-/// Bytes of a line that are taken.
+/// The most bytes of a line that are kept.
 const LONGEST: usize = 200;
 
 /// Finds the command lines in the arguments of a call of `tool`.

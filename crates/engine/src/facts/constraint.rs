@@ -3,16 +3,16 @@
 use trimtab_model::work;
 
 use super::{Fact, FactKind};
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
 /// The words that make a sentence a constraint.
-static CONSTRAINT: Pattern = Pattern::new(
+static CONSTRAINT: LazyRegex = LazyRegex::new(
     r"(?xi) (?-u:\b)(?: must(?:n['’]t)? | never | always | only | don['’]?t | doesn['’]t | keep | ensure
     | avoid | without | exactly | required? | shouldn['’]t | cannot | can['’]t | unchanged | forbidden
     | mandatory | untouched | (?:do|should)\W+not | make\W+sure | at\W+most )(?-u:\b)",
 );
-/// Bytes of a sentence that are taken.
+/// The most bytes of a sentence that are kept.
 const LONGEST: usize = 300;
 
 /// Finds the sentences of `text` that say what must, must not, always or never be.

@@ -20,7 +20,7 @@ static WORDS: WordList = WordList::new(
      refused rejected segfault segmentation timeout traceback unable undefined unreachable \
      found file out by",
 );
-/// Words that do so behind another one.
+/// Pairs of words that give an error line away only together.
 const PAIRS: [(&str, &str); 4] = [
     ("not", "found"),
     ("such", "file"),

@@ -21,7 +21,7 @@ mod constraint;
 mod failure;
 mod name;
 mod number;
-mod place;
+mod path_or_url;
 mod scan;
 
 pub use command::{commands, unescaped};
@@ -78,12 +78,12 @@ pub struct Fact<'t> {
 /// that gives it away is met: behind the facts before that word. A fact that occurs twice
 /// comes twice.
 pub fn extract<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
-    scan::Scanner::new(text, false, sink).run();
+    scan::FactScanner::new(text, false, sink).run();
 }
 
 /// Finds the error lines of `text`: those that [`extract`] finds, in less time.
 pub fn errors<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
-    scan::Scanner::new(text, true, sink).run();
+    scan::FactScanner::new(text, true, sink).run();
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Identifiers.
 
-use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, UPPER};
+use super::class::{ByteClass, COLON, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, UPPER};
 
 /// Letters and digits together are a name from this length on; `i32` and `h1` are none.
 const SHORTEST: usize = 4;
@@ -17,7 +17,7 @@ pub(super) fn option(text: &str) -> bool {
 
 /// True if a word is an identifier: it mixes letters with digits or underscores, has capitals
 /// inside, or is qualified.
-pub(super) fn is_name(text: &str, classes: Class) -> bool {
+pub(super) fn is_name(text: &str, classes: ByteClass) -> bool {
     if classes & LETTER == 0 {
         return classes & SIGN != 0 && is_ticket(text);
     }

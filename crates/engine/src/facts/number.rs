@@ -1,7 +1,7 @@
 //! Numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
-use super::class::{COLON, Class, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
+use super::class::{ByteClass, COLON, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
 
 /// Units, in small letters.
 static UNITS: WordList = WordList::new(
@@ -15,7 +15,7 @@ static LABELS: WordList =
     WordList::new("port line lines code status pid exit version limit timeout issue level");
 /// A bare number of so many digits is an id.
 const ID_DIGITS: usize = 6;
-/// More digits are data.
+/// A number with more digits is data, not an id.
 const MOST_DIGITS: usize = 20;
 
 /// What a word with digits in it is and where it ends, if it is a number or one that a word beside
@@ -24,11 +24,11 @@ pub(super) fn number(
     text: &str,
     start: usize,
     word: &str,
-    classes: Class,
+    classes: ByteClass,
 ) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if classes & !DIGIT == 0 {
-        return whole(text, start, word);
+        return whole_number(text, start, word);
     }
     if classes & (LETTER | UNDER) == 0 {
         return signed(text, word, end, classes);
@@ -37,8 +37,8 @@ pub(super) fn number(
     is_number.then_some((FactKind::Number, end))
 }
 
-/// Nothing but digits.
-fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
+/// The fact in a word of digits alone.
+fn whole_number(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if let Some(unit) = unit_behind(text, end) {
         return Some((FactKind::Number, unit));
@@ -50,8 +50,8 @@ fn whole(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     is_id.then_some((FactKind::Id, end))
 }
 
-/// Digits and marks, without letters.
-fn signed(text: &str, word: &str, end: usize, classes: Class) -> Option<(FactKind, usize)> {
+/// The fact in a word of digits and marks, without letters.
+fn signed(text: &str, word: &str, end: usize, classes: ByteClass) -> Option<(FactKind, usize)> {
     if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
         return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));
     }

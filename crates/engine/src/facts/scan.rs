@@ -3,15 +3,15 @@
 use trimtab_model::work;
 
 use super::class::{
-    COLON, Class, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
+    ByteClass, COLON, DASH, DIGIT, DOT, HIGH, LETTER, LOWER, SIGN, SLASH, UNDER, UPPER, class,
     classes_in,
 };
-use super::{Fact, FactKind, failure, name, number, place};
+use super::{Fact, FactKind, failure, name, number, path_or_url};
 
 /// Words longer than this are data, not names.
 const LONGEST: usize = 256;
 
-pub(super) struct Scanner<'t, 's, S> {
+pub(super) struct FactScanner<'t, 's, S> {
     text: &'t str,
     bytes: &'t [u8],
     sink: &'s mut S,
@@ -21,7 +21,7 @@ pub(super) struct Scanner<'t, 's, S> {
     only_errors: bool,
 }
 
-impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
+impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
     pub(super) fn new(text: &'t str, only_errors: bool, sink: &'s mut S) -> Self {
         Self {
             text,
@@ -73,7 +73,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
 
     /// Looks at one word and gives where to go on.
     #[inline]
-    fn word(&mut self, start: usize, end: usize, classes: Class) -> usize {
+    fn word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         if classes & !(LOWER | HIGH) == 0 {
             self.plain(start, end);
             return end;
@@ -110,7 +110,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
 
     /// A word with more than small letters in it.
     #[inline(never)]
-    fn marked(&mut self, start: usize, end: usize, classes: Class) -> usize {
+    fn marked(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         work::step(1);
         if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
             && let Some(end_of_word) = self.capital_or_ended(start, end)
@@ -119,13 +119,13 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
             return end;
         }
         if classes & (SLASH | COLON) == SLASH | COLON
-            && let Some((from, to)) = place::url(self.text, start, end)
+            && let Some((from, to)) = path_or_url::url(self.text, start, end)
         {
             self.emit(FactKind::Url, from, to);
             return to;
         }
         if classes & COLON != 0
-            && let Some(to) = place::drive(self.bytes, start, end)
+            && let Some(to) = path_or_url::drive(self.bytes, start, end)
         {
             self.emit(FactKind::Path, start, to);
             return to;
@@ -223,7 +223,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> Scanner<'t, 's, S> {
             return name::option(text).then_some((FactKind::Id, end));
         }
         if classes & (SLASH | DOT) != 0
-            && let Some(kind) = place::place(self.bytes, start, text, classes)
+            && let Some(kind) = path_or_url::place(self.bytes, start, text, classes)
         {
             return Some((kind, end));
         }

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Part, Role, work};
+use trimtab_model::{Message, MessageKind, Part, Role, work};
 
 use crate::log::Log;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 use crate::plan::{Edit, Plan};
 
 /// The edits of some plans, ordered by what they change.
 #[derive(Default)]
-pub(crate) struct Changes<'p> {
+pub(crate) struct EditIndex<'p> {
     /// For each message the edits of it, in order.
     of_message: HashMap<usize, Vec<&'p Edit>>,
     /// The runs that are hidden; in order and apart from each other once all plans are taken in.
@@ -24,18 +24,18 @@ pub(crate) struct Changes<'p> {
     reasoning_from: usize,
 }
 
-impl<'p> Changes<'p> {
+impl<'p> EditIndex<'p> {
     pub(crate) fn of(plans: impl IntoIterator<Item = &'p Plan>) -> Self {
         let mut changes = Self::default();
         for plan in plans {
-            changes.take(plan);
+            changes.add_plan(plan);
         }
         changes.hidden = merged(std::mem::take(&mut changes.hidden));
         changes.inserted.sort_by_key(|(before, _)| *before);
         changes
     }
 
-    fn take(&mut self, plan: &'p Plan) {
+    fn add_plan(&mut self, plan: &'p Plan) {
         work::step(1 + plan.edits.len());
         // A plan takes back what others inserted, never what it inserts itself.
         let withdrawn = plan.edits.iter().filter_map(|edit| match edit {
@@ -105,7 +105,7 @@ impl<'p> Changes<'p> {
         for slot in slots {
             work::step(1);
             let position = slot.source.position();
-            let is_said = slot.source == Source::Log(position);
+            let is_said = slot.source == MessageSource::Log(position);
             let stands_before =
                 |before: usize| before < position || (is_said && before == position);
             while let Some((before, message)) =
@@ -170,7 +170,7 @@ fn is_shorter(slot: &Slot, log: &Log) -> bool {
 fn inserted_slot(before: usize, message: &Arc<Message>) -> Slot {
     Slot {
         message: Arc::clone(message),
-        source: Source::Inserted(before),
+        source: MessageSource::Inserted(before),
     }
 }
 
@@ -191,7 +191,7 @@ fn carry_out(edit: &Edit, message: &mut Message, came: &Message) {
         Edit::Archive { .. } => {
             message.meta.user_visible = Some(came.user_visible());
             message.meta.agent_visible = Some(false);
-            message.meta.kind = Some(Kind::ToolResultArchived);
+            message.meta.kind = Some(MessageKind::ToolResultArchived);
         }
         Edit::Hide { .. }
         | Edit::Withdraw { .. }

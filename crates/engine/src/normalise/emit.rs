@@ -3,37 +3,37 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, Pairing, Place, Round};
-use trimtab_model::{Kind, Message, Output, Part, Role, work};
+use trimtab_model::rounds::{OutputStatus, Pairing, PartPosition, Round};
+use trimtab_model::{Message, MessageKind, Output, Part, Role, work};
 
-use super::ids::Ids;
+use super::ids::CallIds;
 use super::rules::{
     is_bare_answer, is_refused_blank, is_refused_empty, may_think, refused_thoughts,
     user_comes_first,
 };
-use super::system::Before;
+use super::system::PrecedingMessages;
 use super::{
-    Entry, HEAD, Habit, Normalised, Options, Reach, Repair, RepairKind, Settled, Slot, Source,
-    Touch,
+    EntryChange, HEAD, MessageSource, NormaliseOptions, Normalised, OpenCallRepair, Repair,
+    RepairKind, SettledHistory, Slot, SlotReach, WITHOUT_CALL, WindowEntry,
 };
 
 pub(super) struct Emitter<'a> {
-    pub(super) options: Options,
+    pub(super) options: NormaliseOptions,
     pub(super) slots: &'a [Slot],
     pub(super) pairing: &'a Pairing,
     /// For each slot, what its outputs turned out to be, in order.
-    pub(super) answers: Vec<Vec<Answer>>,
+    pub(super) answers: Vec<Vec<OutputStatus>>,
     /// For each slot, whether it was sent already as part of a round.
     pub(super) done: Vec<bool>,
     /// For each round, whether it is taken out.
     dropped: Vec<bool>,
-    pub(super) ids: Ids<'a>,
+    pub(super) ids: CallIds<'a>,
     /// Outputs that stay behind where they stand, with the ids under which they are sent.
-    pub(super) awaited: HashMap<Place, String>,
-    begun: bool,
+    pub(super) awaited: HashMap<PartPosition, String>,
+    has_beginning: bool,
     /// True if nothing follows the slots in the window.
     pub(super) reaches_end: bool,
-    pub(super) before: Before,
+    pub(super) preceding: PrecedingMessages,
     /// System messages that wait for a place where they are accepted.
     pub(super) waiting: Vec<usize>,
     /// The slot with which the window ends, where that is known.
@@ -43,15 +43,15 @@ pub(super) struct Emitter<'a> {
 
 impl<'a> Emitter<'a> {
     pub(super) fn new(
-        options: Options,
-        settled: &'a Settled,
+        options: NormaliseOptions,
+        settled: &'a SettledHistory,
         slots: &'a [Slot],
         pairing: &'a Pairing,
-        reach: Reach,
+        reach: SlotReach,
     ) -> Self {
         let is_dropped = |round: &Round| {
             let unanswered = || round.calls.iter().any(|call| call.output.is_none());
-            options.habit == Habit::DropRound && unanswered()
+            options.habit == OpenCallRepair::DropRound && unanswered()
         };
         let mut answers = vec![Vec::new(); slots.len()];
         for (place, answer) in &pairing.outputs {
@@ -66,11 +66,11 @@ impl<'a> Emitter<'a> {
             answers,
             done: vec![false; slots.len()],
             dropped: pairing.rounds.iter().map(is_dropped).collect(),
-            ids: Ids::new(options.dialect, &settled.sent),
+            ids: CallIds::new(options.dialect, &settled.sent),
             awaited: HashMap::new(),
-            begun: settled.begun,
-            reaches_end: reach == Reach::End,
-            before: settled.before.with_leading(slots),
+            has_beginning: settled.has_beginning,
+            reaches_end: reach == SlotReach::End,
+            preceding: settled.preceding.with_leading(slots),
             waiting: Vec::new(),
             last: None,
             out: Normalised::default(),
@@ -104,15 +104,19 @@ impl<'a> Emitter<'a> {
             }
         }
         if self.reaches_end {
-            if !self.begun {
-                self.insert_head(self.slots.last().map_or(Source::Log(0), |slot| slot.source));
+            if !self.has_beginning {
+                self.insert_head(
+                    self.slots
+                        .last()
+                        .map_or(MessageSource::Log(0), |slot| slot.source),
+                );
             }
             self.place_waiting();
         }
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.begun
+        self.has_beginning
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -120,17 +124,17 @@ impl<'a> Emitter<'a> {
     }
 
     /// What was written, and what to know of it behind it; its calls are not among that.
-    pub(super) fn into_parts(self) -> (Normalised, Settled) {
+    pub(super) fn into_parts(self) -> (Normalised, SettledHistory) {
         let last = self.slots.last().map(|slot| slot.source);
-        let before = Before {
-            slot: last.or(self.before.slot),
-            ..self.before
+        let before = PrecedingMessages {
+            slot: last.or(self.preceding.slot),
+            ..self.preceding
         };
-        let learnt = Settled {
+        let learnt = SettledHistory {
             sent: self.ids.into_sent(),
-            begun: self.begun,
-            before,
-            ..Settled::default()
+            has_beginning: self.has_beginning,
+            preceding: before,
+            ..SettledHistory::default()
         };
         (self.out, learnt)
     }
@@ -166,8 +170,14 @@ impl<'a> Emitter<'a> {
                         staying.push(Part::Output(output));
                         continue;
                     }
-                    let answer = answers.next().unwrap_or(Answer::Orphan);
-                    self.output_taken_out(slot.source, answer);
+                    let answer = answers.next().unwrap_or(OutputStatus::Orphan);
+                    if answer == OutputStatus::Orphan && self.options.habit == OpenCallRepair::Tell
+                    {
+                        rest.push(Part::text(format!("{WITHOUT_CALL}{}", output.text())));
+                        self.repair(slot.source, RepairKind::OrphanTold);
+                    } else {
+                        self.output_taken_out(slot.source, answer);
+                    }
                 }
                 part if kept(part) => rest.push(part.clone()),
                 _ => self.repair(slot.source, RepairKind::PartStripped),
@@ -178,7 +188,7 @@ impl<'a> Emitter<'a> {
                 parts: staying,
                 ..Message::clone(message)
             };
-            self.push(slot.source, outputs, Touch::Changed);
+            self.push(slot.source, outputs, EntryChange::Changed);
         }
         if rest.is_empty() && message.outputs().next().is_some() {
             return;
@@ -189,14 +199,14 @@ impl<'a> Emitter<'a> {
         };
         if changed.role == Role::Tool {
             changed.role = Role::User;
-            changed.meta.kind = Some(Kind::Repair);
+            changed.meta.kind = Some(MessageKind::Repair);
         }
         self.push_or_drop(slot, changed);
     }
 
     /// The output at a place, as it is sent, if it stays there.
     fn awaited_output(&self, message: usize, part: usize, output: &Output) -> Option<Output> {
-        let id = self.awaited.get(&Place { message, part })?;
+        let id = self.awaited.get(&PartPosition { message, part })?;
         Some(Output {
             call_id: id.clone(),
             ..output.clone()
@@ -207,13 +217,13 @@ impl<'a> Emitter<'a> {
     fn is_awaited_as_it_came(&self, at: usize, message: &Message) -> bool {
         let mut parts = message.parts.iter().enumerate();
         let is_same = |(part, found): (usize, &Part)| {
-            let awaited = self.awaited.get(&Place { message: at, part });
+            let awaited = self.awaited.get(&PartPosition { message: at, part });
             awaited.is_some() && awaited == found.as_output().map(|output| &output.call_id)
         };
         !message.parts.is_empty() && parts.all(is_same)
     }
 
-    pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = Answer> + use<> {
+    pub(super) fn answers_of(&self, at: usize) -> impl Iterator<Item = OutputStatus> + use<> {
         self.answers
             .get(at)
             .cloned()
@@ -222,12 +232,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Puts on record why an output is not where it was.
-    pub(super) fn output_taken_out(&mut self, source: Source, answer: Answer) {
+    pub(super) fn output_taken_out(&mut self, source: MessageSource, answer: OutputStatus) {
         let kind = match answer {
-            Answer::Duplicate => RepairKind::DuplicateDropped,
-            Answer::Answers { round, .. } if self.is_sent(round) => return,
+            OutputStatus::Duplicate => RepairKind::DuplicateDropped,
+            OutputStatus::Answers { round, .. } if self.is_sent(round) => return,
             // One that reaches back is paired when the window is built from the front.
-            Answer::Orphan | Answer::ReachesBack | Answer::Answers { .. } => {
+            OutputStatus::Orphan | OutputStatus::ReachesBack | OutputStatus::Answers { .. } => {
                 RepairKind::OrphanDropped
             }
         };
@@ -256,7 +266,11 @@ impl<'a> Emitter<'a> {
         if is_refused_empty(&slot.message, self.options.dialect, is_last) {
             return self.repair(slot.source, RepairKind::EmptyDropped);
         }
-        self.push_entry(slot.source, Arc::clone(&slot.message), Touch::Untouched);
+        self.push_entry(
+            slot.source,
+            Arc::clone(&slot.message),
+            EntryChange::Untouched,
+        );
         if let Some(slot) = self.out.slots.last_mut() {
             *slot = Some(at);
         }
@@ -274,52 +288,57 @@ impl<'a> Emitter<'a> {
         if changed.is_empty() {
             self.repair(slot.source, RepairKind::EmptyDropped);
         } else {
-            self.push(slot.source, changed, Touch::Changed);
+            self.push(slot.source, changed, EntryChange::Changed);
         }
     }
 
-    pub(super) fn push(&mut self, source: Source, message: Message, touch: Touch) {
-        self.push_entry(source, Arc::new(message), touch);
+    pub(super) fn push(&mut self, source: MessageSource, message: Message, change: EntryChange) {
+        self.push_entry(source, Arc::new(message), change);
     }
 
     /// Adds an entry behind what must stand before it.
-    pub(super) fn push_entry(&mut self, source: Source, message: Arc<Message>, touch: Touch) {
+    pub(super) fn push_entry(
+        &mut self,
+        source: MessageSource,
+        message: Arc<Message>,
+        touch: EntryChange,
+    ) {
         let role = message.role;
         self.begin(source, role);
         if role == Role::Assistant && self.user_side_spoke_last() {
             self.place_waiting();
         }
         if role != Role::System {
-            self.before.speaker = Some(role);
+            self.preceding.speaker = Some(role);
         }
-        self.out.entries.push(Entry {
+        self.out.entries.push(WindowEntry {
             message,
             source,
-            touch,
+            change: touch,
         });
         self.out.slots.push(None);
     }
 
     /// Sees to it that the conversation begins as the dialect wants it.
-    fn begin(&mut self, source: Source, role: Role) {
+    fn begin(&mut self, source: MessageSource, role: Role) {
         let user_first = user_comes_first(self.options.dialect);
-        if self.begun || (user_first && role == Role::System) {
+        if self.has_beginning || (user_first && role == Role::System) {
             return;
         }
         if user_first && role != Role::User {
             self.insert_head(source);
         }
-        self.begun = true;
+        self.has_beginning = true;
     }
 
-    fn insert_head(&mut self, source: Source) {
-        self.begun = true;
-        let head = Message::user(HEAD).with_kind(Kind::Repair);
-        self.push(source, head, Touch::Made);
+    fn insert_head(&mut self, source: MessageSource) {
+        self.has_beginning = true;
+        let head = Message::user(HEAD).with_kind(MessageKind::Repair);
+        self.push(source, head, EntryChange::Made);
         self.repair(source, RepairKind::HeadInserted);
     }
 
-    pub(super) fn repair(&mut self, source: Source, kind: RepairKind) {
+    pub(super) fn repair(&mut self, source: MessageSource, kind: RepairKind) {
         self.out.repairs.push(Repair { source, kind });
     }
 }

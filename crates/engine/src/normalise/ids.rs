@@ -10,21 +10,21 @@ use super::rules::{ids_are_global, is_legal_in_id};
 const NAMELESS: &str = "call";
 
 /// The ids that were sent, each with the number to try when it comes again.
-pub(super) type Sent = HashMap<String, u64>;
+pub(super) type SentIds = HashMap<String, u64>;
 
 /// Chooses the ids under which calls are sent.
-pub(super) struct Ids<'a> {
+pub(super) struct CallIds<'a> {
     dialect: Dialect,
-    before: &'a Sent,
-    sent: Sent,
+    sent_before: &'a SentIds,
+    sent: SentIds,
 }
 
-impl<'a> Ids<'a> {
-    pub(super) fn new(dialect: Dialect, before: &'a Sent) -> Self {
+impl<'a> CallIds<'a> {
+    pub(super) fn new(dialect: Dialect, before: &'a SentIds) -> Self {
         Self {
             dialect,
-            before,
-            sent: Sent::new(),
+            sent_before: before,
+            sent: SentIds::new(),
         }
     }
 
@@ -33,13 +33,13 @@ impl<'a> Ids<'a> {
         let of_round = ids.map(|id| self.choose_one(id)).collect();
         if !ids_are_global(self.dialect) {
             // Clearing a map costs what it once held.
-            self.sent = Sent::new();
+            self.sent = SentIds::new();
         }
         of_round
     }
 
     /// What was sent, for whoever goes on from here.
-    pub(super) fn into_sent(self) -> Sent {
+    pub(super) fn into_sent(self) -> SentIds {
         self.sent
     }
 
@@ -63,7 +63,10 @@ impl<'a> Ids<'a> {
 
     /// The number to try for an id that was sent before; none if it is free.
     fn next_number(&self, id: &str) -> Option<u64> {
-        self.sent.get(id).or_else(|| self.before.get(id)).copied()
+        self.sent
+            .get(id)
+            .or_else(|| self.sent_before.get(id))
+            .copied()
     }
 }
 
@@ -80,8 +83,8 @@ mod tests {
     use super::*;
 
     fn chosen(rounds: &[&[&str]], dialect: Dialect) -> Vec<Vec<String>> {
-        let before = Sent::new();
-        let mut ids = Ids::new(dialect, &before);
+        let before = SentIds::new();
+        let mut ids = CallIds::new(dialect, &before);
         rounds
             .iter()
             .map(|round| ids.choose(round.iter().copied()))

@@ -16,12 +16,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::{self, Answer, Pairing};
+use trimtab_model::rounds::{self, OutputStatus, Pairing};
 use trimtab_model::{Dialect, Message, Part};
 
 use emit::Emitter;
-use ids::Sent;
-use system::Before;
+use ids::SentIds;
+use system::PrecedingMessages;
 
 /// The output that is put in for a call that has none.
 pub const ABORTED: &str = "aborted";
@@ -30,13 +30,19 @@ pub(crate) const ARCHIVED: &str = "[tool output archived]";
 /// The user message that is put first where the dialect insists on one.
 pub const HEAD: &str = "[The conversation starts here.]";
 
-/// What to do with a call that has no output.
+/// What a text begins with that tells an output whose call is not in the window.
+pub(crate) const WITHOUT_CALL: &str = "[output of a call that is not in this conversation]\n";
+
+/// What to do with a call that has no output. An output that has no call is taken out, but for
+/// `tell`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Habit {
+pub enum OpenCallRepair {
     /// Put in an output that says `aborted`.
     #[default]
     Synthesise,
+    /// The same; and an output that has no call is told as a text of the user.
+    Tell,
     /// Take the call out; a message with nothing left goes too.
     Strip,
     /// Take the whole round out, with the outputs it has.
@@ -45,14 +51,14 @@ pub enum Habit {
 
 /// How to normalise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct NormaliseOptions {
     /// Whose rules the window must meet.
     pub dialect: Dialect,
     /// What to do with a call that has no output.
-    pub habit: Habit,
+    pub habit: OpenCallRepair,
 }
 
-impl Options {
+impl NormaliseOptions {
     /// The default repairs for `dialect`.
     pub fn for_dialect(dialect: Dialect) -> Self {
         Self {
@@ -65,14 +71,14 @@ impl Options {
 /// Where a message of a window comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum MessageSource {
     /// The message at this position of the log.
     Log(usize),
     /// A message that a plan inserted before this position of the log.
     Inserted(usize),
 }
 
-impl Source {
+impl MessageSource {
     /// The position in the log that it is, or that it stands before.
     pub fn position(self) -> usize {
         match self {
@@ -87,7 +93,7 @@ pub struct Slot {
     /// The message.
     pub message: Arc<Message>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: MessageSource,
 }
 
 impl Slot {
@@ -95,7 +101,7 @@ impl Slot {
     pub(crate) fn of_log(messages: &[Arc<Message>]) -> Vec<Self> {
         let slot = |(at, message): (usize, &Arc<Message>)| Self {
             message: Arc::clone(message),
-            source: Source::Log(at),
+            source: MessageSource::Log(at),
         };
         messages.iter().enumerate().map(slot).collect()
     }
@@ -109,24 +115,24 @@ impl Borrow<Message> for Slot {
 
 /// A message of a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct WindowEntry {
     /// The message as it is sent.
     pub message: Arc<Message>,
     /// Where it comes from; for a message that a repair made, what it was made for.
-    pub source: Source,
+    pub source: MessageSource,
     /// What normalising did to it.
-    pub touch: Touch,
+    pub change: EntryChange,
 }
 
 /// What normalising did to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Touch {
+pub enum EntryChange {
     /// Nothing: it is sent as it came.
     Untouched,
     /// It was moved or lost a part.
     Changed,
-    /// It was made.
+    /// A repair made it.
     Made,
 }
 
@@ -134,8 +140,8 @@ pub enum Touch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// What was repaired.
-    pub source: Source,
-    /// How.
+    pub source: MessageSource,
+    /// How it was repaired.
     pub kind: RepairKind,
 }
 
@@ -150,6 +156,8 @@ pub enum RepairKind {
     RoundDropped,
     /// An output without a call was taken out.
     OrphanDropped,
+    /// An output without a call became a text of the user.
+    OrphanTold,
     /// A second output for one call was taken out.
     DuplicateDropped,
     /// An output was moved to its place directly behind the call.
@@ -176,6 +184,7 @@ impl RepairKind {
             Self::CallStripped => "call-removed",
             Self::RoundDropped => "round-removed",
             Self::OrphanDropped => "orphan-output-removed",
+            Self::OrphanTold => "orphan-output-told",
             Self::DuplicateDropped => "duplicate-output-removed",
             Self::OutputMoved => "output-moved",
             Self::IdChanged => "call-id-changed",
@@ -192,7 +201,7 @@ impl RepairKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
     /// The messages to send.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<WindowEntry>,
     /// What was repaired, in order.
     pub repairs: Vec<Repair>,
     /// For each entry that is as it came, the slot that it came from.
@@ -213,84 +222,84 @@ impl Normalised {
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use trimtab_engine::normalise::{Options, normalise};
+/// # use trimtab_engine::normalise::{NormaliseOptions, normalise};
 /// # use trimtab_model::{Call, Message};
 /// let history = [
 ///     Message::user("list the files"),
 ///     Message::assistant("").with_call(Call::new("c1", "list", "{}")),
 ///     Message::user("never mind"),
 /// ];
-/// let normalised = normalise(&history.map(Arc::new), Options::default());
+/// let normalised = normalise(&history.map(Arc::new), NormaliseOptions::default());
 /// assert_eq!(normalised.entries[2].message.text(), "aborted");
 /// assert_eq!(normalised.entries[3].message.text(), "never mind");
 /// ```
-pub fn normalise(messages: &[Arc<Message>], options: Options) -> Normalised {
+pub fn normalise(messages: &[Arc<Message>], options: NormaliseOptions) -> Normalised {
     let slots = Slot::of_log(messages);
-    normalise_after(&Settled::default(), &slots, options, Reach::End).normalised
+    normalise_after(&SettledHistory::default(), &slots, options, SlotReach::End).normalised
 }
 
 /// What normalising needs to know of the part of a history that is settled: normalised
 /// before, and not looked at again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct SettledHistory {
     /// The ids of its calls; true if the newest call with that id is answered.
     calls: HashMap<String, bool>,
     /// The ids that were sent, where the dialect wants them unique.
-    sent: Sent,
+    sent: SentIds,
     /// True once the conversation has a beginning, as the dialect wants one.
-    begun: bool,
+    has_beginning: bool,
     /// What the place of the next system message depends on.
-    before: Before,
+    preceding: PrecedingMessages,
 }
 
 /// The result of normalising what comes after a settled part.
-pub(crate) struct After {
+pub(crate) struct NormalisedTail {
     pub(crate) normalised: Normalised,
     /// Which output answers which call, among the slots after the settled part.
     pub(crate) pairing: Pairing,
     /// True if an output belongs to a call of the settled part: start over from the front.
     pub(crate) reaches_back: bool,
     /// True if something waits for its place behind this part: it cannot be settled.
-    pub(crate) waits: bool,
+    pub(crate) has_waiting: bool,
     /// What to add to the settled part if this one is settled too.
-    pub(crate) learnt: Settled,
+    pub(crate) learnt: SettledHistory,
 }
 
 /// Whether the slots reach to the end of the window.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// They do.
+pub(crate) enum SlotReach {
+    /// They reach to the end.
     End,
-    /// More follows.
+    /// More slots follow them.
     Middle,
 }
 
 pub(crate) fn normalise_after(
-    settled: &Settled,
+    settled: &SettledHistory,
     slots: &[Slot],
-    options: Options,
-    reach: Reach,
-) -> After {
+    options: NormaliseOptions,
+    reach: SlotReach,
+) -> NormalisedTail {
     let pairing = settled.pair(slots);
     let reaches_back = pairing
         .outputs
         .iter()
-        .any(|(_, answer)| *answer == Answer::ReachesBack);
+        .any(|(_, answer)| *answer == OutputStatus::ReachesBack);
     let mut emitter = Emitter::new(options, settled, slots, &pairing, reach);
     emitter.run();
     let waits = emitter.has_waiting();
     let (normalised, mut learnt) = emitter.into_parts();
     learnt.calls = answered(slots, &pairing);
-    After {
+    NormalisedTail {
         normalised,
         pairing,
         reaches_back,
-        waits,
+        has_waiting: waits,
         learnt,
     }
 }
 
-impl Settled {
+impl SettledHistory {
     /// Pairs what comes after the settled part.
     pub(crate) fn pair(&self, slots: &[Slot]) -> Pairing {
         rounds::pair_after(slots, |id| self.calls.get(id).copied())
@@ -302,11 +311,11 @@ impl Settled {
         let step = SettledStep {
             calls: insert_all(&mut self.calls, learnt.calls),
             sent: insert_all(&mut self.sent, learnt.sent),
-            begun: self.begun,
-            before: self.before,
+            has_beginning: self.has_beginning,
+            preceding: self.preceding,
         };
-        self.begun |= learnt.begun;
-        self.before = learnt.before;
+        self.has_beginning |= learnt.has_beginning;
+        self.preceding = learnt.preceding;
         step
     }
 
@@ -314,8 +323,8 @@ impl Settled {
     pub(crate) fn take_back(&mut self, step: SettledStep) {
         put_back(&mut self.calls, step.calls);
         put_back(&mut self.sent, step.sent);
-        self.begun = step.begun;
-        self.before = step.before;
+        self.has_beginning = step.has_beginning;
+        self.preceding = step.preceding;
     }
 }
 
@@ -324,8 +333,8 @@ impl Settled {
 pub(crate) struct SettledStep {
     calls: Vec<(String, Option<bool>)>,
     sent: Vec<(String, Option<u64>)>,
-    begun: bool,
-    before: Before,
+    has_beginning: bool,
+    preceding: PrecedingMessages,
 }
 
 /// Inserts all of `new`. Gives each key with the value that it had before.

@@ -1,23 +1,23 @@
 //! Writes a round: the assistant's message, then an output for each of its calls.
 
-use trimtab_model::rounds::{Answer, Place, Round};
-use trimtab_model::{Call, Dialect, Kind, Message, Output, Part, Role};
+use trimtab_model::rounds::{OutputStatus, PartPosition, Round};
+use trimtab_model::{Call, Dialect, Message, MessageKind, Output, Part, Role};
 
 use super::emit::Emitter;
 use super::rules::{is_refused_blank, refused_thoughts};
-use super::{ABORTED, ARCHIVED, Habit, RepairKind, Slot, Source, Touch};
+use super::{ABORTED, ARCHIVED, EntryChange, MessageSource, OpenCallRepair, RepairKind, Slot};
 
 /// How a call of a round will be answered.
-enum Reply {
+enum CallReply {
     /// By an output that stands directly behind the round.
     InPlace,
     /// By an output that stands where the dialect finds it.
-    Later(Place),
+    Later(PartPosition),
     /// By an output that is somewhere else.
-    Moved(Place),
+    Moved(PartPosition),
     /// By an output that the model must not see.
     Hidden,
-    /// Not at all.
+    /// It has no output.
     Missing,
 }
 
@@ -31,8 +31,8 @@ impl<'a> Emitter<'a> {
         }
         let replies = self.replies(round, in_place);
         let calls: Vec<&Call> = slot.message.calls().collect();
-        let strips = self.options.habit == Habit::Strip;
-        let is_kept = |reply: &Reply| !(strips && matches!(reply, Reply::Missing));
+        let strips = self.options.habit == OpenCallRepair::Strip;
+        let is_kept = |reply: &CallReply| !(strips && matches!(reply, CallReply::Missing));
         let kept = calls
             .iter()
             .zip(&replies)
@@ -51,8 +51,8 @@ impl<'a> Emitter<'a> {
         }
         for (reply, id) in replies.iter().zip(ids) {
             match (reply, id) {
-                (Reply::Moved(place), Some(id)) => self.moved_output(*place, &id),
-                (Reply::Later(place), Some(id)) => {
+                (CallReply::Moved(place), Some(id)) => self.moved_output(*place, &id),
+                (CallReply::Later(place), Some(id)) => {
                     self.awaited.insert(*place, id);
                 }
                 _ => {}
@@ -76,9 +76,9 @@ impl<'a> Emitter<'a> {
 
     /// How many messages directly behind the round hold nothing but its outputs.
     fn in_place(&self, number: usize, start: usize) -> usize {
-        let belongs = |(slot, answers): &(&Slot, &Vec<Answer>)| {
+        let belongs = |(slot, answers): &(&Slot, &Vec<OutputStatus>)| {
             let message = &slot.message;
-            let ours = |answer: &Answer| matches!(answer, Answer::Answers { round, .. } if *round == number);
+            let ours = |answer: &OutputStatus| matches!(answer, OutputStatus::Answers { round, .. } if *round == number);
             message.agent_visible()
                 && message.role == Role::Tool
                 && !message.parts.is_empty()
@@ -95,11 +95,11 @@ impl<'a> Emitter<'a> {
         slot.is_some_and(|slot| slot.message.role == Role::Tool)
     }
 
-    fn replies(&self, round: &Round, in_place: usize) -> Vec<Reply> {
+    fn replies(&self, round: &Round, in_place: usize) -> Vec<CallReply> {
         let start = round.start;
         let dialect = self.options.dialect;
         let next = (dialect == Dialect::Messages).then(|| self.next_message(start));
-        let stays = |output: Option<Place>| {
+        let stays = |output: Option<PartPosition>| {
             let Some(place) = output.filter(|place| self.is_tool(place.message)) else {
                 return false;
             };
@@ -112,19 +112,19 @@ impl<'a> Emitter<'a> {
         // In Messages one output directly behind the calls puts an end to the round.
         let all_stay =
             dialect == Dialect::Responses || round.calls.iter().all(|call| stays(call.output));
-        let reply = |output: Option<Place>| {
+        let reply = |output: Option<PartPosition>| {
             let Some(place) = output else {
-                return Reply::Missing;
+                return CallReply::Missing;
             };
             let slot = self.slots.get(place.message);
             if !slot.is_some_and(|slot| slot.message.agent_visible()) {
-                Reply::Hidden
+                CallReply::Hidden
             } else if (start + 1..=start + in_place).contains(&place.message) {
-                Reply::InPlace
+                CallReply::InPlace
             } else if all_stay && stays(output) {
-                Reply::Later(place)
+                CallReply::Later(place)
             } else {
-                Reply::Moved(place)
+                CallReply::Moved(place)
             }
         };
         round.calls.iter().map(|call| reply(call.output)).collect()
@@ -161,7 +161,7 @@ impl<'a> Emitter<'a> {
                     }));
                 }
                 Part::Output(_) => {
-                    let answer = answers.next().unwrap_or(Answer::Orphan);
+                    let answer = answers.next().unwrap_or(OutputStatus::Orphan);
                     self.output_taken_out(slot.source, answer);
                 }
                 part if is_refused_blank(part, message, dialect) => {
@@ -180,9 +180,9 @@ impl<'a> Emitter<'a> {
     /// Outputs for the calls that have none the model may see.
     fn made_outputs(
         &mut self,
-        source: Source,
+        source: MessageSource,
         calls: &[&Call],
-        replies: &[Reply],
+        replies: &[CallReply],
         ids: &[Option<String>],
     ) {
         for ((call, reply), id) in calls.iter().zip(replies).zip(ids) {
@@ -192,9 +192,9 @@ impl<'a> Emitter<'a> {
             let mut output = Output::new(id.clone(), text);
             output.tool = Some(call.name.clone());
             let message =
-                Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(Kind::Repair);
-            self.push(source, message, Touch::Made);
-            if matches!(reply, Reply::Missing) {
+                Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(MessageKind::Repair);
+            self.push(source, message, EntryChange::Made);
+            if matches!(reply, CallReply::Missing) {
                 self.repair(source, RepairKind::Synthesised);
             }
         }
@@ -210,8 +210,8 @@ impl<'a> Emitter<'a> {
         if let Some(done) = self.done.get_mut(at) {
             *done = true;
         }
-        let sent_id = |answer: &Answer| match answer {
-            Answer::Answers { call, .. } => ids.get(*call)?.clone(),
+        let sent_id = |answer: &OutputStatus| match answer {
+            OutputStatus::Answers { call, .. } => ids.get(*call)?.clone(),
             _ => None,
         };
         let sent: Vec<Option<String>> = answers.iter().map(sent_id).collect();
@@ -228,12 +228,12 @@ impl<'a> Emitter<'a> {
                 output.call_id = id;
             }
         }
-        self.push(slot.source, changed, Touch::Changed);
+        self.push(slot.source, changed, EntryChange::Changed);
     }
 
-    fn moved_output(&mut self, place: Place, id: &str) {
-        let slot = self.slots.get(place.message);
-        let part = slot.and_then(|slot| slot.message.parts.get(place.part));
+    fn moved_output(&mut self, position: PartPosition, id: &str) {
+        let slot = self.slots.get(position.message);
+        let part = slot.and_then(|slot| slot.message.parts.get(position.part));
         let (Some(slot), Some(output)) = (slot, part.and_then(Part::as_output)) else {
             return;
         };
@@ -243,15 +243,15 @@ impl<'a> Emitter<'a> {
         };
         let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
         message.meta = slot.message.meta.clone();
-        self.push(slot.source, message, Touch::Changed);
+        self.push(slot.source, message, EntryChange::Changed);
         self.repair(slot.source, RepairKind::OutputMoved);
     }
 }
 
-fn made_text(reply: &Reply) -> Option<&'static str> {
+fn made_text(reply: &CallReply) -> Option<&'static str> {
     match reply {
-        Reply::Missing => Some(ABORTED),
-        Reply::Hidden => Some(ARCHIVED),
-        Reply::InPlace | Reply::Later(_) | Reply::Moved(_) => None,
+        CallReply::Missing => Some(ABORTED),
+        CallReply::Hidden => Some(ARCHIVED),
+        CallReply::InPlace | CallReply::Later(_) | CallReply::Moved(_) => None,
     }
 }

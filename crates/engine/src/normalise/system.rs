@@ -8,28 +8,31 @@
 use trimtab_model::{Dialect, Message, Part, Role};
 
 use super::emit::Emitter;
-use super::{RepairKind, Slot, Source, Touch};
+use super::{EntryChange, MessageSource, RepairKind, Slot};
 
 /// What the place of a system message depends on, of everything before it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Before {
-    /// How many system messages the log begins with. They are not in the conversation.
+pub(crate) struct PrecedingMessages {
+    /// How many system messages the window begins with. They are not in the conversation.
     pub(super) leading: usize,
+    /// True once another slot came, so that no later system message counts as leading.
+    pub(super) leading_ended: bool,
     /// Where the last slot comes from.
-    pub(super) slot: Option<Source>,
+    pub(super) slot: Option<MessageSource>,
     /// Who spoke last, the system aside.
     pub(super) speaker: Option<Role>,
 }
 
-impl Before {
-    /// The same with the system messages counted that the log goes on with in `slots`.
+impl PrecedingMessages {
+    /// The same with the system messages counted that the window goes on with in `slots`.
     pub(super) fn with_leading(mut self, slots: &[Slot]) -> Self {
         for slot in slots {
+            let is_system = slot.message.role == Role::System;
             match slot.source {
-                _ if slot.message.role != Role::System => break,
-                Source::Inserted(_) => {}
-                Source::Log(at) if at == self.leading => self.leading += 1,
-                Source::Log(_) => break,
+                _ if self.leading_ended => break,
+                MessageSource::Inserted(_) if is_system => {}
+                MessageSource::Log(at) if is_system && at == self.leading => self.leading += 1,
+                _ => self.leading_ended = true,
             }
         }
         self
@@ -39,26 +42,26 @@ impl Before {
 impl<'a> Emitter<'a> {
     /// True for a system message of the client that cannot stand between its neighbours.
     pub(super) fn must_wait(&self, at: usize, slot: &Slot) -> bool {
-        let Source::Log(position) = slot.source else {
+        let MessageSource::Log(position) = slot.source else {
             return false;
         };
         let in_conversation = self.options.dialect == Dialect::Messages
             && slot.message.role == Role::System
-            && position >= self.before.leading;
+            && position >= self.preceding.leading;
         if !in_conversation {
             return false;
         }
         let before = match at.checked_sub(1) {
             Some(before) => self.slots.get(before).map(|slot| slot.source),
-            None => self.before.slot,
+            None => self.preceding.slot,
         };
         let after = self.slots.get(at + 1).map(|slot| slot.source);
         let followed_as_it_came = match after {
-            Some(after) => after == Source::Log(position + 1),
+            Some(after) => after == MessageSource::Log(position + 1),
             None => self.reaches_end,
         };
         let preceded_as_it_came = before.is_some_and(|before| before.position() + 1 == position)
-            && matches!(before, Some(Source::Log(_)));
+            && matches!(before, Some(MessageSource::Log(_)));
         let is_accepted =
             followed_as_it_came && (preceded_as_it_came || self.user_side_spoke_last());
         !self.has_begun() || !self.waiting.is_empty() || !is_accepted
@@ -66,7 +69,7 @@ impl<'a> Emitter<'a> {
 
     /// True if the user or a tool spoke last.
     pub(super) fn user_side_spoke_last(&self) -> bool {
-        matches!(self.before.speaker, Some(Role::User | Role::Tool))
+        matches!(self.preceding.speaker, Some(Role::User | Role::Tool))
     }
 
     /// True for an answer behind which the system messages that wait are written.
@@ -89,7 +92,7 @@ impl<'a> Emitter<'a> {
         match spoken.as_slice() {
             [(_, first), more @ ..] if !more.is_empty() => {
                 let joined = self.join(first, more);
-                self.push(first.source, joined, Touch::Changed);
+                self.push(first.source, joined, EntryChange::Changed);
             }
             _ => spoken.iter().for_each(|(at, slot)| self.plain(*at, slot)),
         }

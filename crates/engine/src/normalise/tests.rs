@@ -1,4 +1,4 @@
-use trimtab_model::{Call, Kind, Output, Part, RawJson, Reasoning, Role};
+use trimtab_model::{Call, MessageKind, Output, Part, RawJson, Reasoning, Role};
 
 use super::*;
 use crate::verify::verify;
@@ -15,7 +15,7 @@ fn hidden(mut message: Message) -> Message {
 }
 
 /// One line a message: its role, then its calls and outputs by id, then its text.
-fn sketch(messages: &[Message], options: Options) -> Vec<String> {
+fn sketch(messages: &[Message], options: NormaliseOptions) -> Vec<String> {
     let messages: Vec<Arc<Message>> = messages.iter().cloned().map(Arc::new).collect();
     let normalised = normalise(&messages, options);
     assert_eq!(verify(&normalised.messages(), options.dialect), []);
@@ -40,16 +40,16 @@ fn sketch_message(message: &Message) -> String {
     format!("{}{parts}", message.role.as_str())
 }
 
-fn chat() -> Options {
-    Options::for_dialect(Dialect::Chat)
+fn chat() -> NormaliseOptions {
+    NormaliseOptions::for_dialect(Dialect::Chat)
 }
 
-fn messages() -> Options {
-    Options::for_dialect(Dialect::Messages)
+fn messages() -> NormaliseOptions {
+    NormaliseOptions::for_dialect(Dialect::Messages)
 }
 
-fn responses() -> Options {
-    Options::for_dialect(Dialect::Responses)
+fn responses() -> NormaliseOptions {
+    NormaliseOptions::for_dialect(Dialect::Responses)
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn outputs_in_completion_order_stay_as_they_are() {
         normalised
             .entries
             .iter()
-            .all(|entry| entry.touch == Touch::Untouched)
+            .all(|entry| entry.change == EntryChange::Untouched)
     );
 }
 
@@ -160,7 +160,7 @@ fn ids_that_repeat_across_rounds_are_matched_by_position() {
         "tool call_0_2=2",
     ];
     assert_eq!(
-        sketch(&log, Options::for_dialect(Dialect::Messages)),
+        sketch(&log, NormaliseOptions::for_dialect(Dialect::Messages)),
         unique
     );
 }
@@ -173,10 +173,26 @@ fn the_three_habits_differ_on_an_open_call() {
         talk.with_call(Call::new("b", "tool", "{}")),
         Message::output("b", "x"),
     ];
-    let with = |habit| sketch(&log, Options { habit, ..chat() });
+    let with = |habit| sketch(&log, NormaliseOptions { habit, ..chat() });
     let stripped = ["user q", "assistant call:b let me see", "tool b=x"];
-    assert_eq!(with(Habit::Strip), stripped);
-    assert_eq!(with(Habit::DropRound), ["user q"]);
+    assert_eq!(with(OpenCallRepair::Strip), stripped);
+    assert_eq!(with(OpenCallRepair::DropRound), ["user q"]);
+}
+
+#[test]
+fn output_without_a_call_is_taken_out_or_told_as_text() {
+    let log = [
+        Message::output("gone", "42"),
+        Message::user("q"),
+        Message::assistant("a"),
+    ];
+    let with = |habit| sketch(&log, NormaliseOptions { habit, ..chat() });
+    assert_eq!(with(OpenCallRepair::Synthesise), ["user q", "assistant a"]);
+    let told = format!("user {WITHOUT_CALL}42");
+    assert_eq!(
+        with(OpenCallRepair::Tell),
+        [told.as_str(), "user q", "assistant a"]
+    );
 }
 
 #[test]
@@ -207,7 +223,7 @@ fn an_archived_output_leaves_a_stub() {
     let log = [
         Message::user("q"),
         calls(&["a", "b"]),
-        hidden(Message::output("a", "old")).with_kind(Kind::ToolResultArchived),
+        hidden(Message::output("a", "old")).with_kind(MessageKind::ToolResultArchived),
         Message::output("b", "new"),
     ];
     let expected = [
@@ -295,9 +311,9 @@ fn an_output_inside_a_user_message_finds_its_call() {
 /// The texts of a window whose log had some positions hidden and a summary put in.
 fn without(log: Vec<Message>, hidden: std::ops::Range<usize>, summary: usize) -> Vec<String> {
     use crate::journal::Journal;
-    use crate::plan::{Edit, Plan, Reason};
+    use crate::plan::{Edit, Plan, PlanReason};
     use crate::window::Projection;
-    let options = Options::for_dialect(Dialect::Messages);
+    let options = NormaliseOptions::for_dialect(Dialect::Messages);
     let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
     let edits = vec![
         Edit::Hide {
@@ -306,10 +322,10 @@ fn without(log: Vec<Message>, hidden: std::ops::Range<usize>, summary: usize) ->
         },
         Edit::Insert {
             before: summary,
-            message: Arc::new(Message::user("summary").with_kind(Kind::Summary)),
+            message: Arc::new(Message::user("summary").with_kind(MessageKind::Summary)),
         },
     ];
-    projection.carry_out(Plan::new(Reason::ByHand, edits));
+    projection.carry_out(Plan::new(PlanReason::ByHand, edits));
     let window = projection.window().unwrap();
     let texts = window.messages().map(|message| {
         let texts: Vec<&str> = message.parts.iter().filter_map(Part::as_text).collect();

@@ -3,23 +3,23 @@
 use trimtab_model::Output;
 
 use super::rewrite::rewrite;
-use super::{Conditions, Conversation, Step, plan};
+use super::{CallConditions, ConversationState, PlanStep, plan};
 use crate::compaction::archive::{self, ToolSummaries};
-use crate::compaction::chunks::SummaryRequest;
-use crate::normalise::{Slot, Source};
+use crate::compaction::summary_requests::SummaryRequest;
+use crate::normalise::{MessageSource, Slot};
 use crate::observation::show;
-use crate::plan::{Edit, Plan, Reason};
-use crate::policy::{Moment, Policy};
-use crate::view::policy::Views;
-use crate::view::retention::{Retention, retain_in};
-use crate::view::{Change, Prefix};
+use crate::plan::{Edit, Plan, PlanReason};
+use crate::policy::Moment;
+use crate::view::policy::CompiledViews;
+use crate::view::retention::{note, retain_in};
+use crate::view::{PrefixCut, ViewChange};
 
 /// How long the summary of one output may be, in tokens: 1,200 characters and some air.
 const TOOL_SUMMARY_TOKENS: u64 = 600;
 
 /// A way to shorten old outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgeingWay {
+pub enum AgeingMethod {
     /// All at once, at a switch point (ours).
     Rewrite,
     /// Placeholders above a budget (design `refs`).
@@ -32,14 +32,14 @@ pub enum AgeingWay {
 
 /// Outputs that are archived, for a model to summarise. Excerpts stand for them in the plan.
 #[derive(Clone, Debug)]
-pub struct Archived {
+pub struct ArchivedOutputs {
     /// The plan.
     pub plan: Plan,
     outputs: Vec<Output>,
-    way_back: bool,
+    can_retrieve: bool,
 }
 
-impl Archived {
+impl ArchivedOutputs {
     /// What to ask a model about the output at an index; none if there is no such output.
     pub fn request(&self, index: usize) -> Option<SummaryRequest> {
         let output = self.outputs.get(index)?;
@@ -55,7 +55,7 @@ impl Archived {
             if let Edit::Insert { message, .. } = edit
                 && let Some((output, written)) = summaries.next()
             {
-                *message = archive::tool_summary(output, *written, self.way_back).into();
+                *message = archive::tool_summary(output, *written, self.can_retrieve).into();
             }
         }
         plan
@@ -64,8 +64,8 @@ impl Archived {
 
 /// The ways that are tried at a moment, one after the other. The policy says which of them do
 /// something.
-pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
-    use AgeingWay::{Archive, Placeholders, Prefixes, Rewrite};
+pub fn ageing_methods(moment: Moment) -> &'static [AgeingMethod] {
+    use AgeingMethod::{Archive, Placeholders, Prefixes, Rewrite};
     match moment {
         Moment::BeforeCall => &[Rewrite, Placeholders, Archive],
         Moment::AfterAnswer | Moment::BeforeFinal => &[Prefixes],
@@ -74,49 +74,39 @@ pub fn ageing_ways(moment: Moment) -> &'static [AgeingWay] {
     }
 }
 
-/// What `policy` does about old outputs in this way; none if there is nothing to do.
+/// What the policy does about old outputs in this way; none if there is nothing to do.
 pub fn age(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-    way: AgeingWay,
-) -> Option<Step> {
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    way: AgeingMethod,
+) -> Option<PlanStep> {
     match way {
-        AgeingWay::Rewrite => {
-            let draft = rewrite(conversation, policy, conditions)?;
-            Some(Step::Draft(Box::new(draft)))
+        AgeingMethod::Rewrite => {
+            let draft = rewrite(conversation, conditions)?;
+            Some(PlanStep::Draft(Box::new(draft)))
         }
-        AgeingWay::Placeholders => placeholders(conversation, policy, conditions),
-        AgeingWay::Prefixes => prefixes(conversation, policy, conditions),
-        AgeingWay::Archive => archived(conversation, policy, conditions.way_back),
+        AgeingMethod::Placeholders => placeholders(conversation, conditions),
+        AgeingMethod::Prefixes => prefixes(conversation, conditions),
+        AgeingMethod::Archive => archived(conversation, conditions.can_retrieve),
     }
 }
 
 /// Old outputs are shown as `changes` say.
 fn shortened(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    changes: Vec<Change>,
+    conversation: &ConversationState<'_>,
+    changes: Vec<ViewChange>,
     note: Option<String>,
-) -> Option<Step> {
-    let edits = shows(conversation.slots, changes);
-    let bound = policy.compaction.bound_reasoning;
-    let plan = plan(
-        Reason::OutputsOverBudget,
-        edits,
-        conversation.slots,
-        &[],
-        bound,
-    );
-    (!plan.is_empty()).then_some(Step::Plan(plan, note))
+) -> Option<PlanStep> {
+    let edits = as_edits(conversation.slots, changes);
+    let plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
+    (!plan.is_empty()).then_some(PlanStep::Plan(plan, note))
 }
 
 fn placeholders(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-) -> Option<Step> {
-    let placeholder = &policy.ageing.placeholder;
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+) -> Option<PlanStep> {
+    let placeholder = &conversation.policy.ageing.placeholder;
     if !placeholder.enabled {
         return None;
     }
@@ -126,39 +116,36 @@ fn placeholders(
     if u64::from(log.sizes().text.bytes).div_ceil(4) <= budget {
         return None;
     }
-    let protect = protected(policy);
+    let protect = protected(conversation);
     let outputs = conversation.projection.outputs();
     let changes = outputs.over_budget(budget, |tool| protect.protects(tool));
-    shortened(conversation, policy, changes, None)
+    shortened(conversation, changes, None)
 }
 
 fn prefixes(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-) -> Option<Step> {
-    let prefix = &policy.ageing.prefix;
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+) -> Option<PlanStep> {
+    let prefix = &conversation.policy.ageing.prefix;
     if !prefix.enabled {
         return None;
     }
-    let retention = Retention {
-        input_budget: Some(prefix.input_budget),
-        keep: Prefix {
-            chars: prefix.chars,
-        },
+    let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
+    let keep = PrefixCut {
+        chars: prefix.chars,
     };
-    let (usage, _) = conditions.usage?;
     let outputs = conversation.projection.outputs();
-    let retained = retain_in(&outputs, &retention, usage.prompt(), conditions.way_back);
-    shortened(conversation, policy, retained.changes, retained.note)
+    let changes = retain_in(&outputs, keep, (used, budget), conditions.can_retrieve);
+    let note = note(changes.len(), used, budget);
+    shortened(conversation, changes, Some(note))
 }
 
-fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) -> Option<Step> {
-    let archiving = &policy.ageing.archive;
+fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<PlanStep> {
+    let archiving = &conversation.policy.ageing.archive;
     if !archiving.enabled || archiving.summaries == ToolSummaries::Off {
         return None;
     }
-    let protect = protected(policy);
+    let protect = protected(conversation);
     let is_protected = |output: &Output| {
         let tool = output.tool.as_deref();
         tool.is_some_and(|tool| protect.protects(tool))
@@ -176,31 +163,29 @@ fn archived(conversation: &Conversation<'_>, policy: &Policy, way_back: bool) ->
     let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
-        let summary = archive::tool_summary(output, None, way_back);
-        edits.push(archive::at_the_end(summary, conversation.log.len()));
+        let summary = archive::tool_summary(output, None, can_retrieve);
+        edits.push(archive::insert_at_end(summary, conversation.log.len()));
     }
-    let bound = policy.compaction.bound_reasoning;
-    let reason = Reason::OutputsOverBudget;
-    let mut plan = plan(reason, edits, conversation.slots, &[], bound);
+    let mut plan = plan(conversation, PlanReason::OutputsOverBudget, edits);
     plan.refs = outputs.iter().filter_map(|o| o.stored.clone()).collect();
     if archiving.summaries == ToolSummaries::Llm {
-        return Some(Step::ToolSummaries(Box::new(Archived {
+        return Some(PlanStep::ToolSummaries(Box::new(ArchivedOutputs {
             plan,
             outputs,
-            way_back,
+            can_retrieve,
         })));
     }
-    Some(Step::Plan(plan, None))
+    Some(PlanStep::Plan(plan, None))
 }
 
-/// The views of a policy, for the tools that they protect.
-fn protected(policy: &Policy) -> Views {
-    Views::new(&policy.views).unwrap_or_default()
+/// The views of the policy, for the tools that they protect.
+pub(super) fn protected(conversation: &ConversationState<'_>) -> CompiledViews {
+    CompiledViews::new(&conversation.policy.views).unwrap_or_default()
 }
 
 /// Changes of slots as edits of the log. What a plan put in has no position there.
-pub(super) fn shows(slots: &[Slot], changes: Vec<Change>) -> Vec<Edit> {
-    let edit = |change: Change| {
+pub(super) fn as_edits(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
+    let edit = |change: ViewChange| {
         let slot = slots.get(change.message)?;
         let at = position(slot)?;
         Some(show(&slot.message, at, change.part, change.output))
@@ -210,7 +195,7 @@ pub(super) fn shows(slots: &[Slot], changes: Vec<Change>) -> Vec<Edit> {
 
 pub(super) fn position(slot: &Slot) -> Option<usize> {
     match slot.source {
-        Source::Log(at) => Some(at),
-        Source::Inserted(_) => None,
+        MessageSource::Log(at) => Some(at),
+        MessageSource::Inserted(_) => None,
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use trimtab_model::{Message, Role};
 
-use super::draft::Draft;
+use super::draft::CompactionDraft;
 use super::is_ours;
 use crate::compaction::request::escaped;
 use crate::compaction::text::head_and_tail;
 use crate::normalise::Slot;
-use crate::policy::Form;
+use crate::policy::SummaryRequestForm;
 
 /// Characters of the system part that a summariser is told.
 const SYSTEM_CHARS: usize = 4_000;
@@ -27,12 +27,12 @@ fn is_system(slot: &Slot) -> bool {
     slot.message.role == Role::System && !is_ours(&slot.message)
 }
 
-impl Draft {
+impl CompactionDraft {
     /// The messages that the summariser reads, in their order: those that are replaced, and what
     /// the user said before them, which stays. A summariser that is sent the messages themselves
     /// reads the system part too, so that the front is that of the main conversation, which the
     /// provider may have in its cache.
-    pub(super) fn read_by_summariser(&self) -> Vec<&Message> {
+    pub(super) fn summariser_messages(&self) -> Vec<&Message> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
         let system = |slot: &&Slot| is_system(slot);
@@ -41,11 +41,13 @@ impl Draft {
         let mut read = Vec::new();
         for (at, slot) in survivors.slots.iter().enumerate() {
             let goes = replaced.next_if_eq(&&at).is_some();
-            let stays_before = survivors.kept.before.contains(&at) && !is_system(slot);
+            let stays_before = survivors.kept.before_summary.contains(&at) && !is_system(slot);
             let reads = match form {
-                Form::Messages => goes || stays_before || at < front.min(FRONT_MESSAGES),
-                Form::Text => goes || stays_before,
-                Form::Turns => goes,
+                SummaryRequestForm::Messages => {
+                    goes || stays_before || at < front.min(FRONT_MESSAGES)
+                }
+                SummaryRequestForm::Text => goes || stays_before,
+                SummaryRequestForm::Turns => goes,
             };
             if reads {
                 read.push(&*slot.message);
@@ -81,12 +83,13 @@ impl Draft {
     fn told_beside(&self) -> Vec<(&'static str, String, usize)> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
-        let behind: BTreeSet<usize> = survivors.kept.behind.iter().copied().collect();
+        let behind: BTreeSet<usize> = survivors.kept.after_summary.iter().copied().collect();
         let (mut system, mut told) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
-            let is_before = survivors.kept.before.contains(&at) && form == Form::Turns;
-            if is_system(slot) && form != Form::Messages {
+            let is_before =
+                survivors.kept.before_summary.contains(&at) && form == SummaryRequestForm::Turns;
+            if is_system(slot) && form != SummaryRequestForm::Messages {
                 system.push_str(&message.text());
                 system.push('\n');
             } else if message.is_real_user() && is_before {

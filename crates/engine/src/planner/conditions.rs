@@ -4,14 +4,15 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Usage};
 
 use crate::budget::{DEFAULT_MAX_OUTPUT, Floor, FloorTooLarge};
-use crate::compaction::rebuild::Placement;
+use crate::compaction::rebuild::SummaryPlacement;
 use crate::log::Log;
 use crate::normalise::Slot;
 use crate::policy::{EstimateBy, Policy};
-use crate::trigger::Situation;
+use crate::trigger::TriggerInputs;
 use crate::window::{Projection, Window};
 
-use super::rewrite::{Cliff, Rates};
+use super::floor::floor;
+use super::rewrite::{PriceCliff, TokenRates};
 
 /// The least that an answer gets when its reserve is lowered.
 const LEAST_ANSWER: u64 = 256;
@@ -26,13 +27,15 @@ const ESCAPED_ARGUMENTS: u64 = 6;
 
 /// The conversation as it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Conversation<'a> {
+pub struct ConversationState<'a> {
     /// The messages as they came.
     pub log: &'a Log,
     /// The log with the plans that hold, not yet normalised.
     pub slots: &'a [Slot],
     /// What would be sent.
     pub window: &'a Window,
+    /// What is wanted.
+    pub policy: &'a Policy,
     /// All of that, where the oldest outputs are found without walking it.
     pub projection: &'a Projection,
     /// How many messages of the log have been sent.
@@ -48,7 +51,7 @@ pub struct Conversation<'a> {
     pub dialect: Dialect,
 }
 
-impl Conversation<'_> {
+impl ConversationState<'_> {
     /// True if system messages stay where the client put them when rounds are replaced. Messages
     /// has a field for the system prompt, and refuses a conversation that begins with one.
     pub(super) fn system_stays(&self) -> bool {
@@ -58,7 +61,7 @@ impl Conversation<'_> {
 
 /// What is known beside the conversation.
 #[derive(Clone, Copy)]
-pub struct Conditions<'a> {
+pub struct CallConditions<'a> {
     /// The model's window, where it is known.
     pub window: Option<u64>,
     /// What is reserved for the answer.
@@ -72,7 +75,7 @@ pub struct Conditions<'a> {
     pub first_ref: u64,
     /// True if whatever goes is to be named with the call that gets it back: the model has the
     /// retrieval tools. Else only the presets' own texts name refs.
-    pub way_back: bool,
+    pub can_retrieve: bool,
     /// What the provider reported last, and the measure of the window it was for, unless an
     /// edit has made it stale.
     pub usage: Option<(Usage, Measure)>,
@@ -81,14 +84,14 @@ pub struct Conditions<'a> {
     /// True if the next call finds nothing in the provider's prompt cache.
     pub cold: bool,
     /// What cached and uncached tokens cost.
-    pub rates: Rates,
+    pub rates: TokenRates,
     /// Where the price rises with the length of the prompt, by rising length.
-    pub cliffs: &'a [Cliff],
+    pub cliffs: &'a [PriceCliff],
 }
 
-impl Conditions<'_> {
+impl CallConditions<'_> {
     /// What is reserved for the answer.
-    pub fn answer(&self) -> u64 {
+    pub fn answer_reserve(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
         let answer = answer.unwrap_or(DEFAULT_MAX_OUTPUT);
         // Where nobody said how long it may be, half a small window is enough.
@@ -100,7 +103,7 @@ impl Conditions<'_> {
         let window = self.window.unwrap_or(u64::MAX);
         window
             .saturating_sub(self.tools)
-            .saturating_sub(self.answer())
+            .saturating_sub(self.answer_reserve())
     }
 
     /// The tokens of what was measured: our estimate, or more where bytes say so.
@@ -110,7 +113,7 @@ impl Conditions<'_> {
 
     /// The least that is reserved for the answer when room is short.
     pub(crate) fn least_answer(&self) -> u64 {
-        LEAST_ANSWER.min(self.answer())
+        LEAST_ANSWER.min(self.answer_reserve())
     }
 
     /// The tokens of a window by our estimate: what was reported for the last call and what
@@ -150,13 +153,16 @@ impl Conditions<'_> {
     }
 
     /// An error that names what is too large if the floor alone is more than the window.
-    pub fn check_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
+    pub fn check_floor(&self, conversation: &ConversationState<'_>) -> Result<(), FloorTooLarge> {
         self.floor(conversation)
             .check(self.window.unwrap_or(u64::MAX))
     }
 
     /// The same for what cannot even be shown shorter: the outputs of the newest round can.
-    pub fn check_hard_floor(&self, conversation: &Conversation<'_>) -> Result<(), FloorTooLarge> {
+    pub fn check_hard_floor(
+        &self,
+        conversation: &ConversationState<'_>,
+    ) -> Result<(), FloorTooLarge> {
         let floor = Floor {
             open_calls: 0,
             ..self.floor(conversation)
@@ -164,17 +170,18 @@ impl Conditions<'_> {
         floor.check(self.window.unwrap_or(u64::MAX))
     }
 
-    fn floor(&self, conversation: &Conversation<'_>) -> Floor {
+    fn floor(&self, conversation: &ConversationState<'_>) -> Floor {
         let tokens = |measure: &Measure| self.weigh(measure);
         let fixed = (self.tools, self.least_answer());
-        Floor::of(conversation.window, conversation.opening, fixed, tokens)
+        floor(conversation.window, conversation.opening, fixed, tokens)
     }
 
-    /// What the triggers of `policy` are judged on.
-    pub fn situation(&self, conversation: &Conversation<'_>, policy: &Policy) -> Situation {
+    /// What the triggers of the policy are judged on.
+    pub fn trigger_inputs(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
+        let policy = conversation.policy;
         let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
-        let in_system = matches!(policy.compaction.placement, Placement::System { .. });
+        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let log = if in_system {
             measures.log
         } else {
@@ -185,11 +192,11 @@ impl Conditions<'_> {
             EstimateBy::Ours => self.prompt_tokens(&total),
             _ => by(&total).saturating_add(self.tools),
         };
-        Situation {
+        TriggerInputs {
             window: self.window,
             usage: self.usage.map(|(usage, _)| usage),
             log_tokens: self.log_tokens(policy, &log, &total),
-            call_tokens: call.saturating_add(self.answer()),
+            call_tokens: call.saturating_add(self.answer_reserve()),
             messages: conversation.window.spoken() as u64,
         }
     }

@@ -4,26 +4,26 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Kind, Message, Output, Ref};
+use trimtab_model::{Dialect, Message, MessageKind, Output, Ref};
 
 use super::dropping::said_before;
-use super::rewrite::{Contents, Rewritten};
+use super::rewrite::{BlockContents, RewriteResult};
 use super::survivors::{Survivors, survivors};
-use super::{Conditions, Conversation, output_digest, plan};
-use crate::compaction::answer::{Answer, Ending, Refusal, judge};
+use super::{CallConditions, ConversationState, output_digest, plan_without};
+use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
 use crate::compaction::audit::{self, Coverage};
-use crate::compaction::chunks::{self, Requests, Summariser, SummaryRequest};
 use crate::compaction::fallback;
-use crate::compaction::rebuild::{Placement, Replacement, rebuild};
+use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::request::OUTPUT_LIMIT;
-use crate::compaction::room::Room;
+use crate::compaction::summary_requests::{self, SummaryModel, SummaryRequest, SummaryRequests};
+use crate::compaction::text_budget::TextBudget;
 use crate::normalise::Slot;
-use crate::plan::{Edit, Plan, Reason};
-use crate::policy::{EstimateBy, Form, Policy};
+use crate::plan::{Edit, Plan, PlanReason};
+use crate::policy::{EstimateBy, Policy, SummaryRequestForm};
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
 /// Where a block goes that says itself what it is.
-const AS_IT_IS: Placement = Placement::Message {
+const AS_IT_IS: SummaryPlacement = SummaryPlacement::Message {
     prefix: String::new(),
 };
 
@@ -31,13 +31,13 @@ const AS_IT_IS: Placement = Placement::Message {
 const BACKGROUND_SHARE: u64 = 4;
 
 /// Our estimate of what was measured, in tokens.
-pub type Tokens<'t> = &'t dyn Fn(&Measure) -> u64;
+pub type EstimateTokens<'t> = &'t dyn Fn(&Measure) -> u64;
 
 /// What is asked of a compaction.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct CompactionRequest {
     /// Why it is made.
-    pub reason: Reason,
+    pub reason: PlanReason,
     /// Further wishes for the summary.
     pub instructions: Vec<String>,
     /// How many turns stay, where somebody said so.
@@ -46,10 +46,10 @@ pub struct Asked {
     pub excess: u64,
 }
 
-impl Default for Asked {
+impl Default for CompactionRequest {
     fn default() -> Self {
         Self {
-            reason: Reason::ByHand,
+            reason: PlanReason::ByHand,
             instructions: Vec::new(),
             keep_turns: None,
             excess: 0,
@@ -59,27 +59,27 @@ impl Default for Asked {
 
 /// A compaction that is decided on. It wants a summary, and does without where there is none.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct CompactionDraft {
     pub(super) policy: Policy,
-    asked: Asked,
+    request: CompactionRequest,
     pub(super) survivors: Survivors,
     /// How long the log was.
     length: usize,
     window: Option<u64>,
     stored: Option<Ref>,
     /// True if the window is to name where the replaced messages are.
-    way_back: bool,
+    can_retrieve: bool,
     /// What else it changes, where it is a rewrite: then no summary is asked for.
-    rewritten: Option<Rewritten>,
+    rewritten: Option<RewriteResult>,
 }
 
-/// What a compaction comes to.
+/// The result of a compaction.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedCompaction {
     /// The plan.
     pub plan: Plan,
     /// Why the summariser's answer was not used, where there was one.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<SummaryRefusal>,
     /// True if a model wrote the summary.
     pub by_model: bool,
     /// True if nothing but a ref stands for messages that a summary was to stand for.
@@ -90,7 +90,7 @@ pub struct Finished {
 
 /// What stands for the replaced messages.
 #[derive(Default)]
-struct Written {
+struct WrittenSummary {
     replacement: Replacement,
     refs: Vec<Ref>,
     coverage: Option<Coverage>,
@@ -98,27 +98,27 @@ struct Written {
     is_silent: bool,
 }
 
-/// The compaction of this window under `policy`; none if there is nothing that it could
+/// The compaction of this window under its policy; none if there is nothing that it could
 /// replace, or if nothing came since the last one.
 pub fn draft(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-    asked: &Asked,
-) -> Option<Draft> {
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    asked: &CompactionRequest,
+) -> Option<CompactionDraft> {
+    let policy = conversation.policy;
     let length = conversation.log.len();
     let again = conversation.compacted_at == Some(length) && asked.excess == 0;
     if !policy.compaction.enabled || again {
         return None;
     }
-    Some(Draft {
+    Some(CompactionDraft {
         policy: policy.clone(),
-        asked: asked.clone(),
-        survivors: survivors(conversation, policy, conditions, asked)?,
+        request: asked.clone(),
+        survivors: survivors(conversation, conditions, asked)?,
         length,
         window: conditions.window,
         stored: None,
-        way_back: conditions.way_back || policy.compaction.show_ref,
+        can_retrieve: conditions.can_retrieve || policy.compaction.show_ref,
         rewritten: None,
     })
 }
@@ -129,26 +129,26 @@ pub(super) fn summary_tokens(policy: &Policy, window: Option<u64>) -> u64 {
     window.map_or(most, |window| most.min(window / 10))
 }
 
-impl Draft {
+impl CompactionDraft {
     /// A rewrite: what survives, and what else it changes.
     pub(super) fn of_rewrite(
-        conversation: &Conversation<'_>,
-        policy: &Policy,
-        reason: Reason,
+        conversation: &ConversationState<'_>,
+        reason: PlanReason,
         survivors: Survivors,
-        rewritten: Rewritten,
+        rewritten: RewriteResult,
     ) -> Self {
+        let policy = conversation.policy;
         Self {
             policy: policy.clone(),
-            asked: Asked {
+            request: CompactionRequest {
                 reason,
-                ..Asked::default()
+                ..CompactionRequest::default()
             },
             survivors,
             length: conversation.log.len(),
             window: None,
             stored: None,
-            way_back: policy.compaction.show_ref,
+            can_retrieve: policy.compaction.show_ref,
             rewritten: Some(rewritten),
         }
     }
@@ -171,7 +171,7 @@ impl Draft {
 
     /// True if something has to go, however little that is.
     pub fn is_forced(&self) -> bool {
-        self.asked.excess > 0
+        self.request.excess > 0
     }
 
     /// The plan with nothing in place of what is replaced: no summary makes the window smaller.
@@ -187,16 +187,21 @@ impl Draft {
     /// What to ask a summariser that is spoken to in `dialect`, within its own window. `tokens`
     /// is our estimate; `tools` is what the definitions of the tools take, which stand beside
     /// messages that call them.
-    pub fn requests(&self, dialect: Dialect, tokens: Tokens<'_>, tools: u64) -> Requests {
+    pub fn requests(
+        &self,
+        dialect: Dialect,
+        tokens: EstimateTokens<'_>,
+        tools: u64,
+    ) -> SummaryRequests {
         let compaction = &self.policy.compaction;
         let mut prompt = compaction.prompt.clone();
         prompt
             .summary_directives
-            .extend(self.asked.instructions.iter().cloned());
+            .extend(self.request.instructions.iter().cloned());
         let own = Some(compaction.model_window).filter(|window| *window > 0);
         let tools = match compaction.form {
-            Form::Messages => tools,
-            Form::Text | Form::Turns => 0,
+            SummaryRequestForm::Messages => tools,
+            SummaryRequestForm::Text | SummaryRequestForm::Turns => 0,
         };
         let weigh = |message: &Message| self.weigh_in(message, tokens);
         let window = own.or(self.window);
@@ -205,34 +210,35 @@ impl Draft {
         let room = window.map_or(u64::MAX, |window| window / BACKGROUND_SHARE);
         let background = self.background(|text| weigh(&Message::user(text)) <= room);
         let around = tools.saturating_add(weigh(&Message::user(background.as_str())));
-        let summariser = Summariser {
+        let summariser = SummaryModel {
             window: window.map(|window| window.saturating_sub(around)),
             max_output: self.summary_tokens(),
             dialect,
             output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
         let read = if self.survivors.summary {
-            self.read_by_summariser()
+            self.summariser_messages()
         } else {
             Vec::new()
         };
-        let requests = chunks::requests(&read, compaction.form, &prompt, summariser, &weigh);
+        let requests =
+            summary_requests::requests(&read, compaction.form, &prompt, summariser, &weigh);
         requests.with_background(background)
     }
 
     /// The request of `requests` that follows the `answers` so far.
     pub fn next_request(
         &self,
-        requests: &Requests,
+        requests: &SummaryRequests,
         answers: &[Option<&str>],
-        tokens: Tokens<'_>,
+        tokens: EstimateTokens<'_>,
     ) -> Option<SummaryRequest> {
         requests.next(answers, &|message| self.weigh_in(message, tokens))
     }
 
     /// What a message takes in a request: a design that counts less than the provider does
     /// would ask for more than fits.
-    fn weigh_in(&self, message: &Message, tokens: Tokens<'_>) -> u64 {
+    fn weigh_in(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
         let ours = tokens(&Measure::of(message));
         ours.max(self.policy.estimate.message(message))
     }
@@ -243,10 +249,10 @@ impl Draft {
     }
 }
 
-impl Draft {
+impl CompactionDraft {
     /// The plan with what the summariser answered, or with a summary that needs no model where
     /// it answered nothing that can be used.
-    pub fn finish(&self, answer: Option<(&str, Ending)>) -> Finished {
+    pub fn finish(&self, answer: Option<(&str, SummaryEnding)>) -> FinishedCompaction {
         let judged = answer.map(|(text, ending)| self.judged(text, ending));
         let (answer, refusal) = match judged {
             Some(Ok(answer)) => (Some(answer), None),
@@ -264,7 +270,7 @@ impl Draft {
         let is_silent = self.survivors.summary && written.is_silent;
         let mut plan = self.plan(&written.replacement);
         plan.name_refs(&written.refs);
-        Finished {
+        FinishedCompaction {
             is_silent: is_silent && self.rewritten.is_none(),
             plan,
             refusal,
@@ -273,8 +279,8 @@ impl Draft {
         }
     }
 
-    fn judged(&self, text: &str, ending: Ending) -> Result<Answer, Refusal> {
-        let answer = Answer::parse(text, self.policy.compaction.prompt.retain.is_some());
+    fn judged(&self, text: &str, ending: SummaryEnding) -> Result<SummaryAnswer, SummaryRefusal> {
+        let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
         let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
         judge(&answer, ending, tokens, self.replaced_tokens())?;
         Ok(answer)
@@ -288,7 +294,7 @@ impl Draft {
     }
 
     /// What a model wrote, checked against what it replaces.
-    fn audited(&self, answer: Answer) -> Written {
+    fn audited(&self, answer: SummaryAnswer) -> WrittenSummary {
         let setting = &self.policy.compaction.audit;
         let mut replacement = Replacement {
             retain: answer.retain,
@@ -297,9 +303,9 @@ impl Draft {
         };
         if !setting.enabled {
             self.name_ref(&mut replacement.summary);
-            return Written {
+            return WrittenSummary {
                 replacement,
-                ..Written::default()
+                ..WrittenSummary::default()
             };
         }
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
@@ -308,12 +314,12 @@ impl Draft {
         let room = self.window.map_or(setting.block_tokens, |window| {
             setting.block_tokens.min(window / 20)
         });
-        let mut written = Written {
+        let mut written = WrittenSummary {
             coverage: Some(audit.coverage()),
-            ..Written::default()
+            ..WrittenSummary::default()
         };
         if room > 0 {
-            let block = audit.fact_block(&Room::new(room, &|text| self.weigh(text)));
+            let block = audit.fact_block(&TextBudget::new(room, &|text| self.weigh(text)));
             if !block.text.is_empty() {
                 let _ = write!(replacement.summary, "\n\n{}", block.text);
             }
@@ -326,43 +332,43 @@ impl Draft {
     }
 
     /// Nothing but a line that says where the replaced messages are.
-    fn without_words(&self) -> Written {
-        let stored = self.stored.as_ref().filter(|_| self.way_back);
+    fn without_words(&self) -> WrittenSummary {
+        let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
         let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
-        Written {
+        WrittenSummary {
             replacement: Replacement {
                 note: stored.map(line).unwrap_or_default(),
                 ..Replacement::default()
             },
-            ..Written::default()
+            ..WrittenSummary::default()
         }
     }
 
     /// The block of facts of a rewrite.
-    fn block(&self, rewritten: &Rewritten) -> Written {
-        let text = |block: &Contents| block.text(self.stored.as_ref());
+    fn block(&self, rewritten: &RewriteResult) -> WrittenSummary {
+        let text = |block: &BlockContents| block.text(self.stored.as_ref());
         let summary = rewritten.block.as_ref().map(text).unwrap_or_default();
-        Written {
+        WrittenSummary {
             replacement: Replacement {
                 summary,
                 ..Replacement::default()
             },
-            ..Written::default()
+            ..WrittenSummary::default()
         }
     }
 
     /// The summary that needs no model.
-    fn without_model(&self) -> Written {
+    fn without_model(&self) -> WrittenSummary {
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let weigh = |text: &str| self.weigh(text);
-        let room = Room::new(self.summary_tokens(), &weigh);
-        let mut made = fallback::summarise(&replaced, &room);
+        let budget = TextBudget::new(self.summary_tokens(), &weigh);
+        let mut made = fallback::summarise(&replaced, &budget);
         let is_silent = made.summary.trim().is_empty();
         self.name_ref(&mut made.summary);
-        Written {
+        WrittenSummary {
             is_silent,
             replacement: Replacement {
-                retain: said_before(&self.survivors.slots, Kind::Retain, ""),
+                retain: said_before(&self.survivors.slots, MessageKind::Retain, ""),
                 summary: made.summary,
                 note: String::new(),
             },
@@ -377,7 +383,7 @@ impl Draft {
 
     /// Says at the end of a summary how to read what it stands for.
     fn name_ref(&self, summary: &mut String) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| self.way_back) {
+        if let Some(stored) = self.stored.as_ref().filter(|_| self.can_retrieve) {
             let replaced = self.survivors.replaced.len();
             let call = read_call(stored, 0);
             let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
@@ -411,8 +417,9 @@ impl Draft {
             }
             Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
         }
-        let reason = self.asked.reason.clone();
-        let mut plan = plan(reason, edits, slots, replaced, compaction.bound_reasoning);
+        let reason = self.request.reason.clone();
+        let bound = compaction.bound_reasoning;
+        let mut plan = plan_without(reason, edits, slots, replaced, bound);
         plan.refs.extend(self.stored.clone());
         plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
         plan.within(self.length)
@@ -421,8 +428,12 @@ impl Draft {
     /// The digest of outputs in what is kept behind the summary: edits, and the outputs.
     fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
         let Survivors { slots, kept, .. } = &self.survivors;
-        let recent: Vec<&Slot> = kept.behind.iter().filter_map(|at| slots.get(*at)).collect();
+        let recent: Vec<&Slot> = kept
+            .after_summary
+            .iter()
+            .filter_map(|at| slots.get(*at))
+            .collect();
         let digest = &self.policy.compaction.digest;
-        output_digest::edits(digest, &recent, self.way_back, self.length)
+        output_digest::edits(digest, &recent, self.can_retrieve, self.length)
     }
 }

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Ref, Role};
+use trimtab_model::{Message, MessageKind, Ref, Role};
 
 use super::ageing::position;
 use super::survivors::{must_stay, task};
-use super::{Conditions, Conversation, is_ours, plan};
-use crate::compaction::keep::Kept;
-use crate::compaction::rebuild::{Placement, Replacement, rebuild};
+use super::{CallConditions, ConversationState, is_ours, plan_without};
+use crate::compaction::keep_rules::KeptMessages;
+use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
 use crate::compaction::recovery::{half_of_turns, with_note};
 use crate::normalise::Slot;
-use crate::plan::{Edit, Plan, Reason};
+use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::Policy;
-use crate::removal::Groups;
+use crate::removal::RoundGroups;
 use crate::view::placeholder::way_back_to_messages;
 
 /// What the line about dropped messages takes, in tokens, about.
@@ -22,97 +22,99 @@ const LINE_TOKENS: u64 = 60;
 
 /// Messages that go without a summary. Store them, then ask for the [`plan`](Self::plan).
 #[derive(Clone, Debug)]
-pub struct Dropping {
+pub struct DropDraft {
     policy: Policy,
-    reason: Reason,
+    reason: PlanReason,
     slots: Vec<Slot>,
     /// What goes, by index of the slots, in order.
-    gone: Vec<usize>,
-    way: Way,
-    way_back: bool,
+    dropped: Vec<usize>,
+    method: DropMethod,
+    can_retrieve: bool,
 }
 
-/// How messages go.
+/// How messages are dropped.
 #[derive(Clone, Debug)]
-enum Way {
+enum DropMethod {
     /// The oldest half of the turns, with a note in the summary; this stays.
-    HalfOfTurns(Kept),
+    HalfOfTurns(KeptMessages),
     /// The oldest messages with their counterparts.
     Oldest,
 }
 
-impl Dropping {
+impl DropDraft {
     /// The oldest half of the turns; none if nothing can go.
     pub(super) fn half_of_turns(
-        conversation: &Conversation<'_>,
-        policy: &Policy,
-        conditions: &Conditions<'_>,
-        reason: &Reason,
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+        reason: &PlanReason,
     ) -> Option<Self> {
         let (gone, kept) = half(conversation)?;
         Some(Self {
-            policy: policy.clone(),
+            policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
-            gone,
-            way: Way::HalfOfTurns(kept),
-            way_back: conditions.way_back,
+            dropped: gone,
+            method: DropMethod::HalfOfTurns(kept),
+            can_retrieve: conditions.can_retrieve,
         })
     }
 
     /// The oldest messages with their counterparts, until `excess` tokens are free; none if
     /// nothing can go.
     pub(super) fn oldest(
-        conversation: &Conversation<'_>,
-        policy: &Policy,
-        conditions: &Conditions<'_>,
-        (excess, reason): (u64, &Reason),
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+        (excess, reason): (u64, &PlanReason),
     ) -> Option<Self> {
-        let line = if conditions.way_back { LINE_TOKENS } else { 0 };
-        let gone = oldest(conversation, policy, excess.saturating_add(line));
+        let line = if conditions.can_retrieve {
+            LINE_TOKENS
+        } else {
+            0
+        };
+        let gone = oldest(conversation, excess.saturating_add(line));
         (!gone.is_empty()).then(|| Self {
-            policy: policy.clone(),
+            policy: conversation.policy.clone(),
             reason: reason.clone(),
             slots: conversation.slots.to_vec(),
-            gone,
-            way: Way::Oldest,
-            way_back: conditions.way_back,
+            dropped: gone,
+            method: DropMethod::Oldest,
+            can_retrieve: conditions.can_retrieve,
         })
     }
 
-    /// What goes.
+    /// The messages that are dropped.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        let gone = self.dropped.iter().filter_map(|at| self.slots.get(*at));
         gone.map(|slot| &slot.message)
     }
 
     /// The plan, with a line that says where the messages are stored.
     pub fn plan(&self, stored: Option<&Ref>) -> Plan {
-        let line = stored.filter(|_| self.way_back);
-        let line = line.map(|stored| way_back_to_messages(self.gone.len(), stored));
-        let edits = match &self.way {
-            Way::HalfOfTurns(kept) => self.with_summary(kept, line),
-            Way::Oldest => self.hidden(line),
+        let line = stored.filter(|_| self.can_retrieve);
+        let line = line.map(|stored| way_back_to_messages(self.dropped.len(), stored));
+        let edits = match &self.method {
+            DropMethod::HalfOfTurns(kept) => self.with_summary(kept, line),
+            DropMethod::Oldest => self.hidden(line),
         };
         let bound = self.policy.compaction.bound_reasoning;
         let reason = self.reason.clone();
-        let mut plan = plan(reason, edits, &self.slots, &self.gone, bound);
+        let mut plan = plan_without(reason, edits, &self.slots, &self.dropped, bound);
         plan.refs.extend(stored.cloned());
         plan
     }
 
     /// Everything but `kept` goes, and the summary so far says so.
-    fn with_summary(&self, kept: &Kept, line: Option<String>) -> Vec<Edit> {
+    fn with_summary(&self, kept: &KeptMessages, line: Option<String>) -> Vec<Edit> {
         let mut summary = with_note(
             &previous_summary(&self.slots, &self.policy),
-            self.gone.len(),
+            self.dropped.len(),
         );
         if let Some(line) = line {
             summary.push('\n');
             summary.push_str(&line);
         }
         let replacement = Replacement {
-            retain: said_before(&self.slots, Kind::Retain, ""),
+            retain: said_before(&self.slots, MessageKind::Retain, ""),
             summary,
             note: String::new(),
         };
@@ -122,7 +124,7 @@ impl Dropping {
 
     /// What goes is hidden, and a line of ours stands where it began.
     fn hidden(&self, line: Option<String>) -> Vec<Edit> {
-        let gone = self.gone.iter().filter_map(|at| self.slots.get(*at));
+        let gone = self.dropped.iter().filter_map(|at| self.slots.get(*at));
         let positions: Vec<usize> = gone.filter_map(position).collect();
         let hide = |at: &usize| Edit::Hide {
             from: *at,
@@ -132,7 +134,7 @@ impl Dropping {
         if let (Some(line), Some(first)) = (line, positions.first()) {
             edits.push(Edit::Insert {
                 before: *first,
-                message: Arc::new(Message::user(line).with_kind(Kind::Note)),
+                message: Arc::new(Message::user(line).with_kind(MessageKind::Note)),
             });
         }
         edits
@@ -140,7 +142,7 @@ impl Dropping {
 }
 
 /// The messages of the oldest half of the turns, and what stays beside them.
-fn half(conversation: &Conversation<'_>) -> Option<(Vec<usize>, Kept)> {
+fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessages)> {
     let slots = conversation.slots;
     let said = slots.iter().enumerate().filter(|(_, slot)| is_said(slot));
     let (said, messages): (Vec<usize>, Vec<&Message>) =
@@ -156,11 +158,11 @@ fn half(conversation: &Conversation<'_>) -> Option<(Vec<usize>, Kept)> {
     if gone.is_empty() {
         return None;
     }
-    let kept = Kept {
-        behind: question.into_iter().chain(stays.iter().copied()).collect(),
-        before,
+    let kept = KeptMessages {
+        after_summary: question.into_iter().chain(stays.iter().copied()).collect(),
+        before_summary: before,
         system_stays: conversation.system_stays(),
-        ..Kept::default()
+        ..KeptMessages::default()
     };
     Some((gone, kept))
 }
@@ -172,13 +174,13 @@ fn is_said(slot: &Slot) -> bool {
 /// The text of the summary that holds now, without what we put before it.
 fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
     let prefix = match &policy.compaction.placement {
-        Placement::Message { prefix } | Placement::System { prefix } => prefix,
+        SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix } => prefix,
     };
-    said_before(slots, Kind::Summary, prefix)
+    said_before(slots, MessageKind::Summary, prefix)
 }
 
 /// The text of the newest message of a kind that we put in, without `prefix`.
-pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
+pub(super) fn said_before(slots: &[Slot], kind: MessageKind, prefix: &str) -> String {
     let mut said = slots.iter().rev().map(|slot| &slot.message);
     let said = said.find(|message| message.meta.kind == Some(kind));
     let text = said.map(|message| message.text()).unwrap_or_default();
@@ -187,10 +189,10 @@ pub(super) fn said_before(slots: &[Slot], kind: Kind, prefix: &str) -> String {
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
 /// task, the newest question or the newest round.
-fn oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<usize> {
+fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
     let slots = conversation.slots;
     let must = must_stay(slots, conversation.opening);
-    let groups = Groups::of(slots);
+    let groups = RoundGroups::of(slots);
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
     for (at, slot) in slots.iter().enumerate() {
@@ -200,9 +202,10 @@ fn oldest(conversation: &Conversation<'_>, policy: &Policy, excess: u64) -> Vec<
         if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
             continue;
         }
-        for one in groups.together([at]) {
+        for one in groups.with_counterparts([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
-                freed = freed.saturating_add(policy.estimate.message(&slot.message));
+                let tokens = conversation.policy.estimate.message(&slot.message);
+                freed = freed.saturating_add(tokens);
             }
         }
     }

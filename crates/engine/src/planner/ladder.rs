@@ -2,29 +2,29 @@
 
 use std::collections::VecDeque;
 
+use super::ladder_steps::step_for_rung;
 use super::media::media_to_shed;
 use super::overflow::Overflow;
-use super::rungs::rung;
-use super::{Conditions, Conversation, Step};
+use super::{CallConditions, ConversationState, PlanStep};
 use crate::budget::FloorTooLarge;
 use crate::compaction::recovery::Rung;
-use crate::plan::Reason;
-use crate::policy::Policy;
+use crate::plan::PlanReason;
+use crate::policy::{EstimateBy, Policy};
 
-/// How many steps are taken at most: each makes the window smaller, so this is never reached
-/// but by a mistake of ours.
+/// The most steps that are taken. Each step makes the window smaller, so only a bug in this code
+/// can reach the limit.
 const STEPS: usize = 64;
 
 /// What comes next on the ladder.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub enum NextStep {
     /// Take this step, and say whether it made the window smaller.
-    Step(Step),
+    Step(PlanStep),
     /// The same, and there is time to ask a model for the summary of the draft.
-    Summarise(Step),
-    /// Nothing: the goal is reached.
+    Summarise(PlanStep),
+    /// Nothing more to do: the goal is reached.
     Done,
-    /// Nothing: no way is left, and this is why the window does not fit.
+    /// No way is left, and this is why the window does not fit.
     Stuck(Misfit),
 }
 
@@ -37,14 +37,14 @@ pub enum Misfit {
     OverBudget {
         /// What the window and its answer take.
         tokens: u64,
-        /// What there is.
+        /// The model's window.
         window: u64,
     },
 }
 
 /// When a ladder ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
+enum LadderGoal {
     /// When the window fits. Each way is tried as long as it helps.
     Fits,
     /// When the window fits. Each way is tried once.
@@ -60,18 +60,21 @@ enum Goal {
 pub struct Ladder {
     /// The ways that are left, and whether a model may be asked for the summary of each.
     rungs: VecDeque<(Rung, bool)>,
-    goal: Goal,
-    reason: Reason,
+    goal: LadderGoal,
+    reason: PlanReason,
     steps: usize,
+    /// True once the design's own estimate was held against the window.
+    is_judged: bool,
 }
 
 impl Ladder {
-    fn new(rungs: impl IntoIterator<Item = Rung>, goal: Goal, reason: Reason) -> Self {
+    fn new(rungs: impl IntoIterator<Item = Rung>, goal: LadderGoal, reason: PlanReason) -> Self {
         Self {
             rungs: rungs.into_iter().map(|rung| (rung, false)).collect(),
             goal,
             reason,
             steps: 0,
+            is_judged: false,
         }
     }
 
@@ -80,7 +83,7 @@ impl Ladder {
         let replaces = |rung: &Rung| matches!(rung, Rung::Compact | Rung::DropHalfOfTurns);
         let rungs = policy.ladder.iter().copied();
         let allowed = rungs.filter(|rung| policy.compaction.auto || !replaces(rung));
-        Self::new(allowed, Goal::Fits, Reason::Fit)
+        Self::new(allowed, LadderGoal::Fits, PlanReason::Fit)
     }
 
     /// What is tried before a summary is asked for, so that the window fits: whatever stands
@@ -91,7 +94,7 @@ impl Ladder {
         }
         let rungs = policy.ladder.iter().copied();
         let cheap = rungs.take_while(|rung| *rung != Rung::Compact);
-        Some(Self::new(cheap, Goal::FitsCheaply, Reason::Fit))
+        Some(Self::new(cheap, LadderGoal::FitsCheaply, PlanReason::Fit))
     }
 
     /// What is tried after the provider refused a window, which is to lose `excess` tokens;
@@ -124,15 +127,36 @@ impl Ladder {
             None if drops_one => 1,
             _ => excess,
         };
-        let goal = Goal::OneStep { excess };
-        let mut ladder = Self::new(lower, goal, Reason::Overflow);
+        let goal = LadderGoal::OneStep { excess };
+        let mut ladder = Self::new(lower, goal, PlanReason::Overflow);
         ladder.rungs.extend(own.map(|rung| (rung, true)));
         ladder.rungs.extend(all.map(|rung| (rung, false)));
         Some(ladder)
     }
 
+    /// The oldest half of the turns, once, where a design that begins with that finds a call too
+    /// large by its own estimate: messages, tools and the answer's limit.
+    fn by_design(
+        &mut self,
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+    ) -> Option<PlanStep> {
+        let begins = self.rungs.front() == Some(&(Rung::DropHalfOfTurns, false));
+        let has_estimate = conversation.policy.estimate != EstimateBy::Ours;
+        if !begins || !has_estimate || self.goal != LadderGoal::Fits || self.is_judged {
+            return None;
+        }
+        self.is_judged = true;
+        let call = conditions.trigger_inputs(conversation).call_tokens;
+        let excess = call
+            .checked_sub(conditions.window?)
+            .filter(|over| *over > 0)?;
+        let way = Rung::DropHalfOfTurns;
+        step_for_rung(conversation, conditions, way, excess, &self.reason)
+    }
+
     /// Why it is climbed.
-    pub fn reason(&self) -> &Reason {
+    pub fn reason(&self) -> &PlanReason {
         &self.reason
     }
 
@@ -141,42 +165,44 @@ impl Ladder {
     pub fn next(
         &mut self,
         helped: Option<bool>,
-        conversation: &Conversation<'_>,
-        policy: &Policy,
-        conditions: &Conditions<'_>,
-    ) -> Next {
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+    ) -> NextStep {
         let first = self.steps == 0;
-        if first && self.goal == Goal::Fits && helped.is_none() {
+        if first && self.goal == LadderGoal::Fits && helped.is_none() {
             let media = media_to_shed(conversation, conditions);
             if !media.is_empty() {
-                return Next::Step(Step::Media(media));
+                return NextStep::Step(PlanStep::Media(media));
             }
         }
-        if !first && (helped == Some(false) || self.goal == Goal::FitsCheaply) {
+        if let Some(step) = self.by_design(conversation, conditions) {
+            return NextStep::Step(step);
+        }
+        if !first && (helped == Some(false) || self.goal == LadderGoal::FitsCheaply) {
             self.rungs.pop_front();
         }
         loop {
             let excess = match self.goal {
-                Goal::OneStep { .. } if helped == Some(true) => return Next::Done,
-                Goal::OneStep { excess } => excess,
-                _ => match conditions.excess(conversation.window, conditions.answer()) {
+                LadderGoal::OneStep { .. } if helped == Some(true) => return NextStep::Done,
+                LadderGoal::OneStep { excess } => excess,
+                _ => match conditions.excess(conversation.window, conditions.answer_reserve()) {
                     Some(excess) => excess,
-                    None => return Next::Done,
+                    None => return NextStep::Done,
                 },
             };
             if first
-                && self.goal != (Goal::OneStep { excess })
+                && self.goal != (LadderGoal::OneStep { excess })
                 && let Err(floor) = conditions.check_hard_floor(conversation)
             {
-                return Next::Stuck(Misfit::TooLarge(floor));
+                return NextStep::Stuck(Misfit::TooLarge(floor));
             }
             let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
-                return Next::Stuck(misfit(conversation, conditions));
+                return NextStep::Stuck(misfit(conversation, conditions));
             };
             self.steps += 1;
-            match rung(conversation, policy, conditions, way, excess, &self.reason) {
-                Some(step) if asks && way == Rung::Compact => return Next::Summarise(step),
-                Some(step) => return Next::Step(step),
+            match step_for_rung(conversation, conditions, way, excess, &self.reason) {
+                Some(step) if asks && way == Rung::Compact => return NextStep::Summarise(step),
+                Some(step) => return NextStep::Step(step),
                 None => self.rungs.pop_front(),
             };
         }
@@ -189,14 +215,14 @@ pub(super) fn waits_for_summary(policy: &Policy) -> bool {
     compaction.enabled && compaction.auto && policy.fit && policy.ladder.contains(&Rung::Compact)
 }
 
-fn misfit(conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> Misfit {
+fn misfit(conversation: &ConversationState<'_>, conditions: &CallConditions<'_>) -> Misfit {
     if let Err(floor) = conditions.check_floor(conversation) {
         return Misfit::TooLarge(floor);
     }
     let total = conversation.window.measures().total();
     let prompt = conditions.prompt_tokens(&total);
     Misfit::OverBudget {
-        tokens: prompt.saturating_add(conditions.answer()),
+        tokens: prompt.saturating_add(conditions.answer_reserve()),
         window: conditions.window.unwrap_or_default(),
     }
 }

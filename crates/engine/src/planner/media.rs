@@ -4,7 +4,7 @@ use trimtab_model::{Part, Ref};
 
 use super::ageing::position;
 use super::survivors::must_stay;
-use super::{Conditions, Conversation};
+use super::{CallConditions, ConversationState};
 use crate::plan::Edit;
 
 /// A part with media in it, which is to be shown as text.
@@ -19,14 +19,14 @@ pub struct MediaPlace {
 /// The oldest media, as many as it takes to get below the limit by bytes; never those that the
 /// next answer is about.
 pub(super) fn media_to_shed(
-    conversation: &Conversation<'_>,
-    conditions: &Conditions<'_>,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
 ) -> Vec<MediaPlace> {
     let mut over = conditions.excess_bytes(conversation.window).unwrap_or(0);
     if over == 0 {
         return Vec::new();
     }
-    // Of the task the words stay.
+    // The words of the task stay, its media may go.
     let must = must_stay(conversation.slots, 0);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {

@@ -1,11 +1,11 @@
 //! Planning: what to do before a call, as pure functions of values.
 //!
-//! [`Conversation`] is the conversation as it stands, [`Conditions`] is what is known beside it,
-//! a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a [`Step`]: a
-//! plan, or a [`Draft`] of one, which says what has to be stored, and perhaps summarised, before
-//! it can be carried out.
+//! [`ConversationState`] is the conversation as it stands, [`CallConditions`] is what is known
+//! beside it, a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a
+//! [`PlanStep`]: a plan, or a [`CompactionDraft`] of one, which says what has to be stored, and
+//! perhaps summarised, before it can be carried out.
 //!
-//! - [`age`] decides about old outputs, at the moments that [`ageing_ways`] lists;
+//! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists;
 //! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;
 //! - [`Ladder`] makes a window fit, step by step, before a call and after an overflow.
 //!
@@ -16,51 +16,52 @@ mod briefing;
 mod conditions;
 mod draft;
 mod dropping;
+mod floor;
 mod ladder;
+mod ladder_steps;
 mod media;
 mod output_digest;
 mod overflow;
 mod rewrite;
-mod rungs;
 mod survivors;
 mod timing;
 
-pub use ageing::{AgeingWay, Archived, age, ageing_ways};
-pub use conditions::{Conditions, Conversation, conservative_tokens};
-pub use draft::{Asked, Draft, Finished, Tokens, draft};
-pub use dropping::Dropping;
-pub use ladder::{Ladder, Misfit, Next};
+pub use ageing::{AgeingMethod, ArchivedOutputs, age, ageing_methods};
+pub use conditions::{CallConditions, ConversationState, conservative_tokens};
+pub use draft::{CompactionDraft, CompactionRequest, EstimateTokens, FinishedCompaction, draft};
+pub use dropping::DropDraft;
+pub use ladder::{Ladder, Misfit, NextStep};
 pub use media::MediaPlace;
 pub use overflow::Overflow;
-pub use rewrite::{Account, Cliff, Rates, Switch};
+pub use rewrite::{PriceCliff, RewriteAccount, SwitchReason, TokenRates};
 pub use timing::{
-    gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact, was_in_vain,
+    failed_before, gained_enough, is_suspended, is_worth_it, should_warn, time_to_compact,
 };
 
-use trimtab_model::{Kind, Message, Part, Ref, Role, work};
+use trimtab_model::{Message, MessageKind, Part, Ref, Role, work};
 
-use crate::normalise::{Slot, Source};
-use crate::plan::{Edit, Plan, Reason};
+use crate::normalise::{MessageSource, Slot};
+use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::BoundReasoning;
 
 /// Something to do about a window.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum PlanStep {
     /// Carry out this plan, with a line for the person who watches.
     Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
-    Draft(Box<Draft>),
+    Draft(Box<CompactionDraft>),
     /// Store what goes, then carry out its plan.
-    Drop(Box<Dropping>),
+    Drop(Box<DropDraft>),
     /// Ask a model for a few words on each of these outputs.
-    ToolSummaries(Box<Archived>),
+    ToolSummaries(Box<ArchivedOutputs>),
     /// Store these media where they are not stored, then show them as text.
     Media(Vec<MediaPlace>),
     /// Reserve no more than this for the answer.
     LowerAnswer(u64),
 }
 
-impl Step {
+impl PlanStep {
     /// The position behind the last output that it archives; none if it archives none.
     pub fn archived_before(&self) -> Option<usize> {
         let edits = match self {
@@ -76,17 +77,23 @@ impl Step {
     }
 }
 
+/// A plan of `edits`, which take out no slots.
+fn plan(conversation: &ConversationState<'_>, reason: PlanReason, edits: Vec<Edit>) -> Plan {
+    let bound = conversation.policy.compaction.bound_reasoning;
+    plan_without(reason, edits, conversation.slots, &[], bound)
+}
+
 /// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
 /// leaves out reasoning that a provider would refuse behind a change.
-fn plan(
-    reason: Reason,
+fn plan_without(
+    reason: PlanReason,
     mut edits: Vec<Edit>,
     slots: &[Slot],
     gone: &[usize],
     bound: BoundReasoning,
 ) -> Plan {
     if bound == BoundReasoning::Strip
-        && let Some(before) = bound_behind(&edits, slots)
+        && let Some(before) = bound_reasoning_after_edits(&edits, slots)
     {
         edits.push(Edit::StripReasoning { before });
     }
@@ -99,9 +106,9 @@ fn plan(
 /// The plan as it has to be for a conversation that has gone on since it was made: bound
 /// reasoning that came meanwhile stands behind its changes too.
 #[must_use]
-pub fn brought_up_to_date(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
+pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
     if bound == BoundReasoning::Strip
-        && let Some(before) = bound_behind(&plan.edits, slots)
+        && let Some(before) = bound_reasoning_after_edits(&plan.edits, slots)
     {
         let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
         plan.edits.retain(|edit| !strips(edit));
@@ -118,18 +125,18 @@ fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
 
 /// The position behind the last bound reasoning that stands behind the first change; none if
 /// there is no such reasoning.
-pub(crate) fn bound_behind(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
-    bound_from(edits.iter().map(first_affected).min()?, slots)
+pub(crate) fn bound_reasoning_after_edits(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
+    bound_reasoning_from(edits.iter().map(first_affected).min()?, slots)
 }
 
 /// The position behind the last bound reasoning from `first` on; none if there is none.
-pub fn bound_from(first: usize, slots: &[Slot]) -> Option<usize> {
+pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {
         work::step(1);
         match slot.source {
-            Source::Log(at) if has_bound_reasoning(&slot.message) => Some(at + 1),
+            MessageSource::Log(at) if has_bound_reasoning(&slot.message) => Some(at + 1),
             _ => None,
         }
     })
@@ -162,7 +169,12 @@ fn has_bound_reasoning(message: &Message) -> bool {
 fn is_ours(message: &Message) -> bool {
     matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Retain | Kind::ToolSummary | Kind::Note)
+        Some(
+            MessageKind::Summary
+                | MessageKind::Retain
+                | MessageKind::ToolSummary
+                | MessageKind::Note
+        )
     )
 }
 
@@ -170,6 +182,6 @@ fn is_ours(message: &Message) -> bool {
 fn is_summary(message: &Message) -> bool {
     matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Retain | Kind::Note)
+        Some(MessageKind::Summary | MessageKind::Retain | MessageKind::Note)
     )
 }

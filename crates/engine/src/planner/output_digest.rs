@@ -13,7 +13,7 @@ use crate::view::{OutputIndex, WindowOutputs};
 pub(super) fn edits(
     digest: &ToolDigest,
     recent: &[&Slot],
-    way_back: bool,
+    can_retrieve: bool,
     length: usize,
 ) -> (Vec<Edit>, Vec<Output>) {
     if !digest.enabled {
@@ -32,7 +32,7 @@ pub(super) fn edits(
     }
     let mut edits = archive::archive(&positions);
     let outputs = archive::outputs_at(&outputs, &over);
-    let text = archive::digest(outputs.iter(), way_back);
-    edits.push(archive::at_the_end(text, length));
+    let text = archive::digest(outputs.iter(), can_retrieve);
+    edits.push(archive::insert_at_end(text, length));
     (edits, outputs)
 }

@@ -1,6 +1,6 @@
 //! What a provider says of a window that it refused.
 
-use super::{Conditions, Conversation};
+use super::{CallConditions, ConversationState};
 use crate::budget::percent;
 
 /// How much goes where the error does not say how much is too much, in percent of the window.
@@ -23,11 +23,15 @@ pub struct Overflow {
 
 impl Overflow {
     /// How many of our tokens have to go.
-    pub fn excess(&self, conversation: &Conversation<'_>, conditions: &Conditions<'_>) -> u64 {
+    pub fn excess(
+        &self,
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+    ) -> u64 {
         let total = conversation.window.measures().total();
         let estimate = conditions.prompt_tokens(&total);
         let excess = match self.excess {
-            Some(excess) => self.in_our_tokens(excess, estimate + conditions.answer()),
+            Some(excess) => self.in_our_tokens(excess, estimate + conditions.answer_reserve()),
             None => percent(estimate, UNKNOWN_EXCESS_PERCENT),
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trimtab_model::rounds::{self, Round};
-use trimtab_model::{Kind, Message, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
-use super::draft::{Asked, summary_tokens};
-use super::{Conditions, Conversation, is_ours, is_summary};
-use crate::compaction::keep::{self, Keep, Kept, kept};
-use crate::normalise::{Slot, Source};
-use crate::policy::{Compaction, Policy, Strategy};
-use crate::removal::{Cuts, with_counterparts};
+use super::draft::{CompactionRequest, summary_tokens};
+use super::{CallConditions, ConversationState, is_ours, is_summary};
+use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
+use crate::normalise::{MessageSource, Slot};
+use crate::policy::{CompactionPolicy, Strategy};
+use crate::removal::{SafeCuts, with_counterparts};
 use crate::view::tools::is_retrieval;
 
 /// How many rounds are the newest at most.
@@ -25,46 +25,42 @@ pub(super) struct Survivors {
     /// The slots, with the summaries of other tools marked as such.
     pub(super) slots: Vec<Slot>,
     /// What survives.
-    pub(super) kept: Kept,
+    pub(super) kept: KeptMessages,
     /// What is replaced, in order.
     pub(super) replaced: Vec<usize>,
     /// False if nothing is to stand for what is replaced.
     pub(super) summary: bool,
 }
 
-/// What of the window survives under `policy`; none if there is nothing to replace but what
+/// What of the window survives under the policy; none if there is nothing to replace but what
 /// we put in ourselves.
 pub(super) fn survivors(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-    asked: &Asked,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    request: &CompactionRequest,
 ) -> Option<Survivors> {
+    let policy = conversation.policy;
     let compaction = &policy.compaction;
     let slots = marked(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
-    let rules = rules(compaction, strategy, conditions, asked.keep_turns);
+    let rules = rules(compaction, strategy, conditions, request.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
-    let mut chosen = kept(&slots, &rules, weigh);
+    let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
-    if asked.keep_turns.is_none() || asked.excess > 0 {
+    if request.keep_turns.is_none() || request.excess > 0 {
         let room = conditions
             .window
             .map(|window| window * compaction.keep_percent / 100);
         let must = must_stay(&slots, conversation.opening);
         // What has to go makes room for the summary as well.
         let summary = summary_tokens(policy, conditions.window);
-        let goes = (asked.excess > 0).then(|| asked.excess.saturating_add(summary));
+        let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
         cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
     }
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
     let replaced = replaced(&slots, &chosen);
-    let summaries_only = replaced
-        .iter()
-        .filter_map(|at| slots.get(*at))
-        .all(|slot| is_summary(&slot.message));
-    (!summaries_only).then_some(Survivors {
+    (!are_summaries(&slots, &replaced)).then_some(Survivors {
         slots,
         kept: chosen,
         replaced,
@@ -74,17 +70,19 @@ pub(super) fn survivors(
 
 /// The slots with what begins like a summary of another tool marked as one.
 fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
-    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let begins_like_one = |message: &Message| {
+        let text = message.text();
+        prefixes.iter().any(|prefix| text.starts_with(prefix))
+    };
     let mark = |slot: &Slot| {
         let message = &slot.message;
-        let summary = message.role == Role::User
-            && message.meta.kind.is_none()
-            && keep::begins_like_a_summary(&message.text(), &prefixes);
+        let summary =
+            message.role == Role::User && message.meta.kind.is_none() && begins_like_one(message);
         if !summary {
             return slot.clone();
         }
         Slot {
-            message: Arc::new(Message::clone(message).with_kind(Kind::Summary)),
+            message: Arc::new(Message::clone(message).with_kind(MessageKind::Summary)),
             source: slot.source,
         }
     };
@@ -108,58 +106,58 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
 }
 
 fn rules(
-    compaction: &Compaction,
+    compaction: &CompactionPolicy,
     strategy: Strategy,
-    conditions: &Conditions<'_>,
+    conditions: &CallConditions<'_>,
     keep_turns: Option<usize>,
-) -> Vec<Keep> {
+) -> Vec<KeepRule> {
     if strategy == Strategy::Deletion {
-        return vec![Keep::OpenCalls];
+        return vec![KeepRule::OpenCalls];
     }
-    let mut rules: Vec<Keep> = compaction.keep.clone();
+    let mut rules: Vec<KeepRule> = compaction.keep.clone();
     for rule in &mut rules {
-        if let Keep::RecentTokens { tokens } = rule {
+        if let KeepRule::RecentTokens { tokens } = rule {
             *tokens = compaction.recent_tokens(*tokens, conditions.window);
         }
     }
     // What a call is answered with comes later, and would answer nothing.
-    if !rules.contains(&Keep::OpenCalls) {
-        rules.push(Keep::OpenCalls);
+    if !rules.contains(&KeepRule::OpenCalls) {
+        rules.push(KeepRule::OpenCalls);
     }
     if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
         let tokens = window * compaction.keep_percent / 100;
-        rules.push(Keep::RecentTokens { tokens });
+        rules.push(KeepRule::RecentTokens { tokens });
     }
     if let Some(turns) = keep_turns {
         rules.retain(|rule| !is_recent(rule));
-        rules.insert(0, Keep::LastTurns { turns });
+        rules.insert(0, KeepRule::LastTurns { turns });
     }
     rules
 }
 
 /// The newest message of the user always survives: behind the summary, unless the policy keeps
 /// nothing recent and has all of the user's messages before it.
-fn keep_newest_question(slots: &[Slot], rules: &[Keep], kept: &mut Kept) {
+fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessages) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
-    let in_front = kept.before.contains(&newest) && !rules.iter().any(is_recent);
-    if in_front || kept.behind.contains(&newest) {
+    let in_front = kept.before_summary.contains(&newest) && !rules.iter().any(is_recent);
+    if in_front || kept.after_summary.contains(&newest) {
         return;
     }
-    kept.before.remove(&newest);
+    kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
-    let place = kept.behind.iter().position(|at| *at > newest);
-    kept.behind
-        .insert(place.unwrap_or(kept.behind.len()), newest);
+    let place = kept.after_summary.iter().position(|at| *at > newest);
+    kept.after_summary
+        .insert(place.unwrap_or(kept.after_summary.len()), newest);
 }
 
 /// The task always survives, where it is: before the summary.
-fn keep_task(slots: &[Slot], opening: usize, kept: &mut Kept) {
+fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
     for at in task(slots, opening) {
-        kept.behind.retain(|behind| *behind != at);
+        kept.after_summary.retain(|behind| *behind != at);
         kept.shortened.remove(&at);
-        kept.before.insert(at);
+        kept.before_summary.insert(at);
     }
 }
 
@@ -168,21 +166,21 @@ fn keep_task(slots: &[Slot], opening: usize, kept: &mut Kept) {
 pub(super) fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
     let first = slots.iter().enumerate();
     let first = first.take_while(move |(_, slot)| match slot.source {
-        Source::Log(at) => at < opening,
-        Source::Inserted(at) => at <= opening,
+        MessageSource::Log(at) => at < opening,
+        MessageSource::Inserted(at) => at <= opening,
     });
     first
         .filter(|(_, slot)| slot.message.is_real_user())
         .map(|(at, _)| at)
 }
 
-fn is_recent(rule: &Keep) -> bool {
+fn is_recent(rule: &KeepRule) -> bool {
     matches!(
         rule,
-        Keep::LastTurns { .. }
-            | Keep::RecentTokens { .. }
-            | Keep::RecentMessages { .. }
-            | Keep::RecentTurns { .. }
+        KeepRule::LastTurns { .. }
+            | KeepRule::RecentTokens { .. }
+            | KeepRule::RecentMessages { .. }
+            | KeepRule::RecentTurns { .. }
     )
 }
 
@@ -190,33 +188,36 @@ fn is_recent(rule: &Keep) -> bool {
 /// rounds of it go: a turn that is larger is compacted inside, between two rounds.
 fn cut_inside(
     slots: &[Slot],
-    kept: &mut Kept,
+    kept: &mut KeptMessages,
     must: &BTreeSet<usize>,
     (room, goes): (Option<u64>, Option<u64>),
     weigh: impl Fn(&Message) -> u64,
 ) {
     let weights: Vec<u64> = kept
-        .behind
+        .after_summary
         .iter()
         .map(|at| slots.get(*at).map_or(0, |slot| weigh(&slot.message)))
         .collect();
     let total: u64 = weights.iter().sum();
-    let nothing_goes = replaced(slots, kept)
-        .iter()
-        .filter_map(|at| slots.get(*at))
-        .all(|slot| is_summary(&slot.message));
+    let nothing_goes = are_summaries(slots, &replaced(slots, kept));
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
     let less = goes.map(|goes| total.saturating_sub(goes));
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
-    let from = first_within(slots, &kept.behind, &weights, room);
-    let behind = std::mem::take(&mut kept.behind);
-    kept.behind = behind
+    let from = first_within(slots, &kept.after_summary, &weights, room);
+    let behind = std::mem::take(&mut kept.after_summary);
+    kept.after_summary = behind
         .into_iter()
         .filter(|at| *at >= from || must.contains(at))
         .collect();
+}
+
+/// True if all of these slots are what earlier compactions left.
+fn are_summaries(slots: &[Slot], places: &[usize]) -> bool {
+    let mut slots = places.iter().filter_map(|at| slots.get(*at));
+    slots.all(|slot| is_summary(&slot.message))
 }
 
 /// The task, the newest question and the newest rounds: what the next answer is about.
@@ -265,16 +266,16 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
         }
         from = *at;
     }
-    Cuts::of(slots).at_or_behind(from)
+    SafeCuts::of(slots).at_or_behind(from)
 }
 
 /// Everything that is neither kept nor of the system part. A summary that stands in the
 /// system part is replaced as well.
-fn replaced(slots: &[Slot], kept: &Kept) -> Vec<usize> {
-    let behind: BTreeSet<usize> = kept.behind.iter().copied().collect();
+fn replaced(slots: &[Slot], kept: &KeptMessages) -> Vec<usize> {
+    let behind: BTreeSet<usize> = kept.after_summary.iter().copied().collect();
     let stays = |at: &usize, slot: &Slot| {
         let system = slot.message.role == Role::System && !is_ours(&slot.message);
-        system || behind.contains(at) || kept.before.contains(at)
+        system || behind.contains(at) || kept.before_summary.contains(at)
     };
     let all = slots.iter().enumerate();
     all.filter(|(at, slot)| !stays(at, slot))

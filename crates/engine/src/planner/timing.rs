@@ -1,10 +1,10 @@
 //! Is it time to compact, and is it worth it?
 
-use super::draft::Asked;
+use super::draft::CompactionRequest;
 use super::ladder::waits_for_summary;
-use super::{Conditions, Conversation, Draft};
-use crate::plan::Reason;
-use crate::policy::{Moment, Policy, Thrash};
+use super::{CallConditions, CompactionDraft, ConversationState};
+use crate::plan::PlanReason;
+use crate::policy::{Moment, ThrashSettings};
 use crate::trigger::WindowUnknown;
 
 /// A compaction that nothing forces has to save so much of the window, in percent.
@@ -13,38 +13,36 @@ const LEAST_GAIN_PERCENT: u64 = 2;
 /// The compaction that it is time for, if it is. An error if nobody can tell, because the
 /// model's window is not known.
 pub fn time_to_compact(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
     moment: Moment,
-) -> Result<Option<Asked>, WindowUnknown> {
-    let compaction = &policy.compaction;
+) -> Result<Option<CompactionRequest>, WindowUnknown> {
+    let compaction = &conversation.policy.compaction;
     if !compaction.enabled || !compaction.auto {
         return Ok(None);
     }
-    let excess = conditions.excess(conversation.window, conditions.answer());
+    let excess = conditions.excess(conversation.window, conditions.answer_reserve());
     if let Some(excess) = excess.filter(|_| moment == Moment::BeforeCall)
-        && waits_for_summary(policy)
+        && waits_for_summary(conversation.policy)
         && conditions.check_hard_floor(conversation).is_ok()
     {
-        return Ok(Some(Asked {
-            reason: Reason::Fit,
+        return Ok(Some(CompactionRequest {
+            reason: PlanReason::Fit,
             excess,
-            ..Asked::default()
+            ..CompactionRequest::default()
         }));
     }
     if !compaction.moments.contains(&moment) {
         return Ok(None);
     }
-    let situation = conditions.situation(conversation, policy);
-    let triggers = compaction.triggers();
-    triggers.check(&situation)?;
-    let fired = triggers.fired(&situation);
-    Ok(fired.map(|trigger| Asked {
-        reason: Reason::Triggered {
+    let situation = conditions.trigger_inputs(conversation);
+    compaction.check_window(&situation)?;
+    let fired = compaction.fired(&situation);
+    Ok(fired.map(|trigger| CompactionRequest {
+        reason: PlanReason::Triggered {
             trigger: trigger.to_string(),
         },
-        ..Asked::default()
+        ..CompactionRequest::default()
     }))
 }
 
@@ -55,24 +53,24 @@ pub fn is_worth_it(saved: u64, tokens: u64) -> bool {
 
 /// True if a summary of this was asked for in vain when there were `before` tokens to replace:
 /// there would have to be twice as much now.
-pub fn was_in_vain(draft: &Draft, before: u64) -> bool {
+pub fn failed_before(draft: &CompactionDraft, before: u64) -> bool {
     draft.replaced_tokens() < before.saturating_mul(2)
 }
 
 /// True if a compaction that took a window from `before` to `after` tokens, by true figures,
 /// gained enough.
-pub fn gained_enough(thrash: &Thrash, before: u64, after: u64) -> bool {
+pub fn gained_enough(thrash: &ThrashSettings, before: u64, after: u64) -> bool {
     let gained = before.saturating_sub(after);
     gained.saturating_mul(100) >= before.saturating_mul(thrash.gain_percent)
 }
 
 /// True if compaction did not help `in_vain` times in a row, so that it is not tried again by
 /// itself.
-pub fn is_suspended(thrash: &Thrash, in_vain: u32) -> bool {
+pub fn is_suspended(thrash: &ThrashSettings, in_vain: u32) -> bool {
     thrash.passes > 0 && in_vain >= thrash.passes
 }
 
 /// True if a warning goes with the last of so many compactions.
-pub fn should_warn(thrash: &Thrash, compactions: usize) -> bool {
-    thrash.warn_after > 0 && compactions > thrash.warn_after as usize
+pub fn should_warn(thrash: &ThrashSettings, compactions: usize) -> bool {
+    thrash.warn_after > 0 && compactions >= thrash.warn_after as usize
 }

@@ -1,16 +1,18 @@
 //! Settings that are not valid.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
+use thiserror::Error;
+
 use super::Policy;
-use crate::compaction::keep::Keep;
+use crate::compaction::keep_rules::KeepRule;
 use crate::trigger::{Threshold, Trigger};
 use crate::view::Shape;
-use crate::view::policy::{ToolGlobs, Views};
+use crate::view::policy::{CompiledViews, ToolGlobs};
 
 /// A setting whose value is not valid.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{setting} = {value} is not valid; allowed: {allowed}")]
 pub struct BadSetting {
     /// Its key, as in a config file: `compaction.when[0]`.
     pub setting: String,
@@ -19,19 +21,6 @@ pub struct BadSetting {
     /// What it may be.
     pub allowed: String,
 }
-
-impl fmt::Display for BadSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            setting,
-            value,
-            allowed,
-        } = self;
-        write!(f, "{setting} = {value} is not valid; allowed: {allowed}")
-    }
-}
-
-impl std::error::Error for BadSetting {}
 
 impl Policy {
     /// Every setting that is not valid, with what is allowed; `window` is the model's, where
@@ -47,7 +36,7 @@ impl Policy {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn check(&self, window: Option<u64>) -> Result<(), Vec<BadSetting>> {
-        let mut found = Found::default();
+        let mut found = SettingFaults::default();
         self.check_views(&mut found);
         self.check_ageing(&mut found);
         self.check_triggers(window, &mut found);
@@ -60,8 +49,8 @@ impl Policy {
         }
     }
 
-    fn check_views(&self, found: &mut Found) {
-        if let Err(bad) = Views::new(&self.views) {
+    fn check_views(&self, found: &mut SettingFaults) {
+        if let Err(bad) = CompiledViews::new(&self.views) {
             found.add("views", &bad.glob, "globs of tool names");
         }
         if let Shape::Middle(middle) = &self.views.default {
@@ -70,7 +59,7 @@ impl Policy {
         }
     }
 
-    fn check_ageing(&self, found: &mut Found) {
+    fn check_ageing(&self, found: &mut SettingFaults) {
         let budget = &self.ageing.placeholder.budget;
         let key = "ageing.placeholder.budget";
         found.within(
@@ -97,7 +86,7 @@ impl Policy {
         }
     }
 
-    fn check_triggers(&self, window: Option<u64>, found: &mut Found) {
+    fn check_triggers(&self, window: Option<u64>, found: &mut SettingFaults) {
         for (at, trigger) in self.compaction.when.iter().enumerate() {
             if let Some(allowed) = wrong(trigger, window) {
                 let key = format!("compaction.when[{at}]");
@@ -110,14 +99,14 @@ impl Policy {
         }
     }
 
-    fn check_compaction(&self, found: &mut Found) {
+    fn check_compaction(&self, found: &mut SettingFaults) {
         let compaction = &self.compaction;
         found.within("compaction.keep_percent", compaction.keep_percent, 1..=90);
         found.at_least("compaction.summary_tokens", compaction.summary_tokens, 64);
         let gain = compaction.thrash.gain_percent;
         found.within("compaction.thrash.gain_percent", gain, 0..=99);
         for (at, keep) in compaction.keep.iter().enumerate() {
-            if let Keep::ProtectedTools { tools } = keep
+            if let KeepRule::ProtectedTools { tools } = keep
                 && let Err(bad) = ToolGlobs::new(tools)
             {
                 let key = format!("compaction.keep[{at}].tools");
@@ -130,7 +119,7 @@ impl Policy {
         }
     }
 
-    fn check_recovery(&self, found: &mut Found) {
+    fn check_recovery(&self, found: &mut SettingFaults) {
         let retries = u64::from(self.recovery.retries);
         found.within("recovery.retries", retries, 0..=10);
         if retries > 0 && self.recovery.ladder.is_empty() {
@@ -162,9 +151,9 @@ fn wrong(trigger: &Trigger, window: Option<u64>) -> Option<String> {
 
 /// The settings that were found wanting.
 #[derive(Default)]
-struct Found(Vec<BadSetting>);
+struct SettingFaults(Vec<BadSetting>);
 
-impl Found {
+impl SettingFaults {
     fn add(&mut self, setting: &str, value: &str, allowed: &str) {
         self.0.push(BadSetting {
             setting: setting.to_owned(),

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::compaction::keep::Keep;
-use crate::compaction::prompt::Prompt;
-use crate::compaction::rebuild::Placement;
-use crate::trigger::{Rule, Trigger, Triggers};
+use crate::compaction::keep_rules::KeepRule;
+use crate::compaction::prompt::SummaryPrompt;
+use crate::compaction::rebuild::SummaryPlacement;
+use crate::compaction::request::SummaryRequestForm;
+use crate::trigger::{Trigger, TriggerRule};
 
 /// A moment at which it is asked whether it is time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,31 +30,18 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// A summary and whatever `keep` says.
+    /// A summary and whatever `keep_rules` says.
     #[default]
     Summary,
     /// Nothing but the system part and the newest user message, without a summary.
     Deletion,
     /// A summary and the newest messages that fit half the window.
     SlidingWindow,
-    /// The same as `summary`: what `keep` selects, and a summary of the rest.
+    /// The same as `summary`: what `keep_rules` selects, and a summary of the rest.
     Selective,
     /// `selective` where tools were called, `deletion` below five messages, else
     /// `sliding_window` (design `checkpoint`).
     Automatic,
-}
-
-/// How the summariser is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// The messages themselves, with the instructions at the end.
-    #[default]
-    Messages,
-    /// The conversation as text in one message.
-    Text,
-    /// What was said in whole turns, in one batch or two that are merged (design `turns`).
-    Turns,
 }
 
 /// What happens to reasoning that its provider binds to the bytes before it.
@@ -70,7 +58,7 @@ pub enum BoundReasoning {
 /// How a summary is checked against what it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Audit {
+pub struct SummaryAuditSettings {
     /// True to look up in it the facts of what is replaced, and to report how many it has.
     pub enabled: bool,
     /// The most that a block of the facts which it lost may take, in tokens; 0 for no block.
@@ -78,7 +66,7 @@ pub struct Audit {
     pub block_tokens: u64,
 }
 
-impl Default for Audit {
+impl Default for SummaryAuditSettings {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -90,21 +78,21 @@ impl Default for Audit {
 /// When automatic compaction stops because it does not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Thrash {
+pub struct ThrashSettings {
     /// So many compactions in a row without enough gain; 0 to go on for ever.
     pub passes: u32,
     /// Enough is this share of the window before, in percent, by the next true usage.
     pub gain_percent: u64,
-    /// After so many compactions a warning goes with every further one; 0 for never.
+    /// From so many compactions on a warning goes with each; 0 for never.
     pub warn_after: u32,
 }
 
-impl Default for Thrash {
+impl Default for ThrashSettings {
     fn default() -> Self {
         Self {
             passes: 2,
             gain_percent: 10,
-            warn_after: 3,
+            warn_after: 4,
         }
     }
 }
@@ -135,7 +123,7 @@ impl Default for ToolDigest {
 )]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Compaction {
+pub struct CompactionPolicy {
     /// False: never, not even by hand.
     pub enabled: bool,
     /// False: only by hand, also not on overflow.
@@ -145,7 +133,7 @@ pub struct Compaction {
     /// Any of these says that it is, or the first that can be judged: see `rule`.
     pub when: Vec<Trigger>,
     /// How the conditions of `when` go together.
-    pub rule: Rule,
+    pub rule: TriggerRule,
     /// True to write summaries while the agent goes on, where the moment allows it.
     pub background: bool,
     /// The model that writes summaries; empty for the one that the agent uses.
@@ -157,16 +145,16 @@ pub struct Compaction {
     /// What it leaves.
     pub strategy: Strategy,
     /// How the summariser is asked.
-    pub form: Form,
+    pub form: SummaryRequestForm,
     /// What the summariser is asked to write.
-    pub prompt: Prompt,
+    pub prompt: SummaryPrompt,
     /// What survives, besides the system part and the newest user message.
-    pub keep: Vec<Keep>,
+    pub keep: Vec<KeepRule>,
     /// What is kept behind the summary never takes more than this share of the window, in
     /// percent. A turn that is larger is compacted inside, between two rounds.
     pub keep_percent: u64,
     /// Where the summary goes.
-    pub placement: Placement,
+    pub placement: SummaryPlacement,
     /// First words by which summaries of other tools are known.
     pub summary_prefixes: Vec<String>,
     /// Outputs in the part that is kept behind the summary.
@@ -178,59 +166,40 @@ pub struct Compaction {
     /// conversation as it is while it fits.
     pub fallback: bool,
     /// How a summary is checked against what it replaces.
-    pub audit: Audit,
+    pub audit: SummaryAuditSettings,
     /// When automatic compaction stops because it does not help.
-    pub thrash: Thrash,
+    pub thrash: ThrashSettings,
     /// What happens to reasoning that is bound to the bytes before it.
     pub bound_reasoning: BoundReasoning,
 }
 
-impl Default for Compaction {
+impl Default for CompactionPolicy {
     fn default() -> Self {
         Self {
             enabled: true,
             auto: true,
             moments: vec![Moment::BeforeCall],
             when: Vec::new(),
-            rule: Rule::Any,
+            rule: TriggerRule::Any,
             background: false,
             model: String::new(),
             model_window: 0,
             summary_tokens: 4_000,
             strategy: Strategy::Summary,
-            form: Form::Messages,
-            prompt: Prompt::default(),
-            keep: vec![Keep::LastTurns { turns: 1 }],
+            form: SummaryRequestForm::Messages,
+            prompt: SummaryPrompt::default(),
+            keep: vec![KeepRule::LastTurns { turns: 1 }],
             keep_percent: 50,
-            placement: Placement::Message {
+            placement: SummaryPlacement::Message {
                 prefix: String::new(),
             },
             summary_prefixes: Vec::new(),
             digest: ToolDigest::default(),
             show_ref: true,
             fallback: true,
-            audit: Audit::default(),
-            thrash: Thrash::default(),
+            audit: SummaryAuditSettings::default(),
+            thrash: ThrashSettings::default(),
             bound_reasoning: BoundReasoning::default(),
-        }
-    }
-}
-
-impl Compaction {
-    /// How many tokens of the newest messages to keep where `tokens` are asked for: half of what
-    /// makes it time to compact, at most, or else it would be time again at once.
-    pub fn recent_tokens(&self, tokens: u64, window: Option<u64>) -> u64 {
-        let limit = self.triggers().token_limit(window).or(window);
-        limit.map_or(tokens, |limit| tokens.min(limit / 2))
-    }
-
-    /// The conditions, as the triggers module wants them.
-    pub fn triggers(&self) -> Triggers {
-        Triggers {
-            enabled: self.enabled,
-            auto: self.auto,
-            rule: self.rule,
-            when: self.when.clone(),
         }
     }
 }

@@ -9,21 +9,24 @@
 mod ageing;
 mod check;
 mod compaction;
+mod compaction_timing;
 mod estimate;
-mod idle;
+mod idle_settings;
 mod presets;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::recovery::{RecoveryPolicy, Rung};
-use crate::normalise::Habit;
+use crate::normalise::OpenCallRepair;
 use crate::view::policy::ViewPolicy;
 
-pub(crate) use ageing::following;
-pub use ageing::{Ageing, Archiving, Placeholders, Prefixes, Rewriting};
+pub use crate::compaction::request::SummaryRequestForm;
+pub(crate) use ageing::scale_to_room;
+pub use ageing::{Ageing, ArchiveAgeing, PlaceholderAgeing, PrefixAgeing, RewriteAgeing};
 pub use check::BadSetting;
 pub use compaction::{
-    Audit, BoundReasoning, Compaction, Form, Moment, Strategy, Thrash, ToolDigest,
+    BoundReasoning, CompactionPolicy, Moment, Strategy, SummaryAuditSettings, ThrashSettings,
+    ToolDigest,
 };
 pub use estimate::EstimateBy;
 pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
@@ -47,7 +50,7 @@ pub struct Policy {
     /// comes, as the preset `none` does.
     pub fit: bool,
     /// What to do with a call that has no output.
-    pub repair: Habit,
+    pub repair: OpenCallRepair,
     /// How tokens are estimated for the triggers and budgets of this policy.
     pub estimate: EstimateBy,
     /// What to do before a call where the window would not fit, in this order.
@@ -57,7 +60,7 @@ pub struct Policy {
     /// What happens to old outputs.
     pub ageing: Ageing,
     /// When old rounds become a summary, and what survives.
-    pub compaction: Compaction,
+    pub compaction: CompactionPolicy,
     /// What to do when the provider says that the window was too large.
     pub recovery: RecoveryPolicy,
 }

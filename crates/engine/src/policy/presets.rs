@@ -1,6 +1,6 @@
 //! The presets: policies with a name, as data files.
 
-use std::fmt;
+use thiserror::Error;
 
 use super::Policy;
 
@@ -61,18 +61,14 @@ presets![
 ];
 
 /// There is no preset of that name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("preset = '{0}' is not known\nhint: one of {names}", names = preset_names())]
 pub struct UnknownPreset(pub String);
 
-impl fmt::Display for UnknownPreset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-        write!(f, "preset = '{}' is not known", self.0)?;
-        write!(f, "\nhint: one of {}", names.join(", "))
-    }
+fn preset_names() -> String {
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    names.join(", ")
 }
-
-impl std::error::Error for UnknownPreset {}
 
 /// The data of a preset.
 pub fn preset_file(name: &str) -> Result<&'static Preset, UnknownPreset> {

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::{Comparison, Metric, Threshold, Trigger};
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 
 /// What can be measured, by the name that the text uses.
 const METRICS: [(&str, Metric); 5] = [
@@ -101,10 +101,10 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["window"] => Ok(Threshold::Window),
-        ["window", "-", reserve] => whole(reserve).map(Threshold::WindowLess),
-        [percent, "%", "window"] => whole(percent).map(Threshold::WindowPercent),
+        ["window", "-", reserve] => parse_whole(reserve).map(Threshold::WindowLess),
+        [percent, "%", "window"] => parse_whole(percent).map(Threshold::WindowPercent),
         [ratio, "x", "window"] => share(ratio).map(Threshold::WindowRatio),
-        [value] => whole(value).map(Threshold::Fixed),
+        [value] => parse_whole(value).map(Threshold::Fixed),
         _ => Err(
             "a number, `window`, `window - N`, `R x window` or `P % of window` behind it"
                 .to_owned(),
@@ -112,7 +112,7 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     }
 }
 
-fn whole(text: &str) -> Result<u64, String> {
+fn parse_whole(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
     digits
         .parse()
@@ -127,7 +127,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A figure, a word, or a sign by itself.
-static WORD: Pattern = Pattern::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
+static WORD: LazyRegex = LazyRegex::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
 
 /// The words of a text, in lower case and without fillers.
 fn words(text: &str) -> Vec<String> {

@@ -18,7 +18,7 @@ pub fn grouped(n: impl TryInto<u64>) -> String {
 }
 
 /// A size for people: `512 B`, `5.9 KB`, `1.2 MB`; a kilobyte is 1,024 bytes.
-pub(super) fn human(bytes: usize) -> String {
+pub(super) fn human_size(bytes: usize) -> String {
     const KB: usize = 1024;
     const MB: usize = 1024 * KB;
     if bytes < KB {
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn sizes_are_scaled() {
         assert_eq!(
-            [0, 1023, 1024, 6042].map(human),
+            [0, 1023, 1024, 6042].map(human_size),
             ["0 B", "1023 B", "1.0 KB", "5.9 KB"]
         );
-        assert_eq!(human(3_000_000), "2.9 MB");
+        assert_eq!(human_size(3_000_000), "2.9 MB");
     }
 
     #[test]

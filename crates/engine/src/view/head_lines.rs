@@ -13,7 +13,7 @@ use super::structure;
 /// Settings of the head cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct HeadLines {
+pub struct HeadLinesCut {
     /// Each line is clipped at this many chars.
     pub max_line_chars: usize,
     /// Lines are taken while they and the newlines between them fit this many bytes. The note
@@ -21,7 +21,7 @@ pub struct HeadLines {
     pub max_bytes: usize,
 }
 
-impl Default for HeadLines {
+impl Default for HeadLinesCut {
     fn default() -> Self {
         Self {
             max_line_chars: 2_000,
@@ -30,7 +30,7 @@ impl Default for HeadLines {
     }
 }
 
-impl HeadLines {
+impl HeadLinesCut {
     /// The view of `text`: the same bytes if every line and all of them fit.
     pub(super) fn view<'a>(&self, text: &'a str, stored: Option<&Ref>) -> Cow<'a, str> {
         let mut body = String::new();
@@ -50,8 +50,8 @@ impl HeadLines {
             return Cow::Borrowed(text);
         }
         // A document on one line would be cut to next to nothing.
-        if clipped && structure::detect(text) == structure::Kind::Json {
-            let how = structure::Cut {
+        if clipped && structure::detect(text) == structure::OutputFormat::Json {
+            let how = structure::CutRequest {
                 cap: self.max_bytes as u64,
                 measure: &bytes,
                 stored,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn view(text: &str, max_line_chars: usize, max_bytes: usize) -> String {
-        let shape = HeadLines {
+        let shape = HeadLinesCut {
             max_line_chars,
             max_bytes,
         };

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{first_bytes, first_chars, human};
+use super::figures::{first_bytes, first_chars, human_size};
 
 /// Which lines a cut by lines keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keep {
+pub enum KeptLines {
     /// The first ones.
     Head,
     /// The first and the last ones, and a line in between that counts the missing.
@@ -20,7 +20,7 @@ pub enum Keep {
 /// Settings of the cut by limits; zero switches a limit off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitsCut {
     /// The most lines; the line that counts the missing ones comes on top.
     pub max_lines: usize,
     /// The most bytes.
@@ -30,17 +30,17 @@ pub struct Limits {
     /// An output of more chars is written to a file and replaced by a notice.
     pub spill_chars: usize,
     /// Which lines are kept.
-    pub keep: Keep,
+    pub keep: KeptLines,
 }
 
-impl Default for Limits {
+impl Default for LimitsCut {
     fn default() -> Self {
         Self {
             max_lines: 2_000,
             max_bytes: 51_200,
             max_chars: 204_800,
             spill_chars: 204_800,
-            keep: Keep::HeadTail,
+            keep: KeptLines::HeadTail,
         }
     }
 }
@@ -62,10 +62,10 @@ pub enum Spill<'a> {
 /// From this many lines on there are enough to show both ends.
 const HEAD_TAIL_MIN: usize = 4;
 
-impl Limits {
+impl LimitsCut {
     /// True if an output is so large that it is to be written to a file first.
     pub fn spills(&self, text: &str) -> bool {
-        over(self.spill_chars, text.len()) && over(self.spill_chars, text.chars().count())
+        is_over(self.spill_chars, text.len()) && is_over(self.spill_chars, text.chars().count())
     }
 
     /// The view of `text`: the same bytes if it is within every limit. `line` is the last line
@@ -94,9 +94,9 @@ impl Limits {
 
     fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let [lines, bytes, chars] = counted(text);
-        let fits = !over(self.max_lines, lines)
-            && !over(self.max_chars, chars)
-            && !over(self.max_bytes, bytes);
+        let fits = !is_over(self.max_lines, lines)
+            && !is_over(self.max_chars, chars)
+            && !is_over(self.max_bytes, bytes);
         if fits {
             return Cow::Borrowed(text);
         }
@@ -104,7 +104,7 @@ impl Limits {
         let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
         let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
-        let compact = |bytes: usize| human(bytes).replace(' ', "");
+        let compact = |bytes: usize| human_size(bytes).replace(' ', "");
         let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));
         Cow::Owned(format!(
@@ -115,14 +115,14 @@ impl Limits {
 
     fn by_lines<'a>(&self, text: &'a str, total: usize) -> Cow<'a, str> {
         let limit = self.max_lines;
-        if !over(limit, total) {
+        if !is_over(limit, total) {
             return Cow::Borrowed(text);
         }
         let joined = |from: usize, count: usize| {
             let lines: Vec<&str> = text.split('\n').skip(from).take(count).collect();
             lines.join("\n")
         };
-        if self.keep == Keep::Head || limit < HEAD_TAIL_MIN {
+        if self.keep == KeptLines::Head || limit < HEAD_TAIL_MIN {
             return Cow::Owned(joined(0, limit));
         }
         let head = limit / 2;
@@ -135,7 +135,7 @@ impl Limits {
     }
 }
 
-fn over(limit: usize, measured: usize) -> bool {
+fn is_over(limit: usize, measured: usize) -> bool {
     limit > 0 && measured > limit
 }
 
@@ -155,9 +155,9 @@ mod tests {
 
     #[test]
     fn the_spill_notice_names_path_and_digest() {
-        let limits = Limits {
+        let limits = LimitsCut {
             spill_chars: 3,
-            ..Limits::default()
+            ..LimitsCut::default()
         };
         let saved = Spill::Saved {
             path: "outputs/1",
@@ -173,10 +173,10 @@ mod tests {
 
     #[test]
     fn a_failed_spill_is_told_and_the_limits_still_hold() {
-        let limits = Limits {
+        let limits = LimitsCut {
             spill_chars: 3,
             max_chars: 2,
-            ..Limits::default()
+            ..LimitsCut::default()
         };
         let view = limits.view("abcd", Some(Spill::Failed("disk full")), None);
         assert_eq!(

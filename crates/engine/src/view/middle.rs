@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{first_bytes, first_chars, last_bytes};
 
-/// What the cap of a [`Middle`] cut counts.
+/// What the cap of a [`MiddleCut`] cut counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unit {
+pub enum CapUnit {
     /// Bytes of UTF-8; the marker counts the chars that are missing.
     Bytes,
     /// Tokens, estimated from the chars, rounded up.
@@ -22,7 +22,7 @@ pub enum Unit {
 /// When the view starts with `Total output lines: N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Header {
+pub enum LineCountHeader {
     /// Never.
     Never,
     /// If the output has more than one line, counting one behind a final newline.
@@ -34,11 +34,11 @@ pub enum Header {
 /// Settings of the middle cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Middle {
+pub struct MiddleCut {
     /// The most an output may measure; none means that outputs are never cut.
     pub max: Option<u64>,
     /// What `max` counts.
-    pub unit: Unit,
+    pub unit: CapUnit,
     /// The cap is this percentage of `max`: room for what serialising adds.
     pub buffer_percent: u64,
     /// How many chars or bytes are taken for one token.
@@ -46,18 +46,18 @@ pub struct Middle {
     /// How much of what stays is from the start of the output, in percent.
     pub head_percent: u8,
     /// Whether the number of lines comes first.
-    pub header: Header,
+    pub header: LineCountHeader,
 }
 
-impl Default for Middle {
+impl Default for MiddleCut {
     fn default() -> Self {
         Self {
             max: Some(5_000),
-            unit: Unit::TokensByChars,
+            unit: CapUnit::TokensByChars,
             buffer_percent: 120,
             per_token: PER_TOKEN,
             head_percent: HALF,
-            header: Header::Several,
+            header: LineCountHeader::Several,
         }
     }
 }
@@ -70,31 +70,31 @@ const PER_TOKEN: NonZeroUsize = match NonZeroUsize::new(4) {
     None => NonZeroUsize::MIN,
 };
 
-impl Middle {
+impl MiddleCut {
     /// Codex's cut by tokens as it writes an output down: no buffer, no header.
     pub fn codex_tokens(max: u64) -> Self {
         Self {
             max: Some(max),
-            unit: Unit::TokensByBytes,
+            unit: CapUnit::TokensByBytes,
             buffer_percent: 100,
             per_token: PER_TOKEN,
             head_percent: HALF,
-            header: Header::Never,
+            header: LineCountHeader::Never,
         }
     }
 
     /// What `text` measures in this cut's unit.
     ///
     /// ```
-    /// # use trimtab_engine::view::Middle;
-    /// assert_eq!(Middle::default().measure("ééééé"), 2);
-    /// assert_eq!(Middle::codex_tokens(5).measure("ééééé"), 3);
+    /// # use trimtab_engine::view::MiddleCut;
+    /// assert_eq!(MiddleCut::default().measure("ééééé"), 2);
+    /// assert_eq!(MiddleCut::codex_tokens(5).measure("ééééé"), 3);
     /// ```
     pub fn measure(&self, text: &str) -> u64 {
         let measured = match self.unit {
-            Unit::Bytes => text.len(),
-            Unit::TokensByChars => text.chars().count().div_ceil(self.per_token.get()),
-            Unit::TokensByBytes => text.len().div_ceil(self.per_token.get()),
+            CapUnit::Bytes => text.len(),
+            CapUnit::TokensByChars => text.chars().count().div_ceil(self.per_token.get()),
+            CapUnit::TokensByBytes => text.len().div_ceil(self.per_token.get()),
         };
         measured as u64
     }
@@ -121,13 +121,15 @@ impl Middle {
 
     fn halves<'a>(&self, text: &'a str, cap: usize) -> (&'a str, &'a str) {
         let budget = match self.unit {
-            Unit::Bytes => cap,
-            Unit::TokensByChars | Unit::TokensByBytes => cap.saturating_mul(self.per_token.get()),
+            CapUnit::Bytes => cap,
+            CapUnit::TokensByChars | CapUnit::TokensByBytes => {
+                cap.saturating_mul(self.per_token.get())
+            }
         };
         let share = usize::from(self.head_percent.min(100));
         let left = budget / 100 * share + budget % 100 * share / 100;
         let right = budget - left;
-        if self.unit == Unit::TokensByChars {
+        if self.unit == CapUnit::TokensByChars {
             return (first_chars(text, left), last_chars(text, right));
         }
         (first_bytes(text, left), last_bytes(text, right))
@@ -135,12 +137,12 @@ impl Middle {
 
     fn missing(&self, text: &str, left: &str, right: &str, cap: u64) -> String {
         match self.unit {
-            Unit::Bytes => {
+            CapUnit::Bytes => {
                 let kept = left.chars().count() + right.chars().count();
                 format!("{} chars", text.chars().count().saturating_sub(kept))
             }
-            Unit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
-            Unit::TokensByBytes => {
+            CapUnit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
+            CapUnit::TokensByBytes => {
                 let per_token = self.per_token.get() as u64;
                 let over = (text.len() as u64).saturating_sub(cap.saturating_mul(per_token));
                 format!("{} tokens", over.div_ceil(per_token))
@@ -150,11 +152,11 @@ impl Middle {
 
     fn header(&self, text: &str) -> Cow<'static, str> {
         let lines = match self.header {
-            Header::Never => return Cow::Borrowed(""),
-            Header::Several => memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1,
-            Header::Always => text.lines().count(),
+            LineCountHeader::Never => return Cow::Borrowed(""),
+            LineCountHeader::Several => memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1,
+            LineCountHeader::Always => text.lines().count(),
         };
-        if self.header == Header::Several && lines < 2 {
+        if self.header == LineCountHeader::Several && lines < 2 {
             return Cow::Borrowed("");
         }
         Cow::Owned(format!("Total output lines: {lines}\n\n"))
@@ -175,10 +177,10 @@ fn last_chars(text: &str, n: usize) -> &str {
 mod tests {
     use super::*;
 
-    fn tokens(max: u64) -> Middle {
-        Middle {
+    fn tokens(max: u64) -> MiddleCut {
+        MiddleCut {
             max: Some(max),
-            ..Middle::default()
+            ..MiddleCut::default()
         }
     }
 
@@ -199,16 +201,16 @@ mod tests {
     #[test]
     fn no_budget_leaves_the_marker_alone() {
         assert_eq!(tokens(0).view("abcdefgh", None), "…2 tokens truncated…");
-        let none = Middle {
+        let none = MiddleCut {
             max: None,
-            ..Middle::default()
+            ..MiddleCut::default()
         };
         assert_eq!(none.view("abcdefgh", None), "abcdefgh");
     }
 
     #[test]
     fn a_token_may_be_one_char() {
-        let shape = Middle {
+        let shape = MiddleCut {
             per_token: NonZeroUsize::MIN,
             buffer_percent: 100,
             ..tokens(10)
@@ -219,9 +221,9 @@ mod tests {
 
     #[test]
     fn half_a_code_point_is_dropped() {
-        let bytes = Middle {
-            unit: Unit::Bytes,
-            ..Middle::codex_tokens(6)
+        let bytes = MiddleCut {
+            unit: CapUnit::Bytes,
+            ..MiddleCut::codex_tokens(6)
         };
         let cut = bytes.view("ééééé", None);
         assert_eq!(cut, "é…3 chars truncated…é");

@@ -13,10 +13,10 @@
 //! - [`retrieval`] and [`tools`] are how the model gets the rest back.
 //!
 //! ```
-//! use trimtab_engine::view::{Given, HeadLines, Shape, view};
+//! use trimtab_engine::view::{ViewContext, HeadLinesCut, Shape, view};
 //!
-//! let shape = Shape::HeadLines(HeadLines { max_bytes: 7, ..HeadLines::default() });
-//! let shown = view("one\ntwo\nthree", &shape, &Given::default());
+//! let shape = Shape::HeadLines(HeadLinesCut { max_bytes: 7, ..HeadLinesCut::default() });
+//! let shown = view("one\ntwo\nthree", &shape, &ViewContext::default());
 //! assert_eq!(shown, "one\ntwo\n\n[tool output truncated]");
 //! ```
 
@@ -38,19 +38,19 @@ pub mod trim;
 mod window_outputs;
 
 pub use figures::grouped;
-pub use head_lines::HeadLines;
-pub use limits::{Keep, Limits, Spill};
-pub use middle::{Header, Middle, Unit};
+pub use head_lines::HeadLinesCut;
+pub use limits::{KeptLines, LimitsCut, Spill};
+pub use middle::{CapUnit, LineCountHeader, MiddleCut};
 pub use output_index::OutputIndex;
-pub use prefix::Prefix;
-pub use shape::{Given, Shape, Structure, view};
+pub use prefix::PrefixCut;
+pub use shape::{Shape, StructureCut, ViewContext, view};
 pub use window_outputs::WindowOutputs;
 
 use trimtab_model::Output;
 
 /// One output of a log is to be shown differently from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ViewChange {
     /// Index of the message that holds it.
     pub message: usize,
     /// Index of the part in that message.

@@ -21,7 +21,7 @@ fn is_inside(c: char) -> bool {
 
 /// What kind of name a run is, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum NameKind {
     Path,
     Qualified,
     Joined,
@@ -37,26 +37,26 @@ const MOST_TIMES: i64 = 6;
 const DIGITS: usize = 4;
 
 /// The kind of a run; none if it is an ordinary word or a number.
-fn kind(run: &str) -> Option<Kind> {
+fn kind(run: &str) -> Option<NameKind> {
     let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     if letters < 3 {
         let digits = run.bytes().filter(u8::is_ascii_digit).count();
         // Times, dates and amounts have joints.
         let is_number = digits >= DIGITS && letters + digits == run.len();
-        return is_number.then_some(Kind::Number);
+        return is_number.then_some(NameKind::Number);
     }
     if inner.contains('/') {
-        Some(Kind::Path)
+        Some(NameKind::Path)
     } else if inner.contains('.') {
-        Some(Kind::Qualified)
+        Some(NameKind::Qualified)
     } else if inner.contains(['_', '-', ':']) {
-        Some(Kind::Joined)
+        Some(NameKind::Joined)
     } else {
         let upper = inner.bytes().any(|byte| byte.is_ascii_uppercase());
         let lower = run.bytes().any(|byte| byte.is_ascii_lowercase());
         let digit = run.bytes().any(|byte| byte.is_ascii_digit());
-        ((upper && lower) || digit).then_some(Kind::Mixed)
+        ((upper && lower) || digit).then_some(NameKind::Mixed)
     }
 }
 
@@ -70,14 +70,14 @@ pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
 /// True for a name that says something without the line that it stood in: a path, a qualified
 /// name, an id.
 pub(crate) fn stands_alone(name: &str) -> bool {
-    kind(name).is_some_and(|kind| kind != Kind::Mixed)
+    kind(name).is_some_and(|kind| kind != NameKind::Mixed)
 }
 
 /// A set of names.
 #[derive(Default)]
-pub(crate) struct Known(HashSet<String>);
+pub(crate) struct NameSet(HashSet<String>);
 
-impl Known {
+impl NameSet {
     /// Adds the names of `text`.
     pub(crate) fn add(&mut self, text: &str) {
         for run in names_in(text) {
@@ -96,7 +96,7 @@ impl Known {
 pub(crate) const NAMES: &str = "\nin it: ";
 
 /// The first of these names within so many bytes, without those that are part of another.
-pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
+pub(crate) fn list_names<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
     let mut list = String::new();
     for name in names {
         if list.len() + name.len() + 1 > bytes || list.contains(name) {
@@ -111,7 +111,7 @@ pub(crate) fn listed<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize)
 }
 
 /// The names of `text` that `known` does not have, most useful first.
-pub(crate) fn ranked<'a>(text: &'a str, known: &Known) -> Vec<&'a str> {
+pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
     // Where each name stands first, and how often.
     let mut seen: HashMap<&str, (usize, i64)> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
@@ -167,17 +167,17 @@ fn is_line(behind: &str) -> bool {
     rest.starts_with('-') || rest.is_empty()
 }
 
-fn score(run: &str, kind: Kind) -> i64 {
+fn score(run: &str, kind: NameKind) -> i64 {
     let base = match kind {
-        Kind::Path => 40,
-        Kind::Qualified => 36,
-        Kind::Joined => 22,
-        Kind::Mixed => 14,
-        Kind::Number => 0,
+        NameKind::Path => 40,
+        NameKind::Qualified => 36,
+        NameKind::Joined => 22,
+        NameKind::Mixed => 14,
+        NameKind::Number => 0,
     };
     let length = match run.len() {
         10..=60 => 10,
-        61.. if kind == Kind::Path => 10,
+        61.. if kind == NameKind::Path => 10,
         _ => 0,
     };
     base + length
@@ -207,7 +207,7 @@ mod tests {
     fn numbers_come_last_and_times_do_not_come() {
         let text =
             "at 2024-05-15T15:00:01 order W2378156 for mia_li_3668, 0.12345678, item 1008292230";
-        let found = ranked(text, &Known::default());
+        let found = ranked_names(text, &NameSet::default());
         assert_eq!(found, ["mia_li_3668", "1008292230", "W2378156"]);
     }
 }

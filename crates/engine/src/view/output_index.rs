@@ -4,18 +4,18 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_model::rounds::{Answer, CallPlace, Pairing, Place, pair};
+use trimtab_model::rounds::{Pairing, PartPosition, RoundCall, pair};
 use trimtab_model::{Message, Output, work};
 
-use super::prefix::Prefix;
-use super::retention::plain_text;
+use super::prefix::PrefixCut;
+use super::retention::written_as_string;
 use super::trim::{LARGE_SAVING, estimate, saving};
 use crate::observation::observed;
 
 /// An output that the model sees, and what is known of it.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedOutput {
-    pub(crate) place: Place,
+    pub(crate) place: PartPosition,
     /// The tool's name, from the output or from the call that it answers; may be empty.
     pub(crate) tool: Arc<str>,
     pub(crate) tokens: u64,
@@ -31,8 +31,8 @@ pub(crate) struct IndexedOutput {
 #[derive(Debug, Default)]
 pub(super) struct ToolOutputs {
     /// Those that save much, and those that save little.
-    large: BTreeMap<Place, u64>,
-    small: BTreeMap<Place, u64>,
+    large: BTreeMap<PartPosition, u64>,
+    small: BTreeMap<PartPosition, u64>,
     /// What all the small ones save together.
     pub(super) small_saves: u64,
 }
@@ -48,7 +48,7 @@ pub struct OutputIndex {
     pub(super) said_by_tools: usize,
     pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
     /// Those whose end may be cut off, by their characters.
-    pub(super) by_chars: BTreeSet<(usize, Place)>,
+    pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
     pub(super) newest: NewestOutputs,
 }
 
@@ -56,21 +56,21 @@ pub struct OutputIndex {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewestOutputs {
     /// The outputs of the newest round that has any.
-    round: Arc<[Place]>,
+    round: Arc<[PartPosition]>,
     /// The last output, whatever it answers.
-    last: Option<Place>,
+    last: Option<PartPosition>,
     /// The last observation.
-    observation: Option<Place>,
+    observation: Option<PartPosition>,
 }
 
 impl NewestOutputs {
     /// Those of messages that were paired, the first of which is number `from`.
     pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
-        let behind = |place: Place| Place {
-            message: place.message + from,
-            ..place
+        let behind = |position: PartPosition| PartPosition {
+            message: position.message + from,
+            ..position
         };
-        let outputs = |calls: &[CallPlace]| -> Arc<[Place]> {
+        let outputs = |calls: &[RoundCall]| -> Arc<[PartPosition]> {
             let outputs = calls.iter().filter_map(|call| call.output);
             outputs.map(behind).collect()
         };
@@ -78,7 +78,7 @@ impl NewestOutputs {
         let mut rounds = rounds.map(|round| outputs(&round.calls));
         let observation = messages.iter().enumerate().rev().find_map(|(at, message)| {
             let (part, _) = observed(message.borrow())?;
-            Some(behind(Place { message: at, part }))
+            Some(behind(PartPosition { message: at, part }))
         });
         let last = pairing.outputs.iter().map(|(place, _)| *place).max();
         Self {
@@ -102,7 +102,7 @@ impl NewestOutputs {
         }
     }
 
-    pub(super) fn places(&self) -> HashSet<Place> {
+    pub(super) fn places(&self) -> HashSet<PartPosition> {
         match self.last {
             Some(last) => self.round.iter().copied().chain([last]).collect(),
             // Who has outputs tells no observations.
@@ -182,10 +182,10 @@ impl OutputIndex {
             .partition_point(|output| output.place.message < from)
     }
 
-    pub(super) fn find(&self, place: Place) -> Option<&IndexedOutput> {
+    pub(super) fn find(&self, position: PartPosition) -> Option<&IndexedOutput> {
         let found = self
             .outputs
-            .binary_search_by_key(&place, |output| output.place);
+            .binary_search_by_key(&position, |output| output.place);
         self.outputs.get(found.ok()?)
     }
 
@@ -220,11 +220,11 @@ impl OutputIndex {
 }
 
 impl IndexedOutput {
-    fn new(message: &Message, place: Place, output: &Output, tool: Arc<str>) -> Self {
+    fn new(message: &Message, position: PartPosition, output: &Output, tool: Arc<str>) -> Self {
         let text = output.text();
-        let cuttable = plain_text(message, output).filter(|text| !Prefix::was_cut(text));
+        let cuttable = written_as_string(message, output).filter(|text| !PrefixCut::was_cut(text));
         Self {
-            place,
+            place: position,
             tool,
             tokens: estimate(&text),
             saves: saving(output, &text),
@@ -240,13 +240,13 @@ pub(super) fn indexed<M: Borrow<Message>>(
     pairing: &Pairing,
     from: usize,
 ) -> Vec<IndexedOutput> {
-    let found = |place: Place, tool: Option<&str>| {
-        let message: &Message = messages.get(place.message)?.borrow();
-        let output = output_at(message, place.part).filter(|_| message.agent_visible())?;
+    let found = |position: PartPosition, tool: Option<&str>| {
+        let message: &Message = messages.get(position.message)?.borrow();
+        let output = output_at(message, position.part).filter(|_| message.agent_visible())?;
         let tool = output.tool.as_deref().or(tool).unwrap_or_default();
-        let place_of_all = Place {
-            message: place.message + from,
-            ..place
+        let place_of_all = PartPosition {
+            message: position.message + from,
+            ..position
         };
         Some(IndexedOutput::new(
             message,
@@ -256,10 +256,13 @@ pub(super) fn indexed<M: Borrow<Message>>(
         ))
     };
     let said = pairing.outputs.iter();
-    let said = said.filter_map(|(place, answer)| found(*place, called(messages, pairing, *answer)));
+    let said = said.filter_map(|(place, answer)| {
+        let call = pairing.call_of(messages, *answer);
+        found(*place, call.map(|call| call.name.as_str()))
+    });
     let observations = messages.iter().enumerate().filter_map(|(at, message)| {
         let (part, _) = observed(message.borrow())?;
-        found(Place { message: at, part }, None)
+        found(PartPosition { message: at, part }, None)
     });
     let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
     outputs.sort_by_key(|output| output.place);
@@ -276,22 +279,8 @@ pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output
     (told == part).then_some(Cow::Owned(output))
 }
 
-fn called<'a, M: Borrow<Message>>(
-    messages: &'a [M],
-    pairing: &Pairing,
-    answer: Answer,
-) -> Option<&'a str> {
-    let Answer::Answers { round, call } = answer else {
-        return None;
-    };
-    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
-    let message: &Message = messages.get(place.message)?.borrow();
-    let call = message.parts.get(place.part)?.as_call()?;
-    Some(&call.name)
-}
-
 impl ToolOutputs {
-    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<Place, u64> {
+    pub(super) fn saving(&self, is_large: bool) -> &BTreeMap<PartPosition, u64> {
         if is_large { &self.large } else { &self.small }
     }
 }

@@ -28,11 +28,11 @@ pub fn read_call(stored: &Ref, offset: usize) -> String {
 /// room for a ref.
 ///
 /// ```
-/// # use trimtab_engine::view::placeholder::way_back;
+/// # use trimtab_engine::view::placeholder::retrieval_hint;
 /// # let stored = trimtab_testkit::made_ref("r1", None, None);
-/// assert_eq!(way_back(&stored), r#"[trimtab: all of it: tool_output_cache({"ref_id":"r1"})]"#);
+/// assert_eq!(retrieval_hint(&stored), r#"[trimtab: all of it: tool_output_cache({"ref_id":"r1"})]"#);
 /// ```
-pub fn way_back(stored: &Ref) -> String {
+pub fn retrieval_hint(stored: &Ref) -> String {
     format!("[trimtab: all of it: {}]", read_call(stored, 0))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn way_back_to_messages(messages: usize, stored: &Ref) -> String {
 /// name: a client may have a tool of that name, which does not know the ref.
 pub(crate) fn with_reader(note: String, stored: &Ref) -> String {
     match stored.reader() {
-        Some(_) => format!("{note}\n{}", way_back(stored)),
+        Some(_) => format!("{note}\n{}", retrieval_hint(stored)),
         None => note,
     }
 }

@@ -81,28 +81,28 @@ fn matcher(glob: &str) -> Result<GlobMatcher, BadGlob> {
 
 /// A [`ViewPolicy`] with its globs read, ready to be asked.
 #[derive(Clone, Debug, Default)]
-pub struct Views {
+pub struct CompiledViews {
     default: Shape,
     tools: Vec<(GlobMatcher, Shape)>,
     protected: ToolGlobs,
     repeats: bool,
 }
 
-impl Views {
+impl CompiledViews {
     /// Reads the globs of `policy`.
     ///
     /// ```
-    /// use trimtab_engine::view::policy::{ToolShape, ViewPolicy, Views};
-    /// use trimtab_engine::view::{HeadLines, Prefix, Shape};
+    /// use trimtab_engine::view::policy::{ToolShape, ViewPolicy, CompiledViews};
+    /// use trimtab_engine::view::{HeadLinesCut, PrefixCut, Shape};
     ///
     /// let policy = ViewPolicy {
-    ///     default: Shape::HeadLines(HeadLines::default()),
-    ///     tools: vec![ToolShape { tool: "web_*".into(), shape: Shape::Prefix(Prefix::default()) }],
+    ///     default: Shape::HeadLines(HeadLinesCut::default()),
+    ///     tools: vec![ToolShape { tool: "web_*".into(), shape: Shape::Prefix(PrefixCut::default()) }],
     ///     protected: vec!["manage_todo_list".into()],
     ///     ..ViewPolicy::default()
     /// };
-    /// let views = Views::new(&policy).unwrap();
-    /// assert_eq!(views.shape("web_fetch"), &Shape::Prefix(Prefix::default()));
+    /// let views = CompiledViews::new(&policy).unwrap();
+    /// assert_eq!(views.shape("web_fetch"), &Shape::Prefix(PrefixCut::default()));
     /// assert_eq!(views.shape("manage_todo_list"), &Shape::Whole);
     /// assert_eq!(views.shape("tool_output_cache"), &Shape::Whole);
     /// ```
@@ -143,7 +143,7 @@ impl Views {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{Prefix, Structure};
+    use crate::view::{PrefixCut, StructureCut};
 
     #[test]
     fn a_policy_is_read_from_a_config_file_and_written_back() {
@@ -153,15 +153,15 @@ mod tests {
             "protected": ["todo"]
         }"#;
         let policy: ViewPolicy = serde_json::from_str(text).unwrap();
-        let structure = Structure {
+        let structure = StructureCut {
             cap: 9_000,
-            ..Structure::default()
+            ..StructureCut::default()
         };
         assert_eq!(policy.default, Shape::Structure(structure));
-        let views = Views::new(&policy).unwrap();
+        let views = CompiledViews::new(&policy).unwrap();
         assert_eq!(
             views.shape("web_get"),
-            &Shape::Prefix(Prefix { chars: 100 })
+            &Shape::Prefix(PrefixCut { chars: 100 })
         );
         let written = serde_json::to_string(&policy).unwrap();
         assert_eq!(
@@ -180,14 +180,14 @@ mod tests {
     #[test]
     fn the_retrieval_tools_are_never_cut() {
         let policy = ViewPolicy {
-            default: Shape::Prefix(Prefix { chars: 1 }),
+            default: Shape::Prefix(PrefixCut { chars: 1 }),
             tools: vec![ToolShape {
                 tool: "*".to_owned(),
-                shape: Shape::Prefix(Prefix { chars: 2 }),
+                shape: Shape::Prefix(PrefixCut { chars: 2 }),
             }],
             ..ViewPolicy::default()
         };
-        let views = Views::new(&policy).unwrap();
+        let views = CompiledViews::new(&policy).unwrap();
         for tool in [tools::READ, tools::GREP, "mcp__trimtab__tool_output_cache"] {
             assert_eq!(views.shape(tool), &Shape::Whole);
         }

@@ -9,12 +9,12 @@ use super::figures::first_chars;
 /// Settings of the prefix cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Prefix {
+pub struct PrefixCut {
     /// How many chars are kept; the marker comes on top.
     pub chars: usize,
 }
 
-impl Default for Prefix {
+impl Default for PrefixCut {
     fn default() -> Self {
         Self { chars: 500 }
     }
@@ -23,7 +23,7 @@ impl Default for Prefix {
 /// What every view of this shape ends with.
 const MARKER: &str = "[truncated for context management]";
 
-impl Prefix {
+impl PrefixCut {
     /// The view of `text`: the same bytes if it is short enough or was cut before. `line` stands
     /// where the rest was.
     pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn cutting_twice_is_cutting_once() {
-        let shape = Prefix { chars: 3 };
+        let shape = PrefixCut { chars: 3 };
         let once = shape.view("éééé", None).into_owned();
         assert_eq!(once, "ééé\n\n[truncated for context management]");
         assert_eq!(shape.view(&once, None), once);

@@ -20,6 +20,34 @@ pub struct AnswerLimits {
     pub max_line_bytes: usize,
 }
 
+/// An answer has room for at least this many bytes: less is of no use.
+const LEAST_BYTES: usize = 1_024;
+
+impl AnswerLimits {
+    /// For each of `calls` answers to one request, in a window with room for so many tokens. As
+    /// many bytes as there are tokens take about a third of that room.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::retrieval::AnswerLimits;
+    /// assert_eq!(AnswerLimits::for_room(200_000, 1), AnswerLimits::default());
+    /// assert_eq!(AnswerLimits::for_room(24_000, 3).max_bytes, 8_000);
+    /// ```
+    pub fn for_room(tokens: u64, calls: usize) -> Self {
+        let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+        Self::of_bytes(tokens / calls.max(1))
+    }
+
+    /// For an answer of at most so many bytes, within the usual limits.
+    pub fn of_bytes(bytes: usize) -> Self {
+        let usual = Self::default();
+        let max_bytes = bytes.clamp(LEAST_BYTES, usual.max_bytes);
+        Self {
+            max_bytes,
+            max_line_bytes: usual.max_line_bytes.min(max_bytes / 2),
+        }
+    }
+}
+
 impl Default for AnswerLimits {
     fn default() -> Self {
         Self {
@@ -31,14 +59,14 @@ impl Default for AnswerLimits {
 
 /// One line of an output, or as much of it as was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct AnswerLine<'a> {
     /// The text, without its line end.
     pub text: &'a str,
     /// Bytes of the line behind `text` that were not read.
     pub unread: u64,
 }
 
-impl<'a> From<&'a str> for Line<'a> {
+impl<'a> From<&'a str> for AnswerLine<'a> {
     fn from(text: &'a str) -> Self {
         Self { text, unread: 0 }
     }
@@ -110,7 +138,7 @@ impl<'a> ReadAnswer<'a> {
     }
 
     /// Takes the next line; breaks once the answer is full, and then did not take it.
-    pub fn push<'l>(&mut self, line: impl Into<Line<'l>>) -> ControlFlow<()> {
+    pub fn push<'l>(&mut self, line: impl Into<AnswerLine<'l>>) -> ControlFlow<()> {
         let line = line.into();
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let full = self.text.len() + shown.len() + 8 > self.limits.max_bytes;
@@ -232,7 +260,7 @@ impl GrepAnswer {
     ///
     /// A line that is too long is shown from its start; give the part of it around the match
     /// where that lies further in.
-    pub fn push<'l, L: Into<Line<'l>>>(
+    pub fn push<'l, L: Into<AnswerLine<'l>>>(
         &mut self,
         ref_id: &str,
         first: usize,
@@ -264,7 +292,7 @@ impl GrepAnswer {
     }
 
     /// A line with its number, counted from 0.
-    fn written(&self, at: usize, line: Line<'_>) -> String {
+    fn written(&self, at: usize, line: AnswerLine<'_>) -> String {
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let mut written = String::new();
         number(&mut written, at + 1, shown);
@@ -336,7 +364,7 @@ mod tests {
     #[test]
     fn a_long_line_is_paged() {
         let mut answer = ReadAnswer::new("r", 3, 100, SMALL);
-        let line = Line {
+        let line = AnswerLine {
             text: "ééééééé",
             unread: 1_000,
         };

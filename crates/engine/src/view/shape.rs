@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use trimtab_model::Ref;
 
-use super::{HeadLines, Limits, Middle, Prefix, Spill, placeholder, structure};
+use super::{HeadLinesCut, LimitsCut, MiddleCut, PrefixCut, Spill, placeholder, structure};
 
 /// How an output is shortened, with all its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,21 +16,21 @@ pub enum Shape {
     #[default]
     Whole,
     /// Whole lines from the head up to a byte cap (design `refs`).
-    HeadLines(HeadLines),
+    HeadLines(HeadLinesCut),
     /// Half from the start, half from the end (design `checkpoint`).
-    Middle(Middle),
+    Middle(MiddleCut),
     /// Lines, then chars, then bytes, with a spill above a threshold (design `archive`).
-    Limits(Limits),
+    Limits(LimitsCut),
     /// The first chars and a marker (design `retention`).
-    Prefix(Prefix),
+    Prefix(PrefixCut),
     /// By what the text is (ours).
-    Structure(Structure),
+    Structure(StructureCut),
 }
 
 /// Settings of the cut by structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Structure {
+pub struct StructureCut {
     /// The most a view may have, marker included, in bytes.
     pub cap: u64,
     /// The most it may take of the room for messages, in percent; 0 for no such limit.
@@ -39,7 +39,7 @@ pub struct Structure {
     pub near_percent: u64,
 }
 
-impl Default for Structure {
+impl Default for StructureCut {
     fn default() -> Self {
         Self {
             cap: 24_000,
@@ -49,10 +49,10 @@ impl Default for Structure {
     }
 }
 
-impl Structure {
-    fn view<'a>(&self, text: &'a str, given: &Given<'_>) -> Cow<'a, str> {
+impl StructureCut {
+    fn view<'a>(&self, text: &'a str, given: &ViewContext<'_>) -> Cow<'a, str> {
         let cap = given.room.map_or(self.cap, |room| room.min(self.cap));
-        let how = structure::Cut {
+        let how = structure::CutRequest {
             cap,
             measure: given.measure,
             stored: given.stored,
@@ -63,13 +63,13 @@ impl Structure {
 
 /// What is known of an output beyond its text and its shape.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct ViewContext<'a> {
     /// Where the whole output is stored.
     pub stored: Option<&'a Ref>,
-    /// What became of spilling it, where [`Limits::spills`] asked for that.
+    /// What became of spilling it, where [`LimitsCut::spills`] asked for that.
     pub spill: Option<Spill<'a>>,
     /// True to say how to get back what is left out, also where the design's own text does not.
-    pub way_back: bool,
+    pub can_retrieve: bool,
     /// The room left for this output, in units of `measure`; shapes with a cap of their own
     /// take the smaller. Only [`Shape::Structure`] looks at it.
     pub room: Option<u64>,
@@ -82,12 +82,12 @@ pub(super) fn bytes(text: &str) -> u64 {
     text.len() as u64
 }
 
-impl Default for Given<'_> {
+impl Default for ViewContext<'_> {
     fn default() -> Self {
         Self {
             stored: None,
             spill: None,
-            way_back: false,
+            can_retrieve: false,
             room: None,
             measure: &bytes,
         }
@@ -98,14 +98,14 @@ impl Default for Given<'_> {
 /// was left out.
 ///
 /// ```
-/// use trimtab_engine::view::{Given, Middle, Shape, view};
+/// use trimtab_engine::view::{ViewContext, MiddleCut, Shape, view};
 ///
-/// let shape = Shape::Middle(Middle::codex_tokens(1));
-/// assert_eq!(view("example output", &shape, &Given::default()), "ex…3 tokens truncated…ut");
+/// let shape = Shape::Middle(MiddleCut::codex_tokens(1));
+/// assert_eq!(view("example output", &shape, &ViewContext::default()), "ex…3 tokens truncated…ut");
 /// ```
-pub fn view<'a>(text: &'a str, shape: &Shape, given: &Given<'_>) -> Cow<'a, str> {
-    let line = given.stored.filter(|_| given.way_back);
-    let line = line.map(placeholder::way_back);
+pub fn view<'a>(text: &'a str, shape: &Shape, given: &ViewContext<'_>) -> Cow<'a, str> {
+    let line = given.stored.filter(|_| given.can_retrieve);
+    let line = line.map(placeholder::retrieval_hint);
     let line = line.as_deref();
     match shape {
         Shape::Whole => Cow::Borrowed(text),

@@ -8,6 +8,9 @@ pub const READ: &str = "tool_output_cache";
 /// The tool that searches stored outputs.
 pub const GREP: &str = "tool_output_cache_grep";
 
+/// What stands behind the name of a tool in the calls that our texts name.
+const FIRST_ARGUMENT: &str = "({\"ref_id\":\"";
+
 /// What the two tools are called in one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolNames {
@@ -67,20 +70,59 @@ impl ToolNames {
     }
 
     /// The definitions of both, in the order in which they are offered.
-    pub fn definitions(&self) -> [Definition; 2] {
+    pub fn definitions(&self) -> [ToolDefinition; 2] {
         let [read, grep] = all();
         [
-            Definition {
+            ToolDefinition {
                 name: self.read.to_owned(),
                 description: self.in_words(&read.description),
                 ..read
             },
-            Definition {
+            ToolDefinition {
                 name: self.grep.to_owned(),
                 description: self.in_words(&grep.description),
                 ..grep
             },
         ]
+    }
+
+    /// A text of ours in which calls of the tools have other names, with these instead; none if
+    /// they have these already.
+    ///
+    /// ```
+    /// # use trimtab_engine::view::tools::ToolNames;
+    /// let names = ToolNames::beside(&["tool_output_cache"]).unwrap();
+    /// let text = names.in_calls(r#"all of it: tool_output_cache({"ref_id":"r1"})"#).unwrap();
+    /// assert_eq!(text, r#"all of it: trimtab_tool_output_cache({"ref_id":"r1"})"#);
+    /// assert_eq!(names.in_calls(&text), None);
+    /// ```
+    pub fn in_calls(&self, text: &str) -> Option<String> {
+        let mut renamed = String::new();
+        let mut done = 0;
+        for (at, _) in text.match_indices(FIRST_ARGUMENT) {
+            let before = text.get(done..at).unwrap_or_default();
+            let is_joint = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+            let name = before.rsplit(is_joint).next().unwrap_or_default();
+            let Some(own) = self.instead_of(name).filter(|own| *own != name) else {
+                continue;
+            };
+            renamed.push_str(before.strip_suffix(name).unwrap_or_default());
+            renamed.push_str(own);
+            done = at;
+        }
+        let rest = text.get(done..).filter(|_| done > 0)?;
+        Some(renamed + rest)
+    }
+
+    /// What the tool is called here that has `name` in some conversation; none if it is no tool
+    /// of ours.
+    pub fn instead_of(&self, name: &str) -> Option<&'static str> {
+        let names = NAMES.into_iter().find(|names| names.serves(name))?;
+        Some(if name == names.read {
+            self.read
+        } else {
+            self.grep
+        })
     }
 
     /// A text of ours that says the usual names, with these instead.
@@ -104,7 +146,7 @@ pub fn is_retrieval(tool: &str) -> bool {
 
 /// What a tool is, in no dialect yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// Its name.
     pub name: String,
     /// What it does and when to use it, for the model.
@@ -132,8 +174,8 @@ number - 1). Outputs that are not text are left out. \
 Use it before you run a command or read a file a second time: the answer may already be there.";
 
 /// The definition of [`READ`].
-pub fn read() -> Definition {
-    Definition::new(
+pub fn read() -> ToolDefinition {
+    ToolDefinition::new(
         READ,
         READ_DESCRIPTION,
         json!({
@@ -151,8 +193,8 @@ pub fn read() -> Definition {
 }
 
 /// The definition of [`GREP`].
-pub fn grep() -> Definition {
-    Definition::new(
+pub fn grep() -> ToolDefinition {
+    ToolDefinition::new(
         GREP,
         GREP_DESCRIPTION,
         json!({
@@ -176,7 +218,7 @@ pub fn grep() -> Definition {
 }
 
 /// Both definitions, in the order in which they are offered.
-pub fn all() -> [Definition; 2] {
+pub fn all() -> [ToolDefinition; 2] {
     [read(), grep()]
 }
 
@@ -188,7 +230,7 @@ fn count(minimum: u64, description: &str) -> Value {
     json!({ "type": "integer", "minimum": minimum, "description": description })
 }
 
-impl Definition {
+impl ToolDefinition {
     /// A tool called `name`.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
         Self {

@@ -3,11 +3,12 @@
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
-use trimtab_model::rounds::Place;
-use trimtab_model::{Message, Output, Part};
+use trimtab_model::rounds::PartPosition;
+use trimtab_model::{Message, Output};
 
-use super::{Change, WindowOutputs, placeholder};
+use super::{ViewChange, WindowOutputs, placeholder};
 use crate::budget::percent;
+use crate::observation::shown_as;
 
 /// How many tokens of output a window may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
     /// that makes the rest fit. The newest batch is never touched, nor are outputs of tools that
     /// `protect` names, or those that a placeholder would not make smaller. An output that was
     /// shortened when it came in goes like any other, if it is stored.
-    pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+    pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<ViewChange> {
         let mut excess = self.tokens().saturating_sub(budget);
         if excess == 0 {
             return Vec::new();
@@ -83,13 +84,13 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
             chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
         }
         chosen.sort_unstable();
-        let change = |place: Place| {
-            let (_, output) = self.get(place)?;
+        let change = |position: PartPosition| {
+            let (_, output) = self.get(position)?;
             let placeholder = placeholder::plain(output.stored.as_ref());
-            Some(Change {
-                message: place.message,
-                part: place.part,
-                output: replaced(&output, placeholder),
+            Some(ViewChange {
+                message: position.message,
+                part: position.part,
+                output: shown_as(&output, placeholder),
             })
         };
         chosen.into_iter().filter_map(change).collect()
@@ -97,7 +98,10 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
 }
 
 /// As many outputs as it takes to save `excess` tokens, which becomes what is left of it.
-fn as_many(outputs: impl Iterator<Item = (Place, u64)>, excess: &mut u64) -> Vec<Place> {
+fn as_many(
+    outputs: impl Iterator<Item = (PartPosition, u64)>,
+    excess: &mut u64,
+) -> Vec<PartPosition> {
     let mut chosen = Vec::new();
     for (place, saves) in outputs {
         if *excess == 0 {
@@ -120,26 +124,17 @@ pub(super) fn saving(output: &Output, text: &str) -> u64 {
     estimate(text).saturating_sub(estimate(&placeholder))
 }
 
-/// `output` with `text` as all its content.
-pub(super) fn replaced(output: &Output, text: String) -> Output {
-    Output {
-        call_id: output.call_id.clone(),
-        tool: output.tool.clone(),
-        content: vec![Part::text(text)],
-        is_error: output.is_error,
-        stored: output.stored.clone(),
-        trimmed: true,
-        extra: output.extra.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::view::output_index::OutputIndex;
-    use trimtab_model::Call;
+    use trimtab_model::{Call, Part};
 
-    fn trim_outputs(log: &[Message], budget: u64, protect: impl Fn(&str) -> bool) -> Vec<Change> {
+    fn trim_outputs(
+        log: &[Message],
+        budget: u64,
+        protect: impl Fn(&str) -> bool,
+    ) -> Vec<ViewChange> {
         let index = OutputIndex::of(log);
         WindowOutputs::indexed(log, &index).over_budget(budget, protect)
     }

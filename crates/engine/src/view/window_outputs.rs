@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::collections::HashSet;
 
-use trimtab_model::rounds::{Pairing, Place};
+use trimtab_model::rounds::{Pairing, PartPosition};
 use trimtab_model::{Message, Output, work};
 
 use super::output_index::{IndexedOutput, NewestOutputs, OutputIndex, indexed, output_at};
@@ -13,8 +13,8 @@ use super::trim::LARGE_SAVING;
 pub struct WindowOutputs<'a, M> {
     messages: &'a [M],
     index: &'a OutputIndex,
-    behind: Vec<IndexedOutput>,
-    newest: HashSet<Place>,
+    later: Vec<IndexedOutput>,
+    newest: HashSet<PartPosition>,
 }
 
 impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
@@ -31,7 +31,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         Self {
             messages,
             index,
-            behind: indexed(behind, pairing, in_index),
+            later: indexed(behind, pairing, in_index),
             newest: index.newest.followed_by(newest).places(),
         }
     }
@@ -43,21 +43,21 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
 
     /// The tokens of all of them: a quarter of their bytes.
     pub fn tokens(&self) -> u64 {
-        let behind = self.behind.iter().map(|output| output.tokens);
+        let behind = self.later.iter().map(|output| output.tokens);
         self.index.tokens + behind.sum::<u64>()
     }
 
     /// The output at a place, with the message that it is in.
-    pub(crate) fn get(&self, place: Place) -> Option<(&'a Message, Cow<'a, Output>)> {
-        let message: &Message = self.messages.get(place.message)?.borrow();
-        Some((message, output_at(message, place.part)?))
+    pub(crate) fn get(&self, position: PartPosition) -> Option<(&'a Message, Cow<'a, Output>)> {
+        let message: &Message = self.messages.get(position.message)?.borrow();
+        Some((message, output_at(message, position.part)?))
     }
 
     /// The outputs of a message, each with the name of its tool where its call tells it.
     pub(crate) fn named_in(&self, message: usize) -> Vec<Output> {
         let first = self.index.first_from(message);
         let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.behind.iter();
+        let behind = self.later.iter();
         let all = indexed
             .take_while(|output| output.place.message == message)
             .chain(behind.filter(|output| output.place.message == message));
@@ -75,7 +75,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         // Who has outputs tells no observations: all of these stand before the outputs.
         let outputs = self.index.outputs.len() - self.index.first_from(from);
         let behind = self
-            .behind
+            .later
             .iter()
             .filter(|output| output.place.message >= from);
         let behind = behind.filter(|output| !output.is_observation);
@@ -83,10 +83,10 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     }
 
     /// The places of those from message number `from` on, observations aside, oldest first.
-    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = Place> {
+    pub(crate) fn places_from(&self, from: usize) -> impl Iterator<Item = PartPosition> {
         let first = self.index.first_from(from);
         let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.behind.iter();
+        let behind = self.later.iter();
         let behind = behind.filter(move |output| output.place.message >= from);
         indexed
             .chain(behind)
@@ -96,16 +96,17 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
 
     /// Those of more than so many characters whose end may be cut off, but the newest, oldest
     /// first.
-    pub(crate) fn longer_than(&self, chars: usize) -> Vec<Place> {
-        let from = Place {
+    pub(crate) fn longer_than(&self, chars: usize) -> Vec<PartPosition> {
+        let from = PartPosition {
             message: 0,
             part: 0,
         };
         let indexed = self.index.by_chars.range((chars.saturating_add(1), from)..);
         let indexed = indexed.map(|(_, place)| *place);
-        let behind = self.behind.iter().filter(|output| output.chars > chars);
+        let behind = self.later.iter().filter(|output| output.chars > chars);
         let all = indexed.chain(behind.map(|output| output.place));
-        let mut places: Vec<Place> = all.filter(|place| !self.newest.contains(place)).collect();
+        let mut places: Vec<PartPosition> =
+            all.filter(|place| !self.newest.contains(place)).collect();
         work::step(places.len());
         places.sort_unstable();
         places
@@ -118,7 +119,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         &self,
         is_large: bool,
         protect: &dyn Fn(&str) -> bool,
-    ) -> impl Iterator<Item = (Place, u64)> {
+    ) -> impl Iterator<Item = (PartPosition, u64)> {
         let tools = self.index.by_tool.iter();
         let tools = tools.filter(|(tool, _)| !protect(tool));
         let mut tools: Vec<_> = tools
@@ -131,7 +132,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
             tools.get_mut(tool)?.next()
         });
         let indexed = indexed.map(|(place, saves)| (*place, *saves));
-        let behind = self.behind.iter().filter(move |output| {
+        let behind = self.later.iter().filter(move |output| {
             let is_of_this_size = (output.saves >= LARGE_SAVING) == is_large;
             output.saves > 0 && is_of_this_size && !protect(&output.tool)
         });
@@ -151,7 +152,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         let is_small = |output: &&IndexedOutput| {
             output.saves > 0 && output.saves < LARGE_SAVING && !protect(&output.tool)
         };
-        let behind = self.behind.iter().filter(is_small);
+        let behind = self.later.iter().filter(is_small);
         let behind = behind.filter(|output| !self.newest.contains(&output.place));
         let newest = self
             .newest

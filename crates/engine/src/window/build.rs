@@ -6,17 +6,18 @@
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::rounds::Answer;
+use trimtab_model::rounds::OutputStatus;
 use trimtab_model::{Message, Role, work};
 
-use super::slots::{CutOff, Known, SlotList};
-use super::{Invalid, Window};
-use crate::budget::Measures;
+use super::slots::{RemovedTail, SlotInfo, SlotList};
+use super::{InvalidWindow, Window};
+use crate::budget::RegionMeasures;
 use crate::normalise::{
-    After, Normalised, Options, Reach, Settled, SettledStep, Slot, normalise_after, treats_alike,
+    NormaliseOptions, Normalised, NormalisedTail, SettledHistory, SettledStep, Slot, SlotReach,
+    normalise_after, treats_alike,
 };
-use crate::removal::Cuts;
-use crate::verify::{Fault, Verified, VerifiedStep, Verifier, reads_alike};
+use crate::removal::SafeCuts;
+use crate::verify::{VerifiedPart, VerifiedStep, Verifier, WindowFault, reads_alike};
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
 
@@ -29,58 +30,58 @@ const STEP: usize = 32;
 /// Slots, and the window that they make.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
-    pub(super) options: Options,
+    pub(super) options: NormaliseOptions,
     pub(super) slots: SlotList,
-    front: Front,
+    front: SettledFront,
     /// The window as it was built last.
     pub(super) window: Window,
     /// For each slot the entry that shows it as it is, where there is one. Up to date when the
     /// window is.
     entry_of: Vec<Option<usize>>,
     /// What is wrong with the window as it was built last; none if it is stale.
-    faults: Option<Vec<Fault>>,
+    faults: Option<Vec<WindowFault>>,
 }
 
 /// The part of the window that is settled.
 #[derive(Debug, Default)]
-struct Front {
-    settled: Settled,
-    verified: Verified,
+struct SettledFront {
+    settled: SettledHistory,
+    verified: VerifiedPart,
     outputs: OutputIndex,
-    faults: Vec<Fault>,
-    ends: Ends,
-    measures: Measures,
-    steps: Vec<Step>,
+    faults: Vec<WindowFault>,
+    ends: WindowExtent,
+    measures: RegionMeasures,
+    steps: Vec<FrontStep>,
 }
 
 /// How far a part of the window reaches.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ends {
+struct WindowExtent {
     slots: usize,
     entries: usize,
     repairs: usize,
     faults: usize,
-    spoken: usize,
+    non_system: usize,
 }
 
 /// One step in which the front settled, and what to take back with it.
 #[derive(Debug)]
-struct Step {
+struct FrontStep {
     /// How far the front reached before.
-    before: Ends,
+    previous: WindowExtent,
     /// What the entries of this step measure.
-    measures: Measures,
+    measures: RegionMeasures,
     settled: SettledStep,
     verified: VerifiedStep,
     outputs: NewestOutputs,
 }
 
-/// Something cannot be settled yet.
-struct Waits;
+/// Why slots cannot be settled yet: one of them waits for its place, or belongs to an earlier call.
+struct NotSettledYet;
 
 impl WindowBuilder {
     /// Without any slots.
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: NormaliseOptions) -> Self {
         Self {
             options,
             ..Self::default()
@@ -88,13 +89,13 @@ impl WindowBuilder {
     }
 
     /// Adds a slot at the end.
-    pub(super) fn push(&mut self, slot: Slot, known: Known) {
+    pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         self.slots.push(slot, known);
         self.faults = None;
     }
 
     /// Cuts off the slots from `at` on.
-    pub(super) fn cut_off(&mut self, at: usize) -> CutOff {
+    pub(super) fn cut_off(&mut self, at: usize) -> RemovedTail {
         self.front.take_back(at);
         self.faults = None;
         self.slots.cut_off(at)
@@ -112,20 +113,20 @@ impl WindowBuilder {
     }
 
     /// Puts slots behind the others.
-    pub(super) fn extend(&mut self, end: CutOff) {
+    pub(super) fn extend(&mut self, end: RemovedTail) {
         self.slots.extend(end);
         self.faults = None;
     }
 
     /// The window of all slots.
-    pub(super) fn window(&mut self) -> Result<&Window, Invalid> {
+    pub(super) fn window(&mut self) -> Result<&Window, InvalidWindow> {
         // Asked for again and again while one call is decided on.
         if self.faults.is_none() {
             self.faults = Some(self.build());
         }
         match self.faults.as_deref() {
             None | Some([]) => Ok(&self.window),
-            Some(faults) => Err(Invalid {
+            Some(faults) => Err(InvalidWindow {
                 faults: faults.to_vec(),
             }),
         }
@@ -168,18 +169,18 @@ impl WindowBuilder {
         self.slots.slots.get(settled..).unwrap_or_default()
     }
 
-    fn build(&mut self) -> Vec<Fault> {
+    fn build(&mut self) -> Vec<WindowFault> {
         self.settle();
         let after = loop {
             let tail = self.unsettled();
-            let after = normalise_after(&self.front.settled, tail, self.options, Reach::End);
+            let after = normalise_after(&self.front.settled, tail, self.options, SlotReach::End);
             if !after.reaches_back {
                 break after;
             }
             self.reach_back();
         };
         let mut faults = self.front.faults.clone();
-        faults.extend(self.take(after.normalised).finish());
+        faults.extend(self.add_normalised(after.normalised).finish());
         faults
     }
 
@@ -191,12 +192,12 @@ impl WindowBuilder {
     }
 
     /// Puts what was normalised behind the settled front, and verifies it.
-    fn take(&mut self, normalised: Normalised) -> Verifier<'_> {
-        let Ends {
+    fn add_normalised(&mut self, normalised: Normalised) -> Verifier<'_> {
+        let WindowExtent {
             slots,
             entries,
             repairs,
-            spoken,
+            non_system: spoken,
             ..
         } = self.front.ends;
         self.window.entries.truncate(entries);
@@ -244,24 +245,24 @@ impl WindowBuilder {
 
     /// Settles the slots before `end`. An error if something waits for its place behind them, or
     /// belongs to a call before them.
-    fn settle_to(&mut self, end: usize) -> Result<(), Waits> {
+    fn settle_to(&mut self, end: usize) -> Result<(), NotSettledYet> {
         let cut = end - self.front.ends.slots;
         let old = self.unsettled().get(..cut).unwrap_or_default();
-        let after = normalise_after(&self.front.settled, old, self.options, Reach::Middle);
+        let after = normalise_after(&self.front.settled, old, self.options, SlotReach::Middle);
         if after.reaches_back {
             self.reach_back();
         }
-        if after.reaches_back || after.waits {
-            return Err(Waits);
+        if after.reaches_back || after.has_waiting {
+            return Err(NotSettledYet);
         }
         self.settle_step(cut, after);
         Ok(())
     }
 
     /// Settles the first `cut` of the slots that are not.
-    fn settle_step(&mut self, cut: usize, after: After) {
+    fn settle_step(&mut self, cut: usize, after: NormalisedTail) {
         let before = self.front.ends;
-        let (verified, faults) = self.take(after.normalised).pause();
+        let (verified, faults) = self.add_normalised(after.normalised).pause();
         let settled = self.slots.slots.get(before.slots..before.slots + cut);
         let settled = settled.unwrap_or_default();
         let outputs = self
@@ -269,15 +270,15 @@ impl WindowBuilder {
             .outputs
             .extend(settled, &after.pairing, before.slots);
         self.front.faults.extend(faults);
-        self.front.ends = Ends {
+        self.front.ends = WindowExtent {
             slots: before.slots + cut,
             entries: self.window.entries.len(),
             repairs: self.window.repairs.len(),
             faults: self.front.faults.len(),
-            spoken: self.window.spoken,
+            non_system: self.window.spoken,
         };
-        self.front.steps.push(Step {
-            before,
+        self.front.steps.push(FrontStep {
+            previous: before,
             measures: self.window.measures - self.front.measures,
             settled: self.front.settled.extend(after.learnt),
             verified: self.front.verified.extend(verified),
@@ -287,20 +288,20 @@ impl WindowBuilder {
     }
 }
 
-impl Front {
+impl SettledFront {
     /// Takes back the steps in which slots from `at` on settled.
     fn take_back(&mut self, at: usize) {
         while self.ends.slots > at {
             let Some(step) = self.steps.pop() else {
                 return;
             };
-            work::step(1 + self.ends.slots - step.before.slots);
+            work::step(1 + self.ends.slots - step.previous.slots);
             self.settled.take_back(step.settled);
             self.verified.take_back(step.verified);
-            self.outputs.take_back(step.before.slots, step.outputs);
-            self.faults.truncate(step.before.faults);
+            self.outputs.take_back(step.previous.slots, step.outputs);
+            self.faults.truncate(step.previous.faults);
             self.measures = self.measures - step.measures;
-            self.ends = step.before;
+            self.ends = step.previous;
         }
     }
 
@@ -309,7 +310,7 @@ impl Front {
         if at >= self.ends.slots {
             return;
         }
-        let step = self.steps.partition_point(|step| step.before.slots <= at);
+        let step = self.steps.partition_point(|step| step.previous.slots <= at);
         let step = step
             .checked_sub(1)
             .and_then(|step| self.steps.get_mut(step));
@@ -324,13 +325,13 @@ impl Front {
 /// Places in `tail`, at least [`UNSETTLED`] messages from its end and about [`STEP`] messages
 /// from each other, where a cut separates no output from its call. The newest such place is
 /// among them.
-fn settling_points(settled: &Settled, tail: &[Slot]) -> Vec<usize> {
+fn settling_points(settled: &SettledHistory, tail: &[Slot]) -> Vec<usize> {
     let pairing = settled.pair(tail);
     let outputs = pairing.outputs.iter();
     // The call of an orphan may be the next message.
-    let orphans = outputs.filter(|(_, answer)| *answer == Answer::Orphan);
+    let orphans = outputs.filter(|(_, answer)| *answer == OutputStatus::Orphan);
     let orphans = orphans.map(|(place, _)| (place.message, place.message + 1));
-    let cuts = Cuts::between(tail.len(), pairing.spans().chain(orphans));
+    let cuts = SafeCuts::between(tail.len(), pairing.spans().chain(orphans));
     let is_tool = |slot: &Slot| slot.message.role == Role::Tool;
     let is_point =
         |cut: &usize| !cuts.splits(*cut) && tail.get(*cut).is_some_and(|slot| !is_tool(slot));

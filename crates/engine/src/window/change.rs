@@ -6,21 +6,21 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Role};
 
 use super::build::WindowBuilder;
-use super::slots::{CutOff, Known};
-use super::{Invalid, Projection};
-use crate::journal::{Changes, JournalEntry};
-use crate::normalise::{Slot, Source};
+use super::slots::{RemovedTail, SlotInfo};
+use super::{InvalidWindow, Projection};
+use crate::journal::{EditIndex, JournalEntry};
+use crate::normalise::{MessageSource, Slot};
 use crate::plan::Plan;
 
 /// What was changed, so that it can be put back.
-pub(super) struct Changed {
+pub(super) struct UndoChange {
     /// How many slots were settled before those that were replaced, the first of these, and the
     /// slots as they were.
-    before: Option<(usize, usize, CutOff)>,
+    before: Option<(usize, usize, RemovedTail)>,
 }
 
 /// A slot that is shown otherwise, and nothing else with it.
-struct Shown {
+struct ShownSlot {
     slot: usize,
     message: Arc<Message>,
     measure: Measure,
@@ -29,7 +29,7 @@ struct Shown {
 impl Projection {
     /// The number of the slot that shows the message at `position` of the log.
     pub(super) fn slot_number(&self, position: usize) -> Option<usize> {
-        let source = Source::Log(position);
+        let source = MessageSource::Log(position);
         // What was inserted before a message stands before it.
         let before = |slot: &Slot| {
             let at = slot.source.position();
@@ -44,19 +44,19 @@ impl Projection {
     pub(super) fn rebuild(&mut self) {
         self.builder = WindowBuilder::new(self.builder.options);
         for slot in self.journal.apply(&self.log) {
-            let known = self.known(&slot);
+            let known = self.slot_info(&slot);
             self.builder.push(slot, known);
         }
     }
 
     /// Carries out a plan on the slots. None if that takes the whole journal.
-    pub(super) fn change(&mut self, plan: &Plan) -> Option<Changed> {
-        let changes = Changes::of([plan]);
+    pub(super) fn change(&mut self, plan: &Plan) -> Option<UndoChange> {
+        let changes = EditIndex::of([plan]);
         if let Some(shown) = self.shown_alone(&changes) {
             for one in shown {
                 self.builder.show(one.slot, one.message, one.measure);
             }
-            return Some(Changed { before: None });
+            return Some(UndoChange { before: None });
         }
         let first = self.first_changed(&changes);
         let slots = self.slots().get(first..).unwrap_or_default();
@@ -65,10 +65,10 @@ impl Projection {
         let before = self.builder.cut_off(first);
         let settled = self.builder.settled();
         for slot in applied {
-            let known = self.known(&slot);
+            let known = self.slot_info(&slot);
             self.builder.push(slot, known);
         }
-        Some(Changed {
+        Some(UndoChange {
             before: Some((settled, first, before)),
         })
     }
@@ -90,8 +90,8 @@ impl Projection {
     }
 
     /// What the window would measure with one more plan.
-    pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, Invalid> {
-        if let Some(shown) = self.shown_alone(&Changes::of([plan])) {
+    pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, InvalidWindow> {
+        if let Some(shown) = self.shown_alone(&EditIndex::of([plan])) {
             let mut total = self.builder.window.measures().total();
             for one in shown {
                 total -= self.builder.slots.measure(one.slot).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Projection {
     }
 
     /// The same, by building everything anew.
-    fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, Invalid> {
+    fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, InvalidWindow> {
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
         let mut all = Self::restore(self.builder.options, self.log.clone(), journal);
@@ -124,7 +124,7 @@ impl Projection {
     }
 
     /// The slots that are shown otherwise, if nothing else of the window changes.
-    fn shown_alone(&self, changes: &Changes<'_>) -> Option<Vec<Shown>> {
+    fn shown_alone(&self, changes: &EditIndex<'_>) -> Option<Vec<ShownSlot>> {
         if !changes.only_shows() {
             return None;
         }
@@ -140,7 +140,7 @@ impl Projection {
                 return None;
             }
             let measure = Measure::of(&message);
-            shown.push(Shown {
+            shown.push(ShownSlot {
                 slot: number,
                 message,
                 measure,
@@ -150,7 +150,7 @@ impl Projection {
     }
 
     /// The first slot that the changes reach; the number of slots if they reach none.
-    fn first_changed(&self, changes: &Changes<'_>) -> usize {
+    fn first_changed(&self, changes: &EditIndex<'_>) -> usize {
         let slots = &self.builder.slots;
         let position = |number: usize| {
             let slot = slots.slots.get(number)?;
@@ -161,8 +161,8 @@ impl Projection {
         let hidden = hidden.map(|from| slots.first_behind(|slot| slot.source.position() < from));
         let inserted = changes.first_inserted().map(|before| {
             slots.first_behind(|slot| match slot.source {
-                Source::Log(at) => at < before,
-                Source::Inserted(at) => at <= before,
+                MessageSource::Log(at) => at < before,
+                MessageSource::Inserted(at) => at <= before,
             })
         });
         let withdrawn = slots.inserted.first().copied();
@@ -177,13 +177,13 @@ impl Projection {
     }
 
     /// What is known of a slot: a message that is as it came was measured when it came.
-    fn known(&self, slot: &Slot) -> Known {
+    fn slot_info(&self, slot: &Slot) -> SlotInfo {
         let came = match slot.source {
-            Source::Log(at) => self.log.get(at).zip(self.came.get(at)),
-            Source::Inserted(_) => None,
+            MessageSource::Log(at) => self.log.get(at).zip(self.log_measures.get(at)),
+            MessageSource::Inserted(_) => None,
         };
         let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));
-        Known {
+        SlotInfo {
             measure: came.map_or_else(|| Measure::of(&slot.message), |(_, measure)| *measure),
             as_it_came: came.is_some(),
         }

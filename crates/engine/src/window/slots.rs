@@ -6,7 +6,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, work};
 
 use crate::journal::has_reasoning;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 
 /// The log with the journal's edits, not yet normalised.
 ///
@@ -15,7 +15,7 @@ use crate::normalise::{Slot, Source};
 pub(super) struct SlotList {
     pub(super) slots: Vec<Slot>,
     /// Of each slot its measure, and whether it shows a message of the log as it came.
-    known: Vec<Known>,
+    infos: Vec<SlotInfo>,
     /// All measures together.
     pub(super) total: Measure,
     /// How many slots at the end hold outputs, and what they measure.
@@ -30,8 +30,8 @@ pub(super) struct SlotList {
 
 /// What is known of a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
-    /// A message is counted once.
+pub(super) struct SlotInfo {
+    /// Its measure; a message is measured once.
     pub(super) measure: Measure,
     /// True if it shows a message of the log as it came.
     pub(super) as_it_came: bool,
@@ -39,14 +39,14 @@ pub(super) struct Known {
 
 /// The end of a list that was cut off.
 #[derive(Debug)]
-pub(super) struct CutOff {
+pub(super) struct RemovedTail {
     pub(super) slots: Vec<Slot>,
-    pub(super) known: Vec<Known>,
+    pub(super) infos: Vec<SlotInfo>,
 }
 
 impl SlotList {
     pub(super) fn measure(&self, at: usize) -> Option<Measure> {
-        self.known.get(at).map(|known| known.measure)
+        self.infos.get(at).map(|known| known.measure)
     }
 
     /// What the slots at the end take that hold outputs.
@@ -60,7 +60,7 @@ impl SlotList {
     }
 
     /// Adds a slot at the end.
-    pub(super) fn push(&mut self, slot: Slot, known: Known) {
+    pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         work::step(1);
         let at = self.slots.len();
         if has_outputs(&slot.message) {
@@ -69,7 +69,7 @@ impl SlotList {
         } else {
             self.open_outputs = Default::default();
         }
-        if matches!(slot.source, Source::Inserted(_)) {
+        if matches!(slot.source, MessageSource::Inserted(_)) {
             self.inserted.push(at);
         }
         if has_reasoning(&slot.message) {
@@ -77,16 +77,16 @@ impl SlotList {
         }
         self.total += known.measure;
         self.edited += usize::from(!known.as_it_came);
-        self.known.push(known);
+        self.infos.push(known);
         self.slots.push(slot);
     }
 
     /// Cuts off the slots from `at` on.
-    pub(super) fn cut_off(&mut self, at: usize) -> CutOff {
+    pub(super) fn cut_off(&mut self, at: usize) -> RemovedTail {
         let at = at.min(self.slots.len());
         let are_open = at + self.open_outputs.0 >= self.slots.len();
         let slots = self.slots.split_off(at);
-        let known = self.known.split_off(at);
+        let known = self.infos.split_off(at);
         let measure: Measure = known.iter().map(|known| known.measure).sum();
         self.total -= measure;
         self.edited -= known.iter().filter(|known| !known.as_it_came).count();
@@ -98,12 +98,15 @@ impl SlotList {
         } else {
             self.open_outputs = self.outputs_at_end();
         }
-        CutOff { slots, known }
+        RemovedTail {
+            slots,
+            infos: known,
+        }
     }
 
     /// Puts slots behind the others.
-    pub(super) fn extend(&mut self, end: CutOff) {
-        for (slot, known) in end.slots.into_iter().zip(end.known) {
+    pub(super) fn extend(&mut self, end: RemovedTail) {
+        for (slot, known) in end.slots.into_iter().zip(end.infos) {
             self.push(slot, known);
         }
     }
@@ -112,7 +115,7 @@ impl SlotList {
     /// reasoning exactly if the other one had.
     pub(super) fn show(&mut self, at: usize, message: Arc<Message>, measure: Measure) {
         let is_open = at + self.open_outputs.0 >= self.slots.len();
-        let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.known.get_mut(at)) else {
+        let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.infos.get_mut(at)) else {
             return;
         };
         self.total -= known.measure;
@@ -122,7 +125,7 @@ impl SlotList {
             self.open_outputs.1 += measure;
         }
         self.edited += usize::from(known.as_it_came);
-        *known = Known {
+        *known = SlotInfo {
             measure,
             as_it_came: false,
         };
@@ -130,7 +133,7 @@ impl SlotList {
     }
 
     fn outputs_at_end(&self) -> (usize, Measure) {
-        let newest_first = self.slots.iter().zip(&self.known).rev();
+        let newest_first = self.slots.iter().zip(&self.infos).rev();
         let open = newest_first.take_while(|(slot, _)| {
             work::step(1);
             has_outputs(&slot.message)

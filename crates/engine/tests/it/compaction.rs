@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use trimtab_engine::compaction::audit::audit;
-use trimtab_engine::compaction::chunks::{Requests, Summariser, requests};
 use trimtab_engine::compaction::fallback::summarise;
-use trimtab_engine::compaction::prompt::Prompt;
-use trimtab_engine::compaction::room::Room;
-use trimtab_engine::policy::Form;
-use trimtab_model::{Call, Kind, Message, Output, Part, Ref, Role};
+use trimtab_engine::compaction::prompt::SummaryPrompt;
+use trimtab_engine::compaction::summary_requests::{SummaryModel, SummaryRequests, requests};
+use trimtab_engine::compaction::text_budget::TextBudget;
+use trimtab_engine::policy::SummaryRequestForm;
+use trimtab_model::{Call, Message, MessageKind, Output, Part, Ref, Role};
 use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, hostile_text, valid_history};
 
@@ -36,7 +36,7 @@ fn stored_history() -> impl Strategy<Value = Vec<Message>> {
             }
         }
         if any {
-            log.insert(0, Message::user(summary).with_kind(Kind::Summary));
+            log.insert(0, Message::user(summary).with_kind(MessageKind::Summary));
         }
         log
     })
@@ -50,7 +50,7 @@ fn refs(log: &[Message]) -> Vec<&Ref> {
 }
 
 /// Asks until there is nothing more to ask.
-fn asked(requests: &Requests, answer: &str) -> Vec<Vec<Message>> {
+fn asked(requests: &SummaryRequests, answer: &str) -> Vec<Vec<Message>> {
     let mut made = Vec::new();
     let mut answers = Vec::new();
     while let Some(request) = requests.next(&answers, &weigh) {
@@ -60,8 +60,12 @@ fn asked(requests: &Requests, answer: &str) -> Vec<Vec<Message>> {
     made
 }
 
-fn form() -> impl Strategy<Value = Form> {
-    prop::sample::select(vec![Form::Messages, Form::Text, Form::Turns])
+fn form() -> impl Strategy<Value = SummaryRequestForm> {
+    prop::sample::select(vec![
+        SummaryRequestForm::Messages,
+        SummaryRequestForm::Text,
+        SummaryRequestForm::Turns,
+    ])
 }
 
 proptest! {
@@ -72,12 +76,12 @@ proptest! {
         log in stored_history(),
         tokens in 0..3_000u64,
     ) {
-        let made = summarise(&log, &Room::new(tokens, &bytes));
+        let made = summarise(&log, &TextBudget::new(tokens, &bytes));
         prop_assert!(bytes(&made.summary) <= tokens);
         prop_assert!(!made.summary.contains('<'));
         let whole: u64 = log.iter().map(weigh).sum();
         prop_assert!(made.summary.is_empty() || bytes(&made.summary) < whole);
-        prop_assert_eq!(made, summarise(&log, &Room::new(tokens, &bytes)));
+        prop_assert_eq!(made, summarise(&log, &TextBudget::new(tokens, &bytes)));
     }
 
     #[test]
@@ -89,11 +93,11 @@ proptest! {
         for (n, step) in steps.into_iter().enumerate() {
             let mut replaced = vec![Message::user("GOAL: port the parser to bytes")];
             if n > 0 {
-                replaced = vec![Message::user(&summary).with_kind(Kind::Summary)];
+                replaced = vec![Message::user(&summary).with_kind(MessageKind::Summary)];
             }
             replaced.extend(step);
             replaced.push(Message::assistant("filler ".repeat(600)));
-            summary = summarise(&replaced, &Room::new(tokens, &bytes)).summary;
+            summary = summarise(&replaced, &TextBudget::new(tokens, &bytes)).summary;
             prop_assert!(bytes(&summary) <= tokens);
             prop_assert!(summary.contains("GOAL: port the parser to bytes"), "{n}: {summary}");
         }
@@ -104,7 +108,7 @@ proptest! {
         let audit = audit(&log, &[&summary]);
         let coverage = audit.coverage();
         prop_assert_eq!(coverage.facts, coverage.covered + coverage.missing);
-        let block = audit.fact_block(&Room::new(200_000, &bytes));
+        let block = audit.fact_block(&TextBudget::new(200_000, &bytes));
         prop_assert!(!block.text.contains('<'));
         prop_assert_eq!(block.coverage.added, coverage.missing);
         prop_assert_eq!(block.unnamed, 0);
@@ -117,7 +121,7 @@ proptest! {
     #[test]
     fn a_block_is_within_its_room(log in stored_history(), tokens in 0..900u64) {
         let audit = audit(&log, &[]);
-        let block = audit.fact_block(&Room::new(tokens, &bytes));
+        let block = audit.fact_block(&TextBudget::new(tokens, &bytes));
         prop_assert!(bytes(&block.text) <= tokens);
         prop_assert!(block.coverage.added <= block.coverage.missing);
         for stored in &block.refs {
@@ -127,10 +131,10 @@ proptest! {
 
     #[test]
     fn requests_fit_and_end(log in any_history(40), form in form(), window in 0..9_000u64) {
-        let summariser = Summariser { window: Some(window), max_output: window / 8, ..Summariser::default() };
-        let requests = requests(&log, form, &Prompt::default(), summariser, &weigh);
+        let summariser = SummaryModel { window: Some(window), max_output: window / 8, ..SummaryModel::default() };
+        let requests = requests(&log, form, &SummaryPrompt::default(), summariser, &weigh);
         let made = asked(&requests, "<summary>so far</summary>");
-        prop_assert!(made.len() == requests.len() || form == Form::Turns);
+        prop_assert!(made.len() == requests.len() || form == SummaryRequestForm::Turns);
         let answers: Vec<Option<&str>> = made.iter().map(|_| Some("so far")).collect();
         prop_assert_eq!(requests.result(&answers).is_some(), !made.is_empty());
         for messages in made {
@@ -141,8 +145,8 @@ proptest! {
 
     #[test]
     fn nothing_said_closes_a_tag(log in any_history(30), answer in hostile_text()) {
-        let summariser = Summariser { window: Some(6_000), max_output: 600, ..Summariser::default() };
-        let requests = requests(&log, Form::Text, &Prompt::default(), summariser, &weigh);
+        let summariser = SummaryModel { window: Some(6_000), max_output: 600, ..SummaryModel::default() };
+        let requests = requests(&log, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
         for messages in asked(&requests, &answer) {
             let text = messages[0].text();
             prop_assert_eq!(text.matches("</conversation>").count(), 1);
@@ -154,15 +158,15 @@ proptest! {
 
     #[test]
     fn every_message_is_asked_about_once(rounds in 1..60usize, window in 2_500..9_000u64, form in form()) {
-        let mut log = vec![Message::user("FACT-1 of before").with_kind(Kind::Summary)];
+        let mut log = vec![Message::user("FACT-1 of before").with_kind(MessageKind::Summary)];
         for n in 0..rounds {
             log.push(Message::user(format!("question {n}.")));
             log.push(Message::assistant(format!("reply {n}.")).with_call(Call::new(format!("c{n}"), "run", "{}")));
             let output = Output::new(format!("c{n}"), format!("output {n}.{}", "o".repeat(300)));
             log.push(Message::new(Role::Tool, vec![Part::Output(output)]));
         }
-        let summariser = Summariser { window: Some(window), max_output: 300, ..Summariser::default() };
-        let requests = requests(&log, form, &Prompt::default(), summariser, &weigh);
+        let summariser = SummaryModel { window: Some(window), max_output: 300, ..SummaryModel::default() };
+        let requests = requests(&log, form, &SummaryPrompt::default(), summariser, &weigh);
         let made = asked(&requests, "<summary>so far</summary>");
         let said: Vec<_> = made.iter().flatten().map(Message::text).collect();
         let said = said.join("\n");
@@ -170,7 +174,7 @@ proptest! {
         for n in 0..rounds {
             prop_assert_eq!(said.matches(&format!("question {n}.")).count(), 1);
             prop_assert_eq!(said.matches(&format!("reply {n}.")).count(), 1);
-            let outputs = usize::from(form != Form::Turns);
+            let outputs = usize::from(form != SummaryRequestForm::Turns);
             prop_assert_eq!(said.matches(&format!("output {n}.")).count(), outputs);
         }
     }

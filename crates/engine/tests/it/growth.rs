@@ -6,10 +6,10 @@
 use proptest::prelude::*;
 use trimtab_engine::compaction::archive;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::Source;
-use trimtab_engine::plan::{Edit, Plan, Reason};
-use trimtab_engine::view::retention::{Retention, retain_in};
-use trimtab_engine::view::{OutputIndex, Prefix, WindowOutputs};
+use trimtab_engine::normalise::MessageSource;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::view::retention::retain_in;
+use trimtab_engine::view::{OutputIndex, PrefixCut, WindowOutputs};
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part};
@@ -84,7 +84,7 @@ fn shorter(projection: &Projection, chosen: &[usize]) -> Vec<Edit> {
         let Some(slot) = slots.get(at % slots.len().max(1)) else {
             continue;
         };
-        let Source::Log(message) = slot.source else {
+        let MessageSource::Log(message) = slot.source else {
             continue;
         };
         let came = projection.log().get(message).map(|came| came.parts.clone());
@@ -108,7 +108,7 @@ fn shorter(projection: &Projection, chosen: &[usize]) -> Vec<Edit> {
 fn carry_out(projection: &mut Projection, edits: Vec<Edit>) {
     let length = projection.log().len();
     let edits = edits.into_iter().map(|edit| within(edit, length));
-    projection.carry_out(Plan::new(Reason::ByHand, edits.collect()));
+    projection.carry_out(Plan::new(PlanReason::ByHand, edits.collect()));
 }
 
 fn happen(projection: &mut Projection, happens: Happens) {
@@ -122,11 +122,11 @@ fn happen(projection: &mut Projection, happens: Happens) {
         Happens::Plan(edits) => carry_out(projection, edits),
         Happens::Shorten(chosen) => {
             let edits = shorter(projection, &chosen);
-            projection.carry_out(Plan::new(Reason::OutputsOverBudget, edits));
+            projection.carry_out(Plan::new(PlanReason::OutputsOverBudget, edits));
         }
         Happens::Try(edits) => {
             let edits = edits.into_iter().map(|edit| within(edit, length));
-            let plan = Plan::new(Reason::ByHand, edits.collect());
+            let plan = Plan::new(PlanReason::ByHand, edits.collect());
             projection.would_shrink(plan, Measure::tokens).unwrap();
         }
         Happens::Undo => {
@@ -140,7 +140,7 @@ fn happen(projection: &mut Projection, happens: Happens) {
 
 fn from_scratch(
     projection: &Projection,
-    options: trimtab_engine::normalise::Options,
+    options: trimtab_engine::normalise::NormaliseOptions,
 ) -> Projection {
     let log: Log = projection.log().messages().iter().cloned().collect();
     Projection::restore(options, log, projection.journal().clone())
@@ -190,8 +190,8 @@ proptest! {
             let walked = WindowOutputs::indexed(slots, &index);
             let protect = |tool: &str| tool.len() % 2 == 1;
             prop_assert_eq!(outputs.over_budget(budget, protect), walked.over_budget(budget, protect));
-            let retention = Retention { input_budget: Some(1), keep: Prefix { chars } };
-            prop_assert_eq!(retain_in(&outputs, &retention, 2, false), retain_in(&walked, &retention, 2, false));
+            let keep = PrefixCut { chars };
+            prop_assert_eq!(retain_in(&outputs, keep, (2, 1), false), retain_in(&walked, keep, (2, 1), false));
             let cutoff = chars / 3 + 1;
             prop_assert_eq!(archive::excess(&outputs, cutoff, 0), archive::excess(&walked, cutoff, 0));
         }

@@ -6,19 +6,26 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Habit, Normalised, Options, RepairKind, Source, Touch, normalise};
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::normalise::{
+    EntryChange, MessageSource, NormaliseOptions, Normalised, OpenCallRepair, RepairKind, normalise,
+};
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::verify::verify;
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Kind, Message, Output, Part};
+use trimtab_model::{Dialect, Message, MessageKind, Output, Part};
 use trimtab_testkit::cases;
 use trimtab_testkit::history::{any_history, valid_history};
 
-pub(crate) fn options() -> impl Strategy<Value = Options> {
+pub(crate) fn options() -> impl Strategy<Value = NormaliseOptions> {
     let dialects = prop::sample::select(Dialect::ALL.to_vec());
-    let habits = prop::sample::select(vec![Habit::Synthesise, Habit::Strip, Habit::DropRound]);
-    (dialects, habits).prop_map(|(dialect, habit)| Options { dialect, habit })
+    let habits = prop::sample::select(vec![
+        OpenCallRepair::Synthesise,
+        OpenCallRepair::Tell,
+        OpenCallRepair::Strip,
+        OpenCallRepair::DropRound,
+    ]);
+    (dialects, habits).prop_map(|(dialect, habit)| NormaliseOptions { dialect, habit })
 }
 
 fn shared(messages: Vec<Message>) -> Vec<Arc<Message>> {
@@ -59,7 +66,7 @@ fn lost_parts(at: usize, message: &Message, normalised: &Normalised) -> usize {
     let sent: Vec<&Part> = normalised
         .entries
         .iter()
-        .filter(|entry| entry.source == Source::Log(at) && entry.touch != Touch::Made)
+        .filter(|entry| entry.source == MessageSource::Log(at) && entry.change != EntryChange::Made)
         .flat_map(|entry| &entry.message.parts)
         .collect();
     let content = |part: &Part| match part {
@@ -86,6 +93,7 @@ fn records_of(at: usize, normalised: &Normalised) -> usize {
         }
         RepairKind::CallStripped
         | RepairKind::OrphanDropped
+        | RepairKind::OrphanTold
         | RepairKind::DuplicateDropped
         | RepairKind::PartStripped => 1,
         _ => 0,
@@ -93,7 +101,7 @@ fn records_of(at: usize, normalised: &Normalised) -> usize {
     let of_message = normalised
         .repairs
         .iter()
-        .filter(|repair| repair.source == Source::Log(at));
+        .filter(|repair| repair.source == MessageSource::Log(at));
     of_message.map(|repair| counts(&repair.kind)).sum()
 }
 
@@ -105,7 +113,7 @@ proptest! {
         let log = shared(log);
         let normalised = normalise(&log, options);
         prop_assert_eq!(normalised.messages(), log);
-        prop_assert!(normalised.entries.iter().all(|entry| entry.touch == Touch::Untouched));
+        prop_assert!(normalised.entries.iter().all(|entry| entry.change == EntryChange::Untouched));
         prop_assert_eq!(normalised.repairs, vec![]);
     }
 }
@@ -163,7 +171,7 @@ proptest! {
                 let output = Output::new(output.call_id.clone(), format!("view of {at}"));
                 Some(Edit::Show { message: at, part, output })
             });
-            projection.carry_out(Plan::new(Reason::Admission, shown.collect()));
+            projection.carry_out(Plan::new(PlanReason::Admission, shown.collect()));
         }
         prop_assert!(!projection.undo());
         let log: Log = projection.log().messages().iter().cloned().collect();
@@ -179,7 +187,7 @@ proptest! {
     ) {
         let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
         let before = projection.window().expect("valid before").clone();
-        let plan = Plan::new(Reason::ByHand, edits);
+        let plan = Plan::new(PlanReason::ByHand, edits);
         let plan = projection.would_shrink(plan, Measure::tokens).expect("valid after");
         prop_assert_eq!(projection.window().expect("valid after"), &before);
         if let Some(plan) = plan {
@@ -199,7 +207,7 @@ proptest! {
     ) {
         let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
         let before = projection.window().expect("valid before").clone();
-        projection.carry_out(Plan::new(Reason::ByHand, edits));
+        projection.carry_out(Plan::new(PlanReason::ByHand, edits));
         let undone = projection.undo();
         prop_assert_eq!(undone, !projection.journal().entries().is_empty());
         prop_assert_eq!(projection.window().expect("valid after undo"), &before);
@@ -213,7 +221,7 @@ proptest! {
         options in options(),
     ) {
         let mut projection = Projection::restore(options, log.into_iter().collect(), Journal::new());
-        projection.carry_out(Plan::new(Reason::ByHand, edits));
+        projection.carry_out(Plan::new(PlanReason::ByHand, edits));
         projection.window().expect("valid after the edits");
 
         let journal = serde_json::to_string(projection.journal()).expect("a journal is JSON");
@@ -246,7 +254,7 @@ pub(crate) fn edit() -> impl Strategy<Value = Edit> {
         }),
         (0..41usize).prop_map(|before| Edit::Insert {
             before,
-            message: Arc::new(Message::user("summary").with_kind(Kind::Summary)),
+            message: Arc::new(Message::user("summary").with_kind(MessageKind::Summary)),
         }),
         (0..40usize).prop_map(|before| Edit::StripReasoning { before }),
         (0..40usize).prop_map(|message| Edit::Archive { message }),
@@ -257,7 +265,7 @@ pub(crate) fn edit() -> impl Strategy<Value = Edit> {
 #[test]
 fn repairs_name_distinct_places() {
     let log = shared(vec![Message::output("x", "1"), Message::output("y", "2")]);
-    let normalised = normalise(&log, Options::default());
+    let normalised = normalise(&log, NormaliseOptions::default());
     let places: HashSet<_> = normalised
         .repairs
         .iter()

@@ -6,15 +6,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab_engine::admission::{Arriving, OutputRoom, shown};
-use trimtab_engine::normalise::{Options, Source};
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
+use trimtab_engine::normalise::NormaliseOptions;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::planner::{
-    AgeingWay, Conditions, Conversation, Draft, Rates, Step, age, conservative_tokens,
+    AgeingMethod, CallConditions, CompactionDraft, ConversationState, Ladder, NextStep, PlanStep,
+    TokenRates, age, conservative_tokens,
 };
 use trimtab_engine::policy::Policy;
 use trimtab_engine::verify::verify;
-use trimtab_engine::view::policy::Views;
+use trimtab_engine::view::policy::CompiledViews;
 use trimtab_engine::window::Projection;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Dialect, Message, Part, Ref};
@@ -79,31 +80,32 @@ fn weigh(measure: &Measure) -> u64 {
 }
 
 /// A model with so much room for messages.
-fn conditions(room: u64) -> Conditions<'static> {
-    Conditions {
+fn conditions(room: u64) -> CallConditions<'static> {
+    CallConditions {
         window: Some(room + 1),
         max_output: Some(1),
         bytes: None,
         tools: 0,
         first_ref: 0,
-        way_back: true,
+        can_retrieve: true,
         usage: None,
         tokens: &Measure::tokens,
         cold: false,
-        rates: Rates::default(),
+        rates: TokenRates::default(),
         cliffs: &[],
     }
 }
 
-/// A session as a caller would run it: admits, rewrites above the high-water mark.
+/// A session as a caller would run it: admits, rewrites above the high-water mark, and makes
+/// what is still too large fit.
 struct Run {
     policy: Policy,
-    views: Views,
+    views: CompiledViews,
     room: u64,
     projection: Projection,
     round: u64,
     /// What was hidden so far is behind these.
-    archives: Vec<String>,
+    archives: Vec<Archive>,
     rewritten: bool,
 }
 
@@ -111,10 +113,10 @@ impl Run {
     fn new(room: u64, dialect: Dialect) -> Self {
         let policy = Policy::preset("steady").unwrap();
         Self {
-            views: Views::new(&policy.views).unwrap(),
+            views: CompiledViews::new(&policy.views).unwrap(),
             policy,
             room,
-            projection: Projection::new(Options::for_dialect(dialect)),
+            projection: Projection::new(NormaliseOptions::for_dialect(dialect)),
             round: 0,
             archives: Vec::new(),
             rewritten: false,
@@ -144,15 +146,15 @@ impl Run {
             let slots = self.projection.slots().iter();
             let mut outputs = slots.flat_map(|slot| slot.message.outputs());
             let earlier = outputs.find(|shown| !shown.trimmed && shown.text() == output.text());
-            let arriving = Arriving {
+            let arriving = IncomingOutput {
                 tool: "read",
                 output,
                 observed: false,
                 earlier,
                 spill: None,
-                way_back: true,
+                can_retrieve: true,
             };
-            let view = shown(&self.views, &arriving, &room, &weigh);
+            let view = incoming_view(&self.views, &arriving, &room, &weigh);
             let shown = view.as_ref().unwrap_or(output).text().into_owned();
             self.round += weigh(&Measure::of_text(&shown));
             if let Some(output) = view {
@@ -165,19 +167,20 @@ impl Run {
         }
         self.projection.admit(message);
         self.projection
-            .carry_out(Plan::new(Reason::Admission, edits));
+            .carry_out(Plan::new(PlanReason::Admission, edits));
     }
 
-    /// The rewrite that is due, if one is.
-    fn draft(&mut self) -> Option<Draft> {
-        if self.projection.log().len() < 2 {
-            return None;
-        }
+    /// What is decided about the conversation as it stands.
+    fn decide<T>(
+        &mut self,
+        decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
+    ) -> T {
         self.projection.window().unwrap();
-        let conversation = Conversation {
+        let conversation = ConversationState {
             log: self.projection.log(),
             slots: self.projection.slots(),
-            window: self.projection.built(),
+            window: self.projection.last_window(),
+            policy: &self.policy,
             projection: &self.projection,
             sent: self.projection.log().len(),
             compacted_at: None,
@@ -185,59 +188,133 @@ impl Run {
             opening: self.projection.log().opening(),
             dialect: Dialect::Chat,
         };
-        let conditions = conditions(self.room);
-        match age(&conversation, &self.policy, &conditions, AgeingWay::Rewrite)? {
-            Step::Draft(draft) => Some(*draft),
+        decision(&conversation, &conditions(self.room))
+    }
+
+    /// The rewrite that is due, if one is.
+    fn draft(&mut self) -> Option<CompactionDraft> {
+        if self.projection.log().len() < 2 {
+            return None;
+        }
+        let step = self.decide(|conversation, conditions| {
+            age(conversation, conditions, AgeingMethod::Rewrite)
+        });
+        match step? {
+            PlanStep::Draft(draft) => Some(*draft),
             _ => None,
         }
     }
 
     fn rewrite(&mut self) {
         self.rewritten = false;
-        let Some(mut draft) = self.draft() else {
+        let Some(draft) = self.draft() else {
             return;
         };
-        let mut again = self.draft().unwrap();
-        if draft.replaced().next().is_some() {
-            let archived = stored(&format!("archive-{}", self.archives.len()));
-            self.archives.push(archived.to_string());
-            draft.stored_at(archived.clone());
-            again.stored_at(archived);
-        }
-        let plan = draft.finish(None).plan;
-        assert_eq!(plan, again.finish(None).plan, "the same twice");
+        let again = self.draft().unwrap();
+        let archived = self.archive(draft.replaced());
+        let finished = |mut draft: CompactionDraft| {
+            if let Some(archived) = archived.clone() {
+                draft.stored_at(archived);
+            }
+            draft.finish(None).plan
+        };
+        let plan = finished(draft);
+        assert_eq!(plan, finished(again), "the same twice");
         self.projection.carry_out(plan);
         self.rewritten = true;
     }
+
+    /// What a caller does before every call: what a rewrite does not bring down has to fit.
+    fn fit(&mut self) {
+        let mut ladder = Ladder::before_call(&self.policy);
+        let mut helped = None;
+        loop {
+            let next = self
+                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions));
+            let plan = match next {
+                NextStep::Step(PlanStep::Plan(plan, _)) => plan,
+                NextStep::Step(PlanStep::Draft(mut draft)) => {
+                    if let Some(archived) = self.archive(draft.replaced()) {
+                        draft.stored_at(archived);
+                    }
+                    draft.finish(None).plan
+                }
+                NextStep::Step(PlanStep::Drop(dropping)) => {
+                    let archived = self.archive(dropping.messages());
+                    dropping.plan(archived.as_ref())
+                }
+                // There are no media and no model.
+                NextStep::Step(_)
+                | NextStep::Summarise(_)
+                | NextStep::Done
+                | NextStep::Stuck(_) => return,
+            };
+            let plan = self.projection.would_shrink(plan, Measure::tokens).unwrap();
+            helped = Some(plan.is_some());
+            if let Some(plan) = plan {
+                self.projection.carry_out(plan);
+                self.rewritten = true;
+            }
+        }
+    }
+
+    /// Stores messages that go, with all that is behind the refs in them.
+    fn archive<'m>(&mut self, gone: impl Iterator<Item = &'m Arc<Message>>) -> Option<Ref> {
+        let gone: Vec<&Arc<Message>> = gone.collect();
+        gone.first()?;
+        let outputs = gone.iter().flat_map(|message| message.outputs());
+        let mut holds: HashSet<String> = outputs.map(|output| output.call_id.clone()).collect();
+        for earlier in &self.archives {
+            if gone
+                .iter()
+                .any(|message| message.text().contains(&earlier.id))
+            {
+                holds.extend(earlier.holds.iter().cloned());
+            }
+        }
+        let id = format!("archive-{}-", self.archives.len());
+        let archived = stored(&id);
+        self.archives.push(Archive { id, holds });
+        Some(archived)
+    }
 }
 
-/// Every output that is not whole in the window is named in it by its ref, or it is hidden and
-/// an archive is.
+/// Messages that left the window, behind a ref.
+struct Archive {
+    id: String,
+    /// The calls whose outputs are in it.
+    holds: HashSet<String>,
+}
+
+/// Every output that is not whole in the window is named in it by its ref, or an archive that
+/// holds it is.
 fn is_lossless(run: &mut Run) -> Result<(), TestCaseError> {
     let window = run.projection.window().unwrap();
     let texts: Vec<String> = window
         .messages()
         .map(|message| message.text().into_owned())
         .collect();
-    let shows = |id: &str| texts.iter().any(|text| text.contains(id));
-    let mut whole = HashSet::new();
-    for entry in window.entries() {
-        if let Source::Log(at) = entry.source {
-            let outputs = entry.message.outputs().filter(|output| !output.trimmed);
-            whole.extend(outputs.map(|output| (at, output.call_id.clone())));
-        }
-    }
-    let newest = run.archives.last().cloned();
-    for (at, message) in run.projection.log().messages().iter().enumerate() {
+    let mentions = |id: &str| texts.iter().any(|text| text.contains(id));
+    // A rewrite may have put a copy of a message elsewhere, so the place does not count.
+    let shown: HashSet<(String, String)> = window
+        .messages()
+        .flat_map(|message| message.outputs())
+        .map(|output| (output.call_id.clone(), output.text().into_owned()))
+        .collect();
+    for message in run.projection.log().messages() {
         for output in message.outputs() {
-            if whole.contains(&(at, output.call_id.clone())) {
+            let whole = (output.call_id.clone(), output.text().into_owned());
+            if shown.contains(&whole) {
                 continue;
             }
             let own = output
                 .stored
                 .as_ref()
-                .is_some_and(|stored| shows(stored.id()));
-            let archived = newest.as_deref().is_some_and(shows);
+                .is_some_and(|stored| mentions(stored.id()));
+            let holds = |archive: &Archive| {
+                archive.holds.contains(&output.call_id) && mentions(&archive.id)
+            };
+            let archived = run.archives.iter().any(holds);
             prop_assert!(
                 own || archived,
                 "output {} is behind no ref",
@@ -273,6 +350,7 @@ proptest! {
             let calls = message.role == trimtab_model::Role::Assistant;
             if calls {
                 run.rewrite();
+                run.fit();
                 let used = run.used();
                 let window = run.projection.window().unwrap();
                 let sent: Vec<Arc<Message>> = window.messages().cloned().collect();

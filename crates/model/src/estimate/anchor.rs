@@ -1,24 +1,25 @@
-//! The newest usage that still describes a window.
+//! Finds the newest usage that still describes a window.
 
 use std::borrow::Borrow;
 
-use crate::{Kind, Message, Role, Usage};
+use crate::{Message, MessageKind, Role, Usage};
 
 /// The newest answer whose usage still describes the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// Where the answer stands.
+    /// The index of the answer.
     pub index: usize,
-    /// What was reported for it.
+    /// The usage reported for it.
     pub usage: Usage,
 }
 
 impl Anchor {
-    /// Finds it in the messages of a window.
+    /// Finds the anchor in the messages of a window.
     ///
-    /// Usage of answers that were broken off (stop reason `aborted`) or failed (`error`), that
-    /// the model does not see, or that is zero, does not count. An answer before a summary or a
-    /// retained text was given without it, so its usage describes a window that no longer exists.
+    /// The usage does not count if the answer was aborted (stop reason `aborted`) or failed
+    /// (`error`), if the model does not see it, or if the usage is zero. An answer before a summary
+    /// or a retained text was given without that text, so its usage describes a window that no
+    /// longer exists.
     ///
     /// ```
     /// use trimtab_model::{Message, Usage, estimate::Anchor};
@@ -58,7 +59,10 @@ fn failed(message: &Message) -> bool {
 }
 
 fn is_rewrite(message: &Message) -> bool {
-    matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain))
+    matches!(
+        message.meta.kind,
+        Some(MessageKind::Summary | MessageKind::Retain)
+    )
 }
 
 #[cfg(test)]
@@ -96,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn usage_before_a_summary_is_old() {
-        let summary = Message::user("sum").with_kind(Kind::Summary);
+    fn usage_before_a_summary_is_stale() {
+        let summary = Message::user("sum").with_kind(MessageKind::Summary);
         let window = [answer(190_000, ""), summary, Message::user("q")];
         assert_eq!(reported_for(&window), None);
     }

@@ -1,55 +1,54 @@
-//! Learning how a model counts from what it reports.
+//! Learns how a model counts tokens from its reported usage.
 
 use serde::{Deserialize, Serialize};
 
 use super::Measure;
 use super::linear::{CLASSES, TEXT_CLASSES};
 
-/// How far a whole vocabulary may be from our estimate before anything was observed. A
-/// standard deviation, as the next ones.
+/// The prior deviation of a whole vocabulary from our estimate. A standard deviation, like the next
+/// ones.
 const SPREAD_ALL: f64 = 0.30;
-/// How far one class may be from the rest, in the order of the classes. Some vocabularies have
-/// a token for each digit, and what a script beyond ASCII costs differs by a factor of two or
-/// three; framing and media are guesses to begin with.
+/// The prior deviation of each class from the rest, in the order of the classes. Some vocabularies
+/// have one token per digit, and the cost of other scripts differs by a factor of two or three;
+/// framing and media start as guesses.
 const SPREAD_CLASS: [f64; CLASSES] = [0.15, 0.50, 0.25, 0.30, 0.60, 0.60, 0.80, 0.80];
-/// The error of one observation before any was made, and the least it is ever taken for.
+/// The prior error of one observation, and its lower bound.
 const NOISE: f64 = 0.08;
 const LEAST_NOISE: f64 = 0.01;
-/// How much the newest error weighs in the running figure of the noise.
+/// The weight of the newest error in the running noise estimate.
 const NOISE_STEP: f64 = 0.08;
-/// Framing that nobody sees is a larger share of a small increment: at this many tokens the
-/// noise is twice as large.
+/// Invisible framing is a larger share of a small increment: at this many tokens the noise doubles.
 const SMALL: f64 = 150.0;
-/// Increments of fewer estimated tokens teach nothing.
+/// Smaller increments, in estimated tokens, are ignored.
 const LEAST_TOKENS: f64 = 40.0;
-/// Old observations slowly lose weight, as a provider may change what stands behind a name.
+/// Old observations slowly lose weight, because a provider may change the model behind a name.
 const MEMORY: f64 = 0.995;
-/// No vocabulary is further from ours than this factor, either way.
+/// No vocabulary differs from ours by more than this factor.
 const FACTOR_LIMIT: f64 = 5.0;
-/// An observation is an outlier if it is off by this many standard deviations.
+/// An observation this many standard deviations off is an outlier.
 const OUTLIER: f64 = 4.0;
-/// So many outliers in a row are no outliers: the model has changed.
+/// After this many outliers in a row, the model must have changed.
 const OUTLIERS_IN_A_ROW: u32 = 4;
 
-/// What became of an observation.
+/// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observed {
-    /// It was learned from.
+pub enum CalibrationOutcome {
+    /// It was used.
     Learned,
-    /// It was too small to learn from.
+    /// It was too small.
     TooSmall,
-    /// It cannot be true of this model, or contradicts all before it; nothing was learned.
+    /// It is implausible for this model, or contradicts all earlier ones, and was ignored.
     Outlier,
 }
 
-/// How one model's count differs from our estimate: a factor per class of text, learned from
-/// the usage that the provider reports. Keep one per model, and keep it between runs.
+/// How one model's count differs from our estimate: a factor per class of text, learned from the
+/// usage that the provider reports. Keep one per model, and keep it between runs.
 ///
 /// Each observation is the increment from one call to the next: the estimate by class of the
-/// messages that came between, and by how much the reported prompt grew. It is divided by its
-/// size, so that long and short increments weigh alike, and fed to recursive least squares.
-/// The factors start at one and are taken to be correlated, so the first observation moves all
-/// of them and later ones tell them apart.
+/// messages in between, and the growth of the reported prompt. It is divided by its size, so that
+/// long and short increments have equal weight, and fed to recursive least squares. The factors
+/// start at one with a correlated prior, so the first observation moves all of them and later ones
+/// separate them.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::{Calibration, Measure}};
@@ -90,39 +89,44 @@ impl Calibration {
         whole(self.estimate(&measure.by_class()))
     }
 
-    /// How many observations it has learned from.
+    /// The number of observations used.
     pub fn learned(&self) -> u32 {
         self.learned
     }
 
-    /// Learns from one call: `added` was sent or answered since the call before it, and the
-    /// prompt grew by `tokens`. Do not observe across an edit.
-    pub fn observe(&mut self, added: &Measure, tokens: u64) -> Observed {
+    /// Learns from one call: `added` was sent or answered since the previous call, and the prompt
+    /// grew by `tokens`. Do not observe across an edit, because the prompt then shrinks.
+    pub fn observe(&mut self, added: &Measure, tokens: u64) -> CalibrationOutcome {
         let classes = added.by_class();
         let total: f64 = classes.iter().sum();
+        // Rounding and framing dominate small increments.
         if total < LEAST_TOKENS {
-            return Observed::TooSmall;
+            return CalibrationOutcome::TooSmall;
         }
+        // Work with shares, so that large and small increments have equal weight.
         let shares = classes.map(|tokens| tokens / total);
         let ratio = tokens as f64 / total;
+        // No real tokeniser differs this much. Probably the prompt was edited between the calls.
         if !(1.0 / FACTOR_LIMIT..=FACTOR_LIMIT).contains(&ratio) {
-            return Observed::Outlier;
+            return CalibrationOutcome::Outlier;
         }
         let noise = self.noise * (1.0 + SMALL / total);
         let error = ratio - self.estimate(&shares);
+        // The expected variance: uncertainty of the factors plus noise.
         let expected = dot(&shares, &self.spread(&shares)) + noise;
         if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
-            return Observed::Outlier;
+            return CalibrationOutcome::Outlier;
         }
         self.outliers = 0;
         self.learn(&shares, error, noise);
-        Observed::Learned
+        CalibrationOutcome::Learned
     }
 
-    /// Whether to believe an outlier: after several in a row, all over again.
+    /// True to accept an outlier: after several in a row, learning starts over.
     fn believe(&mut self) -> bool {
         self.outliers += 1;
         let changed = self.outliers >= OUTLIERS_IN_A_ROW;
+        // The model behind the name has changed, so the old factors are worthless.
         if changed {
             self.covariance = prior();
             self.noise = NOISE * NOISE;
@@ -132,6 +136,7 @@ impl Calibration {
 
     /// One step of recursive least squares.
     fn learn(&mut self, shares: &[f64; CLASSES], error: f64, noise: f64) {
+        // Standard recursive least squares: gain, factors, covariance.
         let spread = self.spread(shares);
         let unknown = dot(shares, &spread);
         let gain = spread.map(|value| value / (unknown + noise));
@@ -144,14 +149,16 @@ impl Calibration {
             }
         }
         self.forget();
+        // The part of the error that the uncertainty does not explain is noise.
         let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
         self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
         self.learned = self.learned.saturating_add(1);
     }
 
-    /// Grows less certain again, but never less than at the start.
+    /// Increases the uncertainty, up to that of the prior.
     fn forget(&mut self) {
         let limit = prior();
+        // Never forget beyond the prior, otherwise the filter becomes unstable.
         let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
         if !full {
             self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
@@ -162,17 +169,19 @@ impl Calibration {
         dot(&self.factors, classes)
     }
 
-    /// The covariance times a vector.
+    /// Multiplies the covariance by a vector.
     fn spread(&self, vector: &[f64; CLASSES]) -> [f64; CLASSES] {
         self.covariance.map(|row| dot(&row, vector))
     }
 }
 
-/// What is believed of the factors at the start.
+/// The prior covariance of the factors.
 fn prior() -> [[f64; CLASSES]; CLASSES] {
     let mut covariance = [[0.0; CLASSES]; CLASSES];
     for (i, row) in covariance.iter_mut().enumerate() {
         for (j, value) in row.iter_mut().enumerate() {
+            // Framing and media are guesses, so they do not share the deviation of the text
+            // classes.
             let guessed = i >= TEXT_CLASSES || j >= TEXT_CLASSES;
             let shared = if guessed {
                 0.0
@@ -186,7 +195,7 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
     covariance
 }
 
-/// A value on the diagonal.
+/// A diagonal element.
 fn at(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
     let value = matrix.get(i).and_then(|row| row.get(i));
     value.copied().unwrap_or_default()

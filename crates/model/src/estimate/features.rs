@@ -1,57 +1,58 @@
-//! What the estimator sees of a text: one pass that roughly follows how the public
-//! vocabularies split text into pieces.
+//! Extracts the features of a text in one pass that roughly follows how public vocabularies split
+//! text.
 //!
-//! A word, up to three digits, a run of punctuation and a run of blanks are pieces; a blank
-//! before a word belongs to the word, a newline behind punctuation to the punctuation. Each
-//! feature counts one such situation, so that the tokens of a text are about a weighted sum.
+//! Pieces are words, up to three digits, runs of punctuation and runs of blanks. A blank before a
+//! word belongs to the word, and a newline after punctuation to the punctuation. Each feature
+//! counts one such case, so that the number of tokens is roughly a weighted sum.
 
 use super::script;
 
 /// The number of features.
 pub(super) const FEATURES: usize = Feature::Other as usize + 1;
 
-/// A countable situation in a text. The order is that of the coefficients.
+/// A countable case in a text. The order is that of the coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Feature {
-    /// A word behind a blank or at the start of a line. The first of seven, by length: 1-2,
-    /// 3-4, 5-6, 7-8, 9-10, 11-13 letters and more.
+    /// A word after a blank or at the start of a line. The first of seven, by length: 1-2, 3-4,
+    /// 5-6, 7-8, 9-10, 11-13 letters and more.
     Word = 0,
-    /// A word glued to punctuation, to a digit or to the hump before it, by the same lengths.
+    /// A word directly after punctuation, a digit or a camel-case hump, by the same lengths.
     Glued = 7,
-    /// Letters behind the thirteenth of a word.
+    /// Letters after the thirteenth of a word.
     LetterFar = 14,
-    /// Upper-case letters behind the first letter of a word.
+    /// Upper-case letters after the first letter of a word.
     UpperInside,
-    /// A word that touches a digit, as in hexadecimal numbers and ids.
+    /// A word next to a digit, as in hexadecimal numbers and ids.
     WordAtDigit,
-    /// A word at the start of a line: no blank for it to take in.
+    /// A word at the start of a line, without a blank before it.
     WordAtLine,
     /// Up to three digits of a run.
     Digits3,
-    /// A run of punctuation that stands alone.
+    /// A separate run of punctuation.
     Punctuation,
-    /// One punctuation character directly before a word, which takes it in.
+    /// One punctuation character directly before a word, which absorbs it.
     Prefix,
-    /// Punctuation characters behind the first of a run: unlike and like the one before.
+    /// Punctuation characters after the first of a run: different from and equal to the previous
+    /// one.
     PunctuationMore,
     PunctuationSame,
-    /// Newlines behind punctuation, which takes them in, and behind anything else.
+    /// Newlines after punctuation, which absorbs them, and after anything else.
     NewlineAtPunctuation,
     Newline,
     /// Further newlines of a run.
     NewlineMore,
-    /// One blank before a digit, which cannot take it in.
+    /// One blank before a digit, which cannot absorb it.
     BlankAtDigit,
-    /// A run of two and more blanks, and the blanks in it.
+    /// A run of two or more blanks, and the blanks in it.
     Indent,
     IndentMore,
     Tab,
     /// Control characters.
     Control,
-    /// ASCII letters that go on with a word behind a letter beyond ASCII.
+    /// ASCII letters that continue a word after a non-ASCII letter.
     Joined,
-    /// A run of letters beyond ASCII: at the start of a line, elsewhere; the letters by script.
+    /// A run of non-ASCII letters: at the start of a line, elsewhere; the letters by script.
     WordTwoAtLine,
     WordTwo,
     Latin,
@@ -79,7 +80,7 @@ pub(super) enum Feature {
     Han,
     Hangul,
     LatinMore,
-    /// General punctuation, arrows, box drawing and other signs; and more of the same sign.
+    /// General punctuation, arrows, box drawing and other signs; and repetitions of the same sign.
     Sign,
     SignSame,
     /// Punctuation of Han and Kana, and full-width forms.
@@ -92,9 +93,9 @@ pub(super) enum Feature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Features([u32; FEATURES]);
 
-/// What stood before.
+/// The previous character class.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum PrecedingText {
     Line,
     Blank,
     Word,
@@ -112,7 +113,7 @@ impl Features {
     /// Reads a text.
     pub(super) fn of(text: &str) -> Self {
         let mut features = Self([0; FEATURES]);
-        let mut before = Before::Line;
+        let mut before = PrecedingText::Line;
         let bytes = text.as_bytes();
         let mut at = 0;
         while let Some((rest, &byte)) = bytes
@@ -125,9 +126,9 @@ impl Features {
                 b'0'..=b'9' => features.digits(rest),
                 b' ' => features.blanks(rest),
                 b'\n' | b'\r' => features.newlines(rest, before),
-                b'\t' => (features.count(Feature::Tab, 1), Before::Blank),
+                b'\t' => (features.count(Feature::Tab, 1), PrecedingText::Blank),
                 0x80.. => features.beyond_ascii(text.get(at..).unwrap_or_default(), before),
-                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), Before::Blank),
+                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), PrecedingText::Blank),
                 _ => features.punctuation(rest),
             };
             at += taken;
@@ -135,11 +136,12 @@ impl Features {
         features
     }
 
-    /// Adds to a feature; gives the number back, which is often the bytes taken.
+    /// Adds to a feature. Returns the number, which is often the number of consumed bytes.
     fn count(&mut self, feature: Feature, times: usize) -> usize {
         self.count_at(feature as usize, times)
     }
 
+    // Saturate: the estimate of a huge text may be wrong, but must not overflow.
     fn count_at(&mut self, feature: usize, times: usize) -> usize {
         if let Some(count) = self.0.get_mut(feature) {
             *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
@@ -147,9 +149,9 @@ impl Features {
         times
     }
 
-    /// A word: upper case, then lower case. A capital behind lower case starts the next one.
-    fn word(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
-        // No branch but the one that ends the word: a misjudged one costs more than a letter.
+    /// A word: upper case, then lower case. A capital after lower case starts the next word.
+    fn word(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
+        // The loop has only one branch, because a misprediction costs more than a letter.
         let (mut length, mut upper, mut lower_seen) = (0, 0, false);
         for byte in rest {
             let is_lower = byte.is_ascii_lowercase();
@@ -164,48 +166,57 @@ impl Features {
         self.count_at(word_feature(length, before), 1);
         self.count(Feature::LetterFar, length.saturating_sub(13));
         self.count(Feature::UpperInside, upper.saturating_sub(1));
-        let at_digit = before == Before::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
+        let at_digit =
+            before == PrecedingText::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::WordAtDigit, usize::from(at_digit));
-        self.count(Feature::WordAtLine, usize::from(before == Before::Line));
+        self.count(
+            Feature::WordAtLine,
+            usize::from(before == PrecedingText::Line),
+        );
         match rest.get(length..) {
-            // The commonest case by far: one blank, and the next word.
-            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => (length + 1, Before::Blank),
-            _ => (length, Before::Word),
+            // The most common case: one blank and the next word.
+            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => {
+                (length + 1, PrecedingText::Blank)
+            }
+            _ => (length, PrecedingText::Word),
         }
     }
 
-    fn digits(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn digits(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, u8::is_ascii_digit);
+        // Vocabularies group digits by three.
         self.count(Feature::Digits3, length.div_ceil(3));
-        (length, Before::Digit)
+        (length, PrecedingText::Digit)
     }
 
-    fn blanks(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn blanks(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, |&byte| byte == b' ');
         if length > 1 {
             self.count(Feature::Indent, 1);
             self.count(Feature::IndentMore, length);
         }
+        // A blank before a digit is a token of its own.
         let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
         self.count(Feature::BlankAtDigit, usize::from(digit));
-        (length, Before::Blank)
+        (length, PrecedingText::Blank)
     }
 
-    fn newlines(&mut self, rest: &[u8], before: Before) -> (usize, Before) {
+    fn newlines(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
         let length = run(rest, |&byte| byte == b'\n' || byte == b'\r');
-        let feature = if before == Before::Punctuation {
+        let feature = if before == PrecedingText::Punctuation {
             Feature::NewlineAtPunctuation
         } else {
             Feature::Newline
         };
         self.count(feature, 1);
         self.count(Feature::NewlineMore, length - 1);
-        (length, Before::Line)
+        (length, PrecedingText::Line)
     }
 
-    fn punctuation(&mut self, rest: &[u8]) -> (usize, Before) {
+    fn punctuation(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
         let length = run(rest, u8::is_ascii_punctuation);
         let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
+        // A single mark before a word, as in `.name`, merges with it.
         let alone = !(word && length == 1);
         self.count(
             if alone {
@@ -219,10 +230,10 @@ impl Features {
         let same = pairs.filter(|(a, b)| a == b).count();
         self.count(Feature::PunctuationSame, same);
         self.count(Feature::PunctuationMore, length - 1 - same);
-        (length, Before::Punctuation)
+        (length, PrecedingText::Punctuation)
     }
 
-    fn beyond_ascii(&mut self, rest: &str, before: Before) -> (usize, Before) {
+    fn beyond_ascii(&mut self, rest: &str, before: PrecedingText) -> (usize, PrecedingText) {
         let Some(first) = rest.chars().next() else {
             return (rest.len(), before);
         };
@@ -231,22 +242,24 @@ impl Features {
             .chars()
             .take_while(|&c| !c.is_ascii() && script::of(c) == feature);
         if feature == Feature::Sign {
+            // Runs of the same sign, such as lines of box drawing, merge into few tokens.
             let signs = same.take_while(|&c| c == first).count();
             self.count(Feature::Sign, 1);
             self.count(Feature::SignSame, signs - 1);
-            return (signs * first.len_utf8(), Before::Punctuation);
+            return (signs * first.len_utf8(), PrecedingText::Punctuation);
         }
         let (letters, bytes) = same.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
         self.count(feature, letters);
         self.start_beyond(first.len_utf8() > 2, before);
-        (bytes, Before::WordBeyond)
+        (bytes, PrecedingText::WordBeyond)
     }
 
-    fn start_beyond(&mut self, wide: bool, before: Before) {
+    fn start_beyond(&mut self, wide: bool, before: PrecedingText) {
         let feature = match (before, wide) {
-            (Before::Word | Before::WordBeyond, _) => return,
-            (Before::Line, false) => Feature::WordTwoAtLine,
-            (Before::Line, true) => Feature::WordWideAtLine,
+            // Letters that continue a word do not start a new one.
+            (PrecedingText::Word | PrecedingText::WordBeyond, _) => return,
+            (PrecedingText::Line, false) => Feature::WordTwoAtLine,
+            (PrecedingText::Line, true) => Feature::WordWideAtLine,
             (_, false) => Feature::WordTwo,
             (_, true) => Feature::WordWide,
         };
@@ -254,14 +267,14 @@ impl Features {
     }
 }
 
-/// The feature of a word of this length, by its place.
-fn word_feature(length: usize, before: Before) -> usize {
+/// The feature of a word by its length and position.
+fn word_feature(length: usize, before: PrecedingText) -> usize {
     const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
     let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);
     let first = match before {
-        Before::Line | Before::Blank => Feature::Word,
-        Before::WordBeyond => return Feature::Joined as usize,
-        Before::Word | Before::Digit | Before::Punctuation => Feature::Glued,
+        PrecedingText::Line | PrecedingText::Blank => Feature::Word,
+        PrecedingText::WordBeyond => return Feature::Joined as usize,
+        PrecedingText::Word | PrecedingText::Digit | PrecedingText::Punctuation => Feature::Glued,
     };
     first as usize + usize::from(bucket)
 }

@@ -1,13 +1,13 @@
-//! Fits the coefficients of the estimator, and says how well they do. Runs only when asked:
+//! Fits the coefficients of the estimator and reports their error. Runs only on request:
 //!
 //! ```text
 //! TRIMTAB_FIT=<folder> cargo test --release -p trimtab-model fit -- --ignored --nocapture
 //! ```
 //!
-//! The folder holds UTF-8 text files, one kind of text each. Files are cut into chunks of 4 KB;
-//! every second chunk is fitted, the others judge. The fit is a least-squares fit of the
-//! relative error under the condition that no coefficient is negative (so that no text has a
-//! negative estimate, and more text never has a lower one).
+//! The folder contains UTF-8 text files, one kind of text each. Files are split into chunks of 4
+//! KB; every second chunk is used for fitting, the others for evaluation. The fit minimises the
+//! squared relative error, with non-negative coefficients (so that no estimate is negative, and
+//! more text never has a lower estimate).
 
 use super::features::{FEATURES, Features};
 use super::linear;
@@ -81,7 +81,7 @@ fn chunks(name: &str, text: &str) -> Vec<Sample> {
     samples
 }
 
-/// A kind of text counts for at most a hundred chunks, sessions of agents for three times that.
+/// Each kind of text counts for at most a hundred chunks, agent sessions for three times as many.
 fn weight(samples: &[Sample], sample: &Sample) -> f64 {
     let peers = samples.iter().filter(|s| s.file == sample.file).count() as f64;
     let share: f64 = if sample.file.starts_with("corpus") {
@@ -92,11 +92,11 @@ fn weight(samples: &[Sample], sample: &Sample) -> f64 {
     share.min(peers) / peers
 }
 
-/// What a coefficient may be: the splitting rules of the vocabularies say as much, and a fit
-/// within these bounds holds for texts that nobody fitted.
+/// The bounds of a coefficient. They follow from the splitting rules of the vocabularies, and make
+/// the fit valid for other texts.
 fn bounds(feature: usize) -> (f64, f64) {
     match feature {
-        // Words: at least one token, but for what a glued prefix shares.
+        // Words: at least one token, except for the share of a glued prefix.
         0 => (1.0, 1.1),
         1 => (1.0, 1.3),
         2 => (1.0, 1.6),
@@ -106,7 +106,7 @@ fn bounds(feature: usize) -> (f64, f64) {
         6 => (1.0, 4.5),
         7..=8 => (0.7, 1.6),
         9..=13 => (0.7, 4.5),
-        // Three digits, and punctuation by itself, are a token each.
+        // Three digits, and separate punctuation, are one token each.
         18 => (1.0, 1.0),
         19 => (0.9, 1.2),
         24 | 30 => (0.9, 1.1),
@@ -114,7 +114,7 @@ fn bounds(feature: usize) -> (f64, f64) {
         27 => (0.8, 1.2),
         28 => (0.005, 0.1),
         31 => (0.2, 1.0),
-        // Too few of these are in any text; a byte pair is at least half a token.
+        // Too rare to fit; a byte pair is at least half a token.
         40 => (0.5, 2.0),
         58 => (0.3, 2.0),
         63 => (1.0, 3.0),
@@ -122,7 +122,7 @@ fn bounds(feature: usize) -> (f64, f64) {
     }
 }
 
-/// Coordinate descent on the normal equations, each coefficient kept within its bounds.
+/// Coordinate descent on the normal equations, within the bounds.
 fn least_squares(samples: &[Sample]) -> Vec<f64> {
     let mut normal = vec![vec![0.0; FEATURES]; FEATURES];
     let mut target = vec![0.0; FEATURES];
@@ -154,7 +154,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Prints the error per kind of text over the chunks that were not fitted.
+/// Prints the error per kind of text on the evaluation chunks.
 fn report(title: &str, samples: &[Sample], estimate: impl Fn(&Sample) -> f64) {
     println!("\n{title}: error in percent, p5 / p50 / p95, mean of the absolute");
     let mut kinds: Vec<(String, Vec<f64>)> = Vec::new();

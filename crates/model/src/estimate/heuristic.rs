@@ -1,36 +1,36 @@
-//! The estimates of the five designs, as data.
+//! The token heuristics of the five designs, as data.
 
 use serde_json::Value;
 
-use super::size::{Length, Sizes};
+use super::size::{Length, MessageSizes};
 use crate::Message;
 
-/// What lengths are measured in.
+/// The unit of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum LengthUnit {
     /// UTF-8 bytes.
     Bytes,
     /// Unicode scalar values.
     Chars,
 }
 
-/// What becomes of a fraction of a token.
+/// The rounding of fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// A whole one.
+    /// Rounds up.
     Up,
-    /// Nothing.
+    /// Rounds down.
     Down,
 }
 
-/// What is counted of a message.
+/// A countable item of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
-    /// Its text, and that of its outputs.
+pub enum CountedField {
+    /// The text of the message and of its outputs.
     Text,
-    /// The tags that stand for media and unknown parts, as in [`Message::text`].
+    /// The tags of media and unknown parts, as in [`Message::text`].
     Tags,
-    /// Readable thoughts.
+    /// Readable reasoning.
     Reasoning,
     /// The ids of calls.
     CallId,
@@ -44,16 +44,16 @@ pub enum Counted {
     OutputCallId,
 }
 
-/// What an image, a document or a sound costs.
+/// The cost of an image, a document or a sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PerMedia {
-    /// So many units, to be converted with the rest.
+pub enum MediaCost {
+    /// This many units, converted together with the rest.
     Units(u32),
-    /// So many tokens.
+    /// This many tokens.
     Tokens(u32),
 }
 
-/// One design's way to guess tokens from lengths.
+/// A design's way to estimate tokens from lengths.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::Heuristic};
@@ -64,23 +64,23 @@ pub enum PerMedia {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristic {
-    /// The unit of a text by itself.
-    pub unit: Unit,
-    /// Tokens are units times this …
+    /// The unit of a plain text.
+    pub unit: LengthUnit,
+    /// Tokens are units times `numerator` …
     pub numerator: u32,
-    /// … divided by this,
+    /// … divided by `denominator`,
     pub denominator: u32,
     /// rounded this way, once per text or message.
     pub rounding: Rounding,
     /// Units added to each message.
     pub per_message: u32,
-    /// What one medium costs.
-    pub per_media: PerMedia,
+    /// The cost of a medium.
+    pub per_media: MediaCost,
     /// Units added to each tool definition.
     pub per_tool: u32,
-    /// What is counted, and in which unit.
-    pub counted: &'static [(Counted, Unit)],
-    /// Whether a message that the model does not see costs nothing.
+    /// The counted items, and their units.
+    pub counted: &'static [(CountedField, LengthUnit)],
+    /// True if messages that the model does not see cost nothing.
     pub skips_hidden: bool,
 }
 
@@ -90,54 +90,57 @@ const CALL_TYPE: u32 = 8;
 impl Heuristic {
     /// `refs`: bytes of the text projection, four to a token, rounded up.
     pub const REFS: Self = Self {
-        unit: Unit::Bytes,
+        unit: LengthUnit::Bytes,
         numerator: 1,
         denominator: 4,
         rounding: Rounding::Up,
         per_message: 0,
-        per_media: PerMedia::Tokens(0),
+        per_media: MediaCost::Tokens(0),
         per_tool: 0,
-        counted: &[(Counted::Text, Unit::Bytes), (Counted::Tags, Unit::Bytes)],
+        counted: &[
+            (CountedField::Text, LengthUnit::Bytes),
+            (CountedField::Tags, LengthUnit::Bytes),
+        ],
         skips_hidden: false,
     };
 
     /// `turns`: two and a half characters to a token, twelve more per message, rounded down;
     /// the fields of calls in bytes; 256 tokens per medium.
     pub const TURNS: Self = Self {
-        unit: Unit::Chars,
+        unit: LengthUnit::Chars,
         numerator: 2,
         denominator: 5,
         rounding: Rounding::Down,
         per_message: 12,
-        per_media: PerMedia::Tokens(256),
+        per_media: MediaCost::Tokens(256),
         per_tool: 20,
         counted: &[
-            (Counted::Text, Unit::Chars),
-            (Counted::Reasoning, Unit::Chars),
-            (Counted::CallId, Unit::Bytes),
-            (Counted::CallType, Unit::Bytes),
-            (Counted::Name, Unit::Bytes),
-            (Counted::Arguments, Unit::Bytes),
-            (Counted::OutputCallId, Unit::Bytes),
+            (CountedField::Text, LengthUnit::Chars),
+            (CountedField::Reasoning, LengthUnit::Chars),
+            (CountedField::CallId, LengthUnit::Bytes),
+            (CountedField::CallType, LengthUnit::Bytes),
+            (CountedField::Name, LengthUnit::Bytes),
+            (CountedField::Arguments, LengthUnit::Bytes),
+            (CountedField::OutputCallId, LengthUnit::Bytes),
         ],
         skips_hidden: false,
     };
 
-    /// `archive`: four characters to a token, rounded up; 4,800 characters per medium; nothing
-    /// for what the model does not see. The design says characters, its code counts bytes.
+    /// `archive`: four characters to a token, rounded up; 4,800 characters per medium; nothing for
+    /// hidden messages. The design says characters, but its code counts bytes.
     pub const ARCHIVE: Self = Self {
-        unit: Unit::Chars,
+        unit: LengthUnit::Chars,
         numerator: 1,
         denominator: 4,
         rounding: Rounding::Up,
         per_message: 0,
-        per_media: PerMedia::Units(4800),
+        per_media: MediaCost::Units(4800),
         per_tool: 0,
         counted: &[
-            (Counted::Text, Unit::Chars),
-            (Counted::Reasoning, Unit::Chars),
-            (Counted::Name, Unit::Chars),
-            (Counted::Arguments, Unit::Chars),
+            (CountedField::Text, LengthUnit::Chars),
+            (CountedField::Reasoning, LengthUnit::Chars),
+            (CountedField::Name, LengthUnit::Chars),
+            (CountedField::Arguments, LengthUnit::Chars),
         ],
         skips_hidden: true,
     };
@@ -145,18 +148,18 @@ impl Heuristic {
     /// `checkpoint`: three and a half characters to a token,
     /// twenty more per message, rounded down.
     pub const CHECKPOINT: Self = Self {
-        unit: Unit::Chars,
+        unit: LengthUnit::Chars,
         numerator: 2,
         denominator: 7,
         rounding: Rounding::Down,
         per_message: 20,
-        per_media: PerMedia::Tokens(0),
+        per_media: MediaCost::Tokens(0),
         per_tool: 0,
-        counted: &[(Counted::Text, Unit::Chars)],
+        counted: &[(CountedField::Text, LengthUnit::Chars)],
         skips_hidden: false,
     };
 
-    /// The tokens of a text that is not a message.
+    /// The tokens of a plain text.
     pub fn text(&self, text: &str) -> u64 {
         self.convert(units(Length::of(text), self.unit))
     }
@@ -166,13 +169,13 @@ impl Heuristic {
         if self.skips_hidden && !message.agent_visible() {
             return 0;
         }
-        self.sizes(&Sizes::of(message))
+        self.sizes(&MessageSizes::of(message))
     }
 
-    /// The tokens of one message whose sizes are known, in constant time.
+    /// The tokens of one message with known sizes, in constant time.
     ///
-    /// Rounding is per message: add up these figures, not the sizes.
-    pub fn sizes(&self, sizes: &Sizes) -> u64 {
+    /// Rounding is per message, so add up these results, not the sizes.
+    pub fn sizes(&self, sizes: &MessageSizes) -> u64 {
         let counted: u64 = self
             .counted
             .iter()
@@ -181,15 +184,15 @@ impl Heuristic {
         let overhead = u64::from(self.per_message) * u64::from(sizes.messages);
         let media = u64::from(sizes.media);
         match self.per_media {
-            PerMedia::Units(units) => self.convert(counted + overhead + media * u64::from(units)),
-            PerMedia::Tokens(tokens) => {
+            MediaCost::Units(units) => self.convert(counted + overhead + media * u64::from(units)),
+            MediaCost::Tokens(tokens) => {
                 self.convert(counted + overhead) + media * u64::from(tokens)
             }
         }
     }
 
     /// The tokens of the tool definitions: name, description and the JSON of the parameters,
-    /// converted once over all tools. Understands the definitions of all three dialects.
+    /// converted once for all tools. Accepts the definitions of all three dialects.
     pub fn tools<'a>(&self, tools: impl IntoIterator<Item = &'a Value>) -> u64 {
         let length = |value: &Value| match value {
             Value::Null => 0,
@@ -216,27 +219,27 @@ impl Heuristic {
     }
 }
 
-fn counted_units(sizes: &Sizes, what: Counted, unit: Unit) -> u64 {
+fn counted_units(sizes: &MessageSizes, what: CountedField, unit: LengthUnit) -> u64 {
     match what {
-        Counted::Text => units(sizes.text, unit),
-        Counted::Reasoning => units(sizes.reasoning, unit),
-        Counted::Name => units(sizes.names, unit),
-        Counted::Arguments => units(sizes.arguments, unit),
-        Counted::Tags => u64::from(sizes.tags),
-        Counted::CallId => u64::from(sizes.call_ids),
-        Counted::CallType => u64::from(sizes.calls) * u64::from(CALL_TYPE),
-        Counted::OutputCallId => u64::from(sizes.output_ids),
+        CountedField::Text => units(sizes.text, unit),
+        CountedField::Reasoning => units(sizes.reasoning, unit),
+        CountedField::Name => units(sizes.names, unit),
+        CountedField::Arguments => units(sizes.arguments, unit),
+        CountedField::Tags => u64::from(sizes.tags),
+        CountedField::CallId => u64::from(sizes.call_ids),
+        CountedField::CallType => u64::from(sizes.calls) * u64::from(CALL_TYPE),
+        CountedField::OutputCallId => u64::from(sizes.output_ids),
     }
 }
 
-fn units(length: Length, unit: Unit) -> u64 {
+fn units(length: Length, unit: LengthUnit) -> u64 {
     u64::from(match unit {
-        Unit::Bytes => length.bytes,
-        Unit::Chars => length.chars,
+        LengthUnit::Bytes => length.bytes,
+        LengthUnit::Chars => length.chars,
     })
 }
 
-/// A field of a tool definition, which Chat Completions keeps one level deeper.
+/// A field of a tool definition, which is one level deeper in Chat Completions.
 fn field<'a>(tool: &'a Value, name: &str) -> &'a Value {
     let outer = tool.get(name);
     outer

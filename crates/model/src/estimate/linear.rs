@@ -1,21 +1,21 @@
-//! Our own estimate: a weighted sum of what one pass over a text sees.
+//! Our own estimator: a weighted sum of the features of a text.
 //!
-//! The weights were fitted to exact `o200k_base` counts of 4 KB chunks: 30 MB of text in 84
-//! kinds, namely recorded agent sessions, source code (Rust, C, Python, JavaScript, Perl,
-//! shell, TOML), JSON, HTML, Markdown, logs, file lists, hashes, numbers, base64, manual pages
-//! in 23 languages and program messages in 34, so that each script has a weight of its own.
-//! On the half of the chunks that was not fitted the mean error is 5.7 % over all kinds (bytes/4: 23.6 %)
-//! and 3.9 % over the sessions (bytes/4: 12.7 %). The `fit` test beside this file does it again.
+//! The weights were fitted to exact `o200k_base` counts of 4 KB chunks: 30 MB of text in 84 kinds,
+//! namely recorded agent sessions, source code (Rust, C, Python, JavaScript, Perl, shell, TOML),
+//! JSON, HTML, Markdown, logs, file lists, hashes, numbers, base64, manual pages in 23 languages
+//! and program messages in 34, so that each script has its own weight. On the chunks that were not
+//! fitted, the mean error is 5.7 % over all kinds (bytes/4: 23.6 %) and 3.9 % over the sessions
+//! (bytes/4: 12.7 %). The `fit` test in this folder repeats the fit.
 
 use serde::{Deserialize, Serialize};
 
 use super::features::Features;
 
-/// Classes of what costs tokens. Vocabularies differ most between them, so a calibration has
-/// one factor for each.
+/// Classes of token costs. Vocabularies differ most between them, so a calibration has one factor
+/// per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum TokenClass {
     /// ASCII words.
     Letters,
     /// ASCII digits.
@@ -28,47 +28,47 @@ pub enum Class {
     TwoByte,
     /// Characters of three and four bytes: Han, Kana, Hangul, Indic scripts, signs, emoji.
     Wide,
-    /// What a provider puts around messages, calls and outputs.
+    /// Tokens that a provider adds around messages, calls and outputs.
     Framing,
     /// Images, documents and sounds.
     Media,
 }
 
 /// The number of classes.
-pub(super) const CLASSES: usize = Class::Media as usize + 1;
+pub(super) const CLASSES: usize = TokenClass::Media as usize + 1;
 /// The number of classes that come from text.
-pub(super) const TEXT_CLASSES: usize = Class::Wide as usize + 1;
-/// Estimates are kept in sixteenths of a token: whole numbers, so that sums can be undone.
+pub(super) const TEXT_CLASSES: usize = TokenClass::Wide as usize + 1;
+/// Estimates are kept in sixteenths of a token: integers, so that sums can be undone exactly.
 pub(super) const PARTS: u32 = 16;
 
-/// Coefficients are in this part of a token.
+/// The unit of coefficients is this fraction of a token.
 const UNIT: u64 = 4096;
 
 /// The coefficients by class, in the order of the features.
 #[rustfmt::skip]
-const COEFFICIENTS: [(Class, &[u32]); TEXT_CLASSES] = [
+const COEFFICIENTS: [(TokenClass, &[u32]); TEXT_CLASSES] = [
     (
-        Class::Letters,
+        TokenClass::Letters,
         &[4096, 4096, 4096, 4096, 5211, 11426, 16382, 5839, 6161, 3281, 3279, 5938, 9217, 9202, 2747, 472, 0, 2591],
     ),
     (
-        Class::Digits,
+        TokenClass::Digits,
         &[4096],
     ),
     (
-        Class::Punctuation,
+        TokenClass::Punctuation,
         &[4036, 616, 924, 269],
     ),
     (
-        Class::Blanks,
+        TokenClass::Blanks,
         &[0, 4506, 0, 3686, 4158, 20, 1561, 3855],
     ),
     (
-        Class::TwoByte,
+        TokenClass::TwoByte,
         &[819, 7035, 1620, 2197, 1348, 981, 1151, 1431, 1011, 2048],
     ),
     (
-        Class::Wide,
+        TokenClass::Wide,
         &[6642, 104, 1451, 1500, 2417, 1675, 1712, 1848, 1448, 2312, 1545, 2128, 1344, 1912, 2314, 2711, 2606, 1229, 3987, 1351, 5913, 7810, 12288],
     ),
 ];
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_are_of_the_right_size() {
+    fn estimates_are_plausible() {
         assert!(tokens("").abs() < f64::EPSILON);
         for (text, low, high) in [
             ("hello world", 2.0, 3.0),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_told_apart() {
+    fn classes_are_distinguished() {
         let only = |text: &str| -> Vec<usize> {
             let found = classes(text).into_iter().enumerate();
             found
@@ -139,11 +139,11 @@ mod tests {
                 .map(|(class, _)| class)
                 .collect()
         };
-        assert_eq!(only("word"), [Class::Letters as usize]);
-        assert_eq!(only("12"), [Class::Digits as usize]);
-        assert_eq!(only("..."), [Class::Punctuation as usize]);
-        assert_eq!(only("\n"), [Class::Blanks as usize]);
-        assert_eq!(only("жук"), [Class::TwoByte as usize]);
-        assert_eq!(only("漢字"), [Class::Wide as usize]);
+        assert_eq!(only("word"), [TokenClass::Letters as usize]);
+        assert_eq!(only("12"), [TokenClass::Digits as usize]);
+        assert_eq!(only("..."), [TokenClass::Punctuation as usize]);
+        assert_eq!(only("\n"), [TokenClass::Blanks as usize]);
+        assert_eq!(only("жук"), [TokenClass::TwoByte as usize]);
+        assert_eq!(only("漢字"), [TokenClass::Wide as usize]);
     }
 }

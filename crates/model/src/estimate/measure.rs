@@ -1,31 +1,31 @@
-//! What is remembered of a message so that it is counted only once.
+//! The measure of a message, computed once and kept.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-use super::linear::{self, CLASSES, Class, PARTS};
-use super::size::{Item, Length, Sizes, walk};
+use super::linear::{self, CLASSES, PARTS, TokenClass};
+use super::size::{Length, MeasuredItem, MessageSizes, walk};
 use crate::{Message, Part, work};
 
-/// What providers put around a message, around a call and around an output, in tokens: a
-/// guess that calibration corrects.
+/// Tokens that providers add around a message, a call and an output: a guess that calibration
+/// corrects.
 const PER_MESSAGE: u32 = 4;
 const PER_CALL: u32 = 6;
 const PER_OUTPUT: u32 = 4;
-/// What an image costs before anything is known of the model, in tokens.
+/// The assumed tokens of an image for an unknown model.
 const PER_MEDIA: u32 = 1200;
 
 /// The size of a message in every measure that an estimator needs.
 ///
-/// Made once, when the message comes in, and kept beside it: about a hundred bytes, `Copy`.
-/// Measures add up and can be taken out again, so the measure of a window is a running sum, and
-/// every estimator gives its tokens from it in constant time. Only the heuristics round per
-/// message: of those, keep running sums of [`Heuristic::sizes`](super::Heuristic::sizes).
+/// It is computed once, when the message is admitted, and kept with it: about a hundred bytes,
+/// `Copy`. Measures can be added and subtracted, so the measure of a window is a running sum, and
+/// every estimator reads its tokens in constant time. Only the heuristics round per message: keep
+/// running sums of [`Heuristic::sizes`](super::Heuristic::sizes) for them.
 ///
-/// Of a sealed thought only the readable text is measured: what its seal stands for, nobody but
-/// the provider knows.
+/// Only the readable text of encrypted reasoning is measured, because the size of the rest is known
+/// to the provider only.
 ///
 /// ```
 /// use trimtab_model::{Message, estimate::Measure};
@@ -38,7 +38,7 @@ const PER_MEDIA: u32 = 1200;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    sizes: Sizes,
+    sizes: MessageSizes,
     /// Estimated tokens by class, in sixteenths.
     classes: [u32; CLASSES],
 }
@@ -47,10 +47,10 @@ impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
         let mut measure = Self {
-            sizes: Sizes::of(message),
+            sizes: MessageSizes::of(message),
             ..Self::default()
         };
-        measure.add_class(Class::Framing, PER_MESSAGE);
+        measure.add_class(TokenClass::Framing, PER_MESSAGE);
         walk(&message.parts, &mut |item| measure.add_item(&item));
         measure
     }
@@ -63,7 +63,7 @@ impl Measure {
         measure
     }
 
-    /// Measures some parts alone, without what is put around their message.
+    /// Measures some parts without the framing of their message.
     ///
     /// ```
     /// use trimtab_model::{Message, estimate::Measure};
@@ -78,27 +78,29 @@ impl Measure {
         measure
     }
 
-    fn add_item(&mut self, item: &Item<'_>) {
+    fn add_item(&mut self, item: &MeasuredItem<'_>) {
         match item {
-            Item::Text(text) | Item::Reasoning(text) => self.add_text(text),
-            Item::Call(call) => {
-                self.add_class(Class::Framing, PER_CALL);
+            MeasuredItem::Text(text) | MeasuredItem::Reasoning(text) => self.add_text(text),
+            MeasuredItem::Call(call) => {
+                self.add_class(TokenClass::Framing, PER_CALL);
                 self.add_text(&call.name);
                 self.add_text(&call.arguments);
             }
-            Item::Output(_) => self.add_class(Class::Framing, PER_OUTPUT),
-            Item::Media(_) => self.add_class(Class::Media, PER_MEDIA),
-            Item::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
+            // The content of the output follows as separate items.
+            MeasuredItem::Output(_) => self.add_class(TokenClass::Framing, PER_OUTPUT),
+            MeasuredItem::Media(_) => self.add_class(TokenClass::Media, PER_MEDIA),
+            MeasuredItem::Opaque(opaque) => self.add_text(opaque.raw.as_str()),
         }
     }
 
-    fn add_class(&mut self, class: Class, tokens: u32) {
+    fn add_class(&mut self, class: TokenClass, tokens: u32) {
         if let Some(parts) = self.classes.get_mut(class as usize) {
             *parts = parts.saturating_add(tokens.saturating_mul(PARTS));
         }
     }
 
     fn add_text(&mut self, text: &str) {
+        // Measuring reads client input, so it counts as work and can be cancelled.
         work::step_text(text);
         for (sum, parts) in self.classes.iter_mut().zip(linear::classes(text)) {
             *sum = sum.saturating_add(parts);
@@ -106,23 +108,23 @@ impl Measure {
     }
 
     /// The plain sizes.
-    pub fn sizes(&self) -> &Sizes {
+    pub fn sizes(&self) -> &MessageSizes {
         &self.sizes
     }
 
-    /// The estimated tokens, rounded up, for a model that nothing is known of.
+    /// The estimated tokens for an unknown model, rounded up.
     pub fn tokens(&self) -> u64 {
         let parts: u64 = self.classes.iter().map(|&parts| u64::from(parts)).sum();
         parts.div_ceil(u64::from(PARTS))
     }
 
     /// The estimated tokens of one class.
-    pub fn class(&self, class: Class) -> f64 {
+    pub fn class(&self, class: TokenClass) -> f64 {
         let parts = self.classes.get(class as usize).copied().unwrap_or(0);
         f64::from(parts) / f64::from(PARTS)
     }
 
-    /// The estimated tokens of all classes, in the order of [`Class`].
+    /// The estimated tokens of all classes, in the order of [`TokenClass`].
     pub(super) fn by_class(&self) -> [f64; CLASSES] {
         self.classes
             .map(|parts| f64::from(parts) / f64::from(PARTS))

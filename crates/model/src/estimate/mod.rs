@@ -1,9 +1,9 @@
-//! How many tokens something will cost, before the provider says so.
+//! Estimates tokens before the provider reports them.
 //!
-//! - [`Heuristic`]: what each of the five designs does, as data.
+//! - [`Heuristic`]: the estimate of each of the five designs, as data.
 //! - [`Anchor`]: the newest usage that still describes a window.
-//! - [`Measure`]: what is remembered of a message, so that it is looked at only once; measures
-//!   add up, and every estimator reads them in constant time.
+//! - [`Measure`]: the sizes of a message, computed once. Measures add up, and every estimator reads
+//!   them in constant time.
 //! - [`Calibration`]: how a model's count differs from our estimate, learned from usage.
 //!
 //! ```
@@ -27,8 +27,8 @@ mod script;
 mod size;
 
 pub use anchor::Anchor;
-pub use calibration::{Calibration, Observed};
-pub use heuristic::{Counted, Heuristic, PerMedia, Rounding, Unit};
-pub use linear::Class;
+pub use calibration::{Calibration, CalibrationOutcome};
+pub use heuristic::{CountedField, Heuristic, LengthUnit, MediaCost, Rounding};
+pub use linear::TokenClass;
 pub use measure::Measure;
-pub use size::{Length, Sizes};
+pub use size::{Length, MessageSizes};

@@ -1,8 +1,8 @@
-//! The script of a character beyond ASCII, as far as vocabularies treat scripts differently.
+//! Classifies non-ASCII characters by script, as far as vocabularies treat scripts differently.
 
 use super::features::Feature;
 
-/// The feature that a character beyond ASCII counts for.
+/// The feature of a non-ASCII character.
 pub(super) fn of(character: char) -> Feature {
     match u32::from(character) {
         0x00c0..=0x024f => Feature::Latin,

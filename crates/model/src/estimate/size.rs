@@ -1,4 +1,4 @@
-//! The plain sizes of a message, which every design's heuristic is made of.
+//! The plain sizes of a message, the input of every design's heuristic.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -17,56 +17,56 @@ pub struct Length {
 
 /// The sizes of a message, or the sum over several. Sums stop at `u32::MAX`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sizes {
+pub struct MessageSizes {
     /// Text, and the text of outputs.
     pub text: Length,
-    /// Readable thoughts.
+    /// Readable reasoning.
     pub reasoning: Length,
     /// Names of called tools.
     pub names: Length,
     /// Arguments of calls.
     pub arguments: Length,
-    /// Bytes of the tags that stand for media and unknown parts in the text projection.
+    /// Bytes of the tags of media and unknown parts in the text projection.
     pub tags: u32,
-    /// Bytes of media and unknown parts as they came.
+    /// Original bytes of media and unknown parts.
     pub raw: u32,
     /// Bytes of the ids of calls.
     pub call_ids: u32,
     /// Bytes of the ids that outputs answer.
     pub output_ids: u32,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u32,
-    /// How many outputs.
+    /// Number of outputs.
     pub outputs: u32,
-    /// How many images, documents and sounds.
+    /// Number of images, documents and sounds.
     pub media: u32,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u32,
 }
 
-/// What there is to count in a message.
-pub(super) enum Item<'a> {
+/// A countable item of a message.
+pub(super) enum MeasuredItem<'a> {
     Text(&'a str),
     Reasoning(&'a str),
     Call(&'a Call),
-    /// An output; its content follows as items of its own.
+    /// An output; its content follows as separate items.
     Output(&'a str),
     Media(&'a Media),
     Opaque(&'a Opaque),
 }
 
-/// Goes through the parts of a message, and through the parts of outputs in it.
-pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(Item<'a>)) {
+/// Visits the parts of a message and the parts of its outputs.
+pub(super) fn walk<'a>(parts: &'a [Part], see: &mut impl FnMut(MeasuredItem<'a>)) {
     work::step(parts.len());
     for part in parts {
         match part {
-            Part::Text(text) => see(Item::Text(&text.text)),
-            Part::Reasoning(reasoning) => see(Item::Reasoning(&reasoning.text)),
-            Part::Media(media) => see(Item::Media(media)),
-            Part::Call(call) => see(Item::Call(call)),
-            Part::Opaque(opaque) => see(Item::Opaque(opaque)),
+            Part::Text(text) => see(MeasuredItem::Text(&text.text)),
+            Part::Reasoning(reasoning) => see(MeasuredItem::Reasoning(&reasoning.text)),
+            Part::Media(media) => see(MeasuredItem::Media(media)),
+            Part::Call(call) => see(MeasuredItem::Call(call)),
+            Part::Opaque(opaque) => see(MeasuredItem::Opaque(opaque)),
             Part::Output(output) => {
-                see(Item::Output(&output.call_id));
+                see(MeasuredItem::Output(&output.call_id));
                 walk(&output.content, see);
             }
         }
@@ -84,8 +84,8 @@ impl Length {
     }
 }
 
-impl Sizes {
-    /// All bytes that a request has to carry for it, but for what JSON adds.
+impl MessageSizes {
+    /// All bytes that a request must carry for it, without JSON syntax.
     pub fn bytes(&self) -> u64 {
         let texts = [self.text, self.reasoning, self.names, self.arguments];
         let texts: u64 = texts.iter().map(|text| u64::from(text.bytes)).sum();
@@ -106,24 +106,24 @@ impl Sizes {
         sizes
     }
 
-    fn add_item(&mut self, item: &Item<'_>) {
+    fn add_item(&mut self, item: &MeasuredItem<'_>) {
         match item {
-            Item::Text(text) => self.text += Length::of(text),
-            Item::Reasoning(text) => self.reasoning += Length::of(text),
-            Item::Media(media) => {
+            MeasuredItem::Text(text) => self.text += Length::of(text),
+            MeasuredItem::Reasoning(text) => self.reasoning += Length::of(text),
+            MeasuredItem::Media(media) => {
                 self.media = self.media.saturating_add(1);
                 self.raw = self.raw.saturating_add(clamped(media.raw.as_str().len()));
             }
-            Item::Opaque(opaque) => {
+            MeasuredItem::Opaque(opaque) => {
                 self.raw = self.raw.saturating_add(clamped(opaque.raw.as_str().len()));
             }
-            Item::Call(call) => {
+            MeasuredItem::Call(call) => {
                 self.calls = self.calls.saturating_add(1);
                 self.call_ids = self.call_ids.saturating_add(clamped(call.id.len()));
                 self.names += Length::of(&call.name);
                 self.arguments += Length::of(&call.arguments);
             }
-            Item::Output(id) => {
+            MeasuredItem::Output(id) => {
                 self.outputs = self.outputs.saturating_add(1);
                 self.output_ids = self.output_ids.saturating_add(clamped(id.len()));
             }
@@ -145,7 +145,7 @@ fn tags(parts: &[Part]) -> u32 {
     })
 }
 
-/// A size as it is stored.
+/// A size, clamped to its stored type.
 pub(super) fn clamped(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }
@@ -164,7 +164,7 @@ impl SubAssign for Length {
     }
 }
 
-impl Sizes {
+impl MessageSizes {
     fn combine(
         &mut self,
         other: &Self,
@@ -186,13 +186,13 @@ impl Sizes {
     }
 }
 
-impl AddAssign for Sizes {
+impl AddAssign for MessageSizes {
     fn add_assign(&mut self, other: Self) {
         self.combine(&other, Length::add_assign, u32::saturating_add);
     }
 }
 
-impl SubAssign for Sizes {
+impl SubAssign for MessageSizes {
     fn sub_assign(&mut self, other: Self) {
         self.combine(&other, Length::sub_assign, u32::saturating_sub);
     }
@@ -219,7 +219,7 @@ mod tests {
                 Part::Output(output),
             ],
         );
-        let sizes = Sizes::of(&message);
+        let sizes = MessageSizes::of(&message);
         assert_eq!(sizes.text, Length { bytes: 7, chars: 5 });
         assert_eq!(sizes.reasoning, Length { bytes: 2, chars: 2 });
         assert_eq!(sizes.names, Length { bytes: 4, chars: 3 });
@@ -238,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_can_be_taken_out() {
+    fn added_sizes_can_be_subtracted() {
         let (one, two) = (
-            Sizes::of(&Message::user("one")),
-            Sizes::of(&Message::user("two, too")),
+            MessageSizes::of(&Message::user("one")),
+            MessageSizes::of(&Message::user("two, too")),
         );
         let mut sum = one;
         sum += two;

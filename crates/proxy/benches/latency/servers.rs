@@ -17,7 +17,7 @@ use hyper_util::server::conn::auto;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Running};
+use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, RunningProxy};
 use trimtab_store::{FolderStore, Store};
 
 use crate::events;
@@ -34,7 +34,7 @@ const BUFFER: usize = 1 << 20;
 pub(crate) struct Servers {
     pub(crate) direct: SocketAddr,
     pub(crate) bare: SocketAddr,
-    pub(crate) ours: Arc<Running>,
+    pub(crate) ours: Arc<RunningProxy>,
     /// Removed at the end.
     _folder: TempDir,
 }
@@ -54,7 +54,7 @@ impl Servers {
 }
 
 /// Ours, with a store of its own.
-pub(crate) fn proxy(to: SocketAddr) -> (Arc<Running>, TempDir) {
+pub(crate) fn proxy(to: SocketAddr) -> (Arc<RunningProxy>, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = FolderStore::open(folder.path()).expect("a store");
     let running = serve("ours", move |ready| ours(ready, to, Arc::new(store)));
@@ -158,7 +158,7 @@ async fn bare(ready: mpsc::Sender<SocketAddr>, to: SocketAddr) {
     }
 }
 
-async fn ours(ready: mpsc::Sender<Arc<Running>>, to: SocketAddr, store: Arc<dyn Store>) {
+async fn ours(ready: mpsc::Sender<Arc<RunningProxy>>, to: SocketAddr, store: Arc<dyn Store>) {
     let mut config = ProxyConfig::to_upstream(format!("http://{to}"));
     config.listen = "127.0.0.1:0".parse().expect("an address");
     config.models = [(WIDE, 10_000_000), (NARROW, 60_000)].map(rule).into();

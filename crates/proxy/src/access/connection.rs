@@ -48,7 +48,7 @@ impl InboundConnection {
             return false;
         }
         let looked = self.is_own_user.get_or_init(|| async move {
-            let looking = tokio::task::spawn_blocking(move || local_user::owns(peer, local));
+            let looking = tokio::task::spawn_blocking(move || local_user::is_own_user(peer, local));
             looking.await.unwrap_or(false)
         });
         *looked.await

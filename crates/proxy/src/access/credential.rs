@@ -37,7 +37,7 @@ const FORWARDING: [&str; 6] = [
 ];
 
 /// The credentials in these headers, with the names of their headers.
-pub(super) fn presented<'a>(
+pub(super) fn presented_credentials<'a>(
     tenancy: &'a TenancySettings,
     headers: &'a HeaderMap,
 ) -> Vec<(&'a str, &'a [u8])> {
@@ -65,7 +65,10 @@ fn is_empty(value: &[u8]) -> bool {
 }
 
 /// The user that the operator's header names.
-pub(super) fn user<'a>(tenancy: &TenancySettings, headers: &'a HeaderMap) -> Option<&'a [u8]> {
+pub(super) fn user_header<'a>(
+    tenancy: &TenancySettings,
+    headers: &'a HeaderMap,
+) -> Option<&'a [u8]> {
     let name = Some(tenancy.user_header.as_str()).filter(|name| !name.is_empty())?;
     let value = headers.get(name)?.as_bytes();
     (!value.is_empty()).then_some(value)
@@ -106,7 +109,7 @@ mod tests {
         let tenancy = TenancySettings::default();
         let names = |pairs: &[(&'static str, &'static str)]| {
             let headers = of_pairs(pairs);
-            let found = presented(&tenancy, &headers);
+            let found = presented_credentials(&tenancy, &headers);
             found
                 .iter()
                 .map(|(name, _)| (*name).to_owned())

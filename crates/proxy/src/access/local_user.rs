@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 /// True if the socket at `peer`, connected to us at `local`, belongs to our own user.
 #[cfg(target_os = "linux")]
-pub(super) fn owns(peer: SocketAddr, local: SocketAddr) -> bool {
+pub(super) fn is_own_user(peer: SocketAddr, local: SocketAddr) -> bool {
     let own = rustix::process::geteuid().as_raw();
     // A client with an IPv6 socket can be connected to an IPv4 address.
     let lists = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
@@ -20,7 +20,7 @@ pub(super) fn owns(peer: SocketAddr, local: SocketAddr) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn owns(_peer: SocketAddr, _local: SocketAddr) -> bool {
+pub(super) fn is_own_user(_peer: SocketAddr, _local: SocketAddr) -> bool {
     true
 }
 
@@ -71,9 +71,9 @@ mod tests {
         let local = listener.local_addr().unwrap();
         let client = TcpStream::connect(local).unwrap();
         let peer = client.local_addr().unwrap();
-        assert!(owns(peer, local));
+        assert!(is_own_user(peer, local));
         let other = SocketAddr::new(peer.ip(), 1);
-        assert!(!owns(other, local));
+        assert!(!is_own_user(other, local));
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
 pub(crate) use store_quota::{SESSIONS, StoreUse};
-pub(crate) use tenant::{Keys, Tenant};
-pub(crate) use tls::{InboundTls, follow_files, kept, secure};
+pub(crate) use tenant::{Tenant, TenantKeys};
+pub(crate) use tls::{InboundTls, accept_tls, follow_files, unusable_files_notice};
 pub(crate) use token::TokenTable;
 
 pub use new_token::NewToken;
@@ -90,7 +90,7 @@ pub(crate) struct AccessCheck<'a> {
     pub(crate) config: &'a ProxyConfig,
     pub(crate) tokens: &'a TokenTable,
     /// What tells tenants apart; none while there is no store.
-    pub(crate) keys: Option<&'a Keys>,
+    pub(crate) keys: Option<&'a TenantKeys>,
     pub(crate) connection: &'a InboundConnection,
 }
 
@@ -169,8 +169,8 @@ impl AccessCheck<'_> {
         let tenancy = &self.config.tenancy;
         let presented = PresentedIdentity {
             token: token.map(|token| &*token.name),
-            user: credential::user(tenancy, &parts.headers),
-            credentials: credential::presented(tenancy, &parts.headers),
+            user: credential::user_header(tenancy, &parts.headers),
+            credentials: credential::presented_credentials(tenancy, &parts.headers),
         };
         if presented.credentials.is_empty() && !token.is_some_and(AdmittedToken::is_named) {
             let sign = credential::foreign_sign(tenancy, &parts.headers);

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_other_sites_are_refused_without_an_origin() {
+    fn cross_site_requests_without_an_origin_are_refused() {
         let config = ProxyConfig {
             origins: vec!["https://app.example".to_owned()],
             ..ProxyConfig::default()

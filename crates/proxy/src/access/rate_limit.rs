@@ -16,22 +16,22 @@ const TENANTS: usize = 10_000;
 /// When to try again if too many requests are under way: nobody knows how long they take.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-type ByName = HashMap<String, TenantUse>;
+type TenantUseByName = HashMap<String, TenantUse>;
 
 /// What tenants use now.
 #[derive(Clone, Default)]
-pub(crate) struct TenantRates(Arc<Mutex<ByName>>);
+pub(crate) struct TenantRates(Arc<Mutex<TenantUseByName>>);
 
 /// What one tenant uses now.
 struct TenantUse {
-    requests: Allowance,
-    input_bytes: Allowance,
+    requests: MinuteAllowance,
+    input_bytes: MinuteAllowance,
     concurrent: u64,
 }
 
 /// An allowance of one minute, of which some may be used up.
 #[derive(Clone, Copy)]
-struct Allowance {
+struct MinuteAllowance {
     /// When all of it is back.
     whole_at: Instant,
 }
@@ -56,8 +56,8 @@ impl TenantRates {
         let mut by_name = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget_idle(&mut by_name, now);
         let tenant = by_name.entry(name.to_owned()).or_insert(TenantUse {
-            requests: Allowance { whole_at: now },
-            input_bytes: Allowance { whole_at: now },
+            requests: MinuteAllowance { whole_at: now },
+            input_bytes: MinuteAllowance { whole_at: now },
             concurrent: 0,
         });
         tenant.check(quotas, now)?;
@@ -105,7 +105,7 @@ impl TenantUse {
     }
 }
 
-impl Allowance {
+impl MinuteAllowance {
     /// How long to wait until one more can be used; none if that is now.
     fn wait(self, per_minute: u64, now: Instant) -> Option<Duration> {
         if per_minute == 0 {
@@ -160,7 +160,7 @@ impl Drop for CountedRequest {
 
 /// Keeps the number of tenants within its bound. Who made up many credentials is forgotten
 /// within a minute of the last request, and sooner if there are too many.
-fn forget_idle(by_name: &mut ByName, now: Instant) {
+fn forget_idle(by_name: &mut TenantUseByName, now: Instant) {
     if by_name.len() < TENANTS {
         return;
     }

@@ -8,13 +8,13 @@ const CLIENT_HEADER: &str = "x-request-id";
 const LONGEST: usize = 128;
 
 /// The client's own id where it is well-formed, else a new one.
-pub(crate) fn of(headers: &HeaderMap) -> String {
+pub(crate) fn for_request(headers: &HeaderMap) -> String {
     let mut given = headers.get_all(CLIENT_HEADER).iter();
     let given = match (given.next(), given.next()) {
         (Some(one), None) => one.to_str().ok().filter(|id| is_well_formed(id)),
         _ => None,
     };
-    given.map_or_else(made, str::to_owned)
+    given.map_or_else(new_id, str::to_owned)
 }
 
 fn is_well_formed(id: &str) -> bool {
@@ -22,7 +22,7 @@ fn is_well_formed(id: &str) -> bool {
     !id.is_empty() && id.len() <= LONGEST && id.bytes().all(is_plain)
 }
 
-fn made() -> String {
+fn new_id() -> String {
     let mut random = [0; 16];
     // Without randomness ids are not unique; nothing else depends on them.
     getrandom::fill(&mut random).unwrap_or(());
@@ -39,12 +39,15 @@ mod tests {
         let taken = |id: &str| {
             let id = HeaderValue::from_str(id).unwrap();
             let name = http::HeaderName::from_static(CLIENT_HEADER);
-            of(&HeaderMap::from_iter([(name, id)]))
+            for_request(&HeaderMap::from_iter([(name, id)]))
         };
         assert_eq!(taken("req_0-1.a:b"), "req_0-1.a:b");
         for bad in ["", "a b", "a\"b", "{}", &"x".repeat(129)] {
             assert!(taken(bad).starts_with("tt-"), "{bad}");
         }
-        assert_ne!(of(&HeaderMap::new()), of(&HeaderMap::new()));
+        assert_ne!(
+            for_request(&HeaderMap::new()),
+            for_request(&HeaderMap::new())
+        );
     }
 }

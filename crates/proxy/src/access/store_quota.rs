@@ -25,19 +25,11 @@ struct StoreTotals {
 }
 
 impl StoreUse {
-    /// The bytes of the tenant's outputs, as of a moment ago. None if the store has to be asked
-    /// and that `may_wait` does not allow, or if it cannot say.
-    pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant, may_wait: bool) -> Option<u64> {
-        let mut totals = if may_wait {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        } else {
-            self.0.try_lock().ok()?
-        };
+    /// The bytes of the tenant's outputs, as of a moment ago. None if the store cannot say.
+    pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant) -> Option<u64> {
+        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !matches!(&*totals, Some(totals) if now < totals.good_until) {
-            if !may_wait {
-                return None;
-            }
             let bytes = added_up(store)?;
             let pause = (now.elapsed() * PAUSE_FACTOR).max(AT_LEAST);
             *totals = Some(StoreTotals {

@@ -10,24 +10,24 @@ const NAME: usize = 24;
 
 /// The keys of this installation, one for each purpose.
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub(crate) struct TenantKeys {
     tenants: [u8; 32],
     sessions: [u8; 32],
-    prints: [u8; 192],
+    fingerprints: [u8; 192],
 }
 
-impl Keys {
+impl TenantKeys {
     /// The keys that belong to the secret of a store.
     pub(crate) fn derive(secret: &[u8]) -> Self {
-        let mut prints = [0; 192];
+        let mut fingerprints = [0; 192];
         blake3::Hasher::new_derive_key("trimtab proxy 2026 prints")
             .update(secret)
             .finalize_xof()
-            .fill(&mut prints);
+            .fill(&mut fingerprints);
         Self {
             tenants: blake3::derive_key("trimtab proxy 2026 tenants", secret),
             sessions: blake3::derive_key("trimtab proxy 2026 sessions", secret),
-            prints,
+            fingerprints,
         }
     }
 
@@ -75,15 +75,15 @@ impl Keys {
     }
 
     /// A number between 0 and 1 that belongs to `name`.
-    pub(crate) fn share(&self, name: &str) -> f64 {
+    pub(crate) fn share_of_name(&self, name: &str) -> f64 {
         let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());
         let [first, second, third, ..] = *hash.as_bytes();
         f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
     }
 
-    /// The key of message prints.
-    pub(crate) fn prints(&self) -> &[u8; 192] {
-        &self.prints
+    /// The key of message fingerprints.
+    pub(crate) fn fingerprint_key(&self) -> &[u8; 192] {
+        &self.fingerprints
     }
 }
 
@@ -147,21 +147,21 @@ mod tests {
 
     #[test]
     fn tenant_depends_on_credential_and_secret() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let one = keys.tenant(&presenting("x-api-key", "sk-1"));
-        let again = Keys::derive(b"secret");
+        let again = TenantKeys::derive(b"secret");
         assert_eq!(one, again.tenant(&presenting("x-api-key", "sk-1")));
         assert_ne!(one, keys.tenant(&presenting("x-api-key", "sk-2")));
         assert_ne!(one, keys.tenant(&presenting("authorization", "sk-1")));
         assert_ne!(one, keys.tenant(&PresentedIdentity::default()));
         assert!(!one.as_str().contains("sk-1"));
-        let other = Keys::derive(b"another");
+        let other = TenantKeys::derive(b"another");
         assert_ne!(one, other.tenant(&presenting("x-api-key", "sk-1")));
     }
 
     #[test]
     fn token_and_user_narrow_the_tenant() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let of = |token, user: Option<&'static str>, key| {
             keys.tenant(&PresentedIdentity {
                 token,
@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn names_of_other_parts_are_other_names() {
-        let keys = Keys::derive(b"secret");
+        let keys = TenantKeys::derive(b"secret");
         let tenant = keys.tenant(&PresentedIdentity::default());
         let name = |parts: &[&[u8]]| keys.name(&tenant, parts);
         assert_ne!(name(&[b"ab", b"c"]), name(&[b"a", b"bc"]));
-        assert!((0.0..1.0).contains(&keys.share("x")));
+        assert!((0.0..1.0).contains(&keys.share_of_name("x")));
     }
 }

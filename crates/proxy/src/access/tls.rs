@@ -117,10 +117,10 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
         };
         seen = now;
         match read {
-            Some(Ok(())) => notices.say("certificate and key were read again"),
+            Some(Ok(())) => notices.send("certificate and key were read again"),
             Some(Err(problem)) => {
                 failed = now;
-                notices.say(&kept(&problem));
+                notices.send(&unusable_files_notice(&problem));
             }
             None => {}
         }
@@ -128,7 +128,7 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
 }
 
 /// What is said of files that cannot be used.
-pub(crate) fn kept(problem: &TlsProblem) -> String {
+pub(crate) fn unusable_files_notice(problem: &TlsProblem) -> String {
     format!("the old certificate stays in force: {problem}")
 }
 
@@ -174,7 +174,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsProblem> {
 
 /// Encrypts a connection if `acceptor` says so. None if the other end does not manage that in
 /// `time`.
-pub(crate) async fn secure<S>(
+pub(crate) async fn accept_tls<S>(
     stream: S,
     acceptor: Option<TlsAcceptor>,
     time: Duration,

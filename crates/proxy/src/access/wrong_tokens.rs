@@ -27,10 +27,10 @@ const ADDRESSES: usize = 1_024;
 
 /// Addresses that presented wrong tokens.
 #[derive(Default)]
-pub(crate) struct WrongTokens(Arc<Mutex<HashMap<IpAddr, WrongFrom>>>);
+pub(crate) struct WrongTokens(Arc<Mutex<HashMap<IpAddr, WrongTokenCount>>>);
 
 /// What is known of one address.
-struct WrongFrom {
+struct WrongTokenCount {
     count: u32,
     waiting: u32,
     last: Instant,
@@ -38,7 +38,7 @@ struct WrongFrom {
 
 /// An answer that waits.
 struct WaitingAnswer {
-    all: Arc<Mutex<HashMap<IpAddr, WrongFrom>>>,
+    all: Arc<Mutex<HashMap<IpAddr, WrongTokenCount>>>,
     address: IpAddr,
 }
 
@@ -60,7 +60,7 @@ impl WrongTokens {
     fn begin(&self, address: IpAddr, now: Instant) -> Option<(Duration, WaitingAnswer)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget(&mut all, now);
-        let from = all.entry(address).or_insert(WrongFrom {
+        let from = all.entry(address).or_insert(WrongTokenCount {
             count: 0,
             waiting: 0,
             last: now,
@@ -97,7 +97,7 @@ fn wait_after(count: u32) -> Duration {
 }
 
 /// Makes room where there is none: old addresses go, and the oldest if none is old.
-fn forget(all: &mut HashMap<IpAddr, WrongFrom>, now: Instant) {
+fn forget(all: &mut HashMap<IpAddr, WrongTokenCount>, now: Instant) {
     if all.len() < ADDRESSES {
         return;
     }

@@ -6,7 +6,7 @@ use trimtab_model::Dialect;
 
 /// Takes the calls of ours out of an answer; true if there were any.
 pub(crate) fn hide(dialect: Dialect, names: ToolNames, answer: &mut Value) -> bool {
-    let Some(list) = parts(dialect, answer) else {
+    let Some(list) = call_list(dialect, answer) else {
         return false;
     };
     let before = list.len();
@@ -36,7 +36,7 @@ fn calls(answer: &Value) -> bool {
 }
 
 /// True if an answer says something to the client.
-pub(crate) fn says(dialect: Dialect, answer: &Value) -> bool {
+pub(crate) fn shows_content(dialect: Dialect, answer: &Value) -> bool {
     let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.trim().is_empty());
     match dialect {
         Dialect::Chat => answer
@@ -55,7 +55,7 @@ pub(crate) fn says(dialect: Dialect, answer: &Value) -> bool {
 }
 
 /// Puts what earlier answers showed to the client before what this one shows.
-pub(crate) fn put_before(dialect: Dialect, earlier: &[Value], answer: &mut Value) {
+pub(crate) fn prepend_shown(dialect: Dialect, earlier: &[Value], answer: &mut Value) {
     for before in earlier.iter().rev() {
         if dialect == Dialect::Chat {
             put_text_before(before, answer);
@@ -101,7 +101,7 @@ fn list_name(dialect: Dialect) -> &'static str {
 }
 
 /// The list in which the calls of an answer stand.
-fn parts(dialect: Dialect, answer: &mut Value) -> Option<&mut Vec<Value>> {
+fn call_list(dialect: Dialect, answer: &mut Value) -> Option<&mut Vec<Value>> {
     let list = match dialect {
         Dialect::Chat => message(answer)?.get_mut("tool_calls"),
         Dialect::Messages | Dialect::Responses => answer.get_mut(list_name(dialect)),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(first["choices"][0]["finish_reason"], "stop");
         let mut last = chat("Done.", json!([call("read")]));
         assert!(!hide(Dialect::Chat, names, &mut last));
-        put_before(Dialect::Chat, &[first], &mut last);
+        prepend_shown(Dialect::Chat, &[first], &mut last);
         assert_eq!(
             last["choices"][0]["message"]["content"],
             "Let me see. Done."
@@ -148,7 +148,7 @@ mod tests {
         assert!(hide(Dialect::Messages, names, &mut mixed));
         assert_eq!(mixed["content"].as_array().unwrap().len(), 2);
         let earlier = json!({"content": [{"type": "text", "text": "b"}]});
-        put_before(Dialect::Messages, &[earlier], &mut mixed);
+        prepend_shown(Dialect::Messages, &[earlier], &mut mixed);
         assert_eq!(mixed["content"][0]["text"], "b");
     }
 }

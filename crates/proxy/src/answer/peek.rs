@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use trimtab_wire::overflow::{self, Action, Certainty, Kind, Verdict};
+use trimtab_wire::overflow::{self, Certainty, OverflowAction, OverflowKind, OverflowVerdict};
 
-use crate::config::Limits;
-use crate::transport::body::{self, Body, Collected, collect, rejoined};
+use crate::config::ProxyLimits;
+use crate::transport::body::{self, CollectedBody, ProxyBody, collect, rejoined_body};
 use crate::transport::decompress::decode_error;
 use trimtab_wire::answer::is_event_stream;
 use trimtab_wire::sse::{EventFrame, EventFrames};
@@ -27,7 +27,7 @@ const SHORT_ANSWER: usize = 64 << 10;
 
 /// What is known of the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SentRequest {
     /// The model's window in tokens, where it is known.
     pub(crate) window: Option<u64>,
     /// Our estimate of what was sent, in tokens.
@@ -35,41 +35,44 @@ pub(crate) struct Sent {
 }
 
 /// What an answer is.
-pub(crate) enum Looked {
+pub(crate) enum PeekedAnswer {
     /// An answer to be passed on.
-    Answer(Response<Body>),
+    Answer(Response<ProxyBody>),
     /// The request was too large; the answer that says so.
-    Overflow(Verdict, Response<Body>),
+    Overflow(OverflowVerdict, Response<ProxyBody>),
 }
 
 /// Looks at an answer as far as needed.
-pub(crate) async fn look(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+pub(crate) async fn peek(
+    answer: Response<ProxyBody>,
+    sent: SentRequest,
+    limits: &ProxyLimits,
+) -> PeekedAnswer {
     if !answer.status().is_success() {
-        return failed(answer, sent, limits).await;
+        return failed(answer, sent).await;
     }
     if answer.headers().contains_key(CONTENT_ENCODING) {
-        return Looked::Answer(answer);
+        return PeekedAnswer::Answer(answer);
     }
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if is_event_stream(kind) {
         stream(answer, sent, limits).await
     } else if kind.starts_with("application/json") {
-        whole(answer, sent, limits).await
+        peek_whole_answer(answer, sent).await
     } else {
-        Looked::Answer(answer)
+        PeekedAnswer::Answer(answer)
     }
 }
 
 /// A status that says no.
-async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
-    let error = match within(limits, collect(body, LONGEST_ERROR)).await {
-        Some(Collected::Whole(error)) => error,
-        Some(Collected::Longer(read, rest)) => {
-            return Looked::Answer(Response::from_parts(parts, rejoined(read, rest)));
+    let error = match collect(body, LONGEST_ERROR).await {
+        CollectedBody::Whole(error) => error,
+        CollectedBody::Longer(read, rest) => {
+            return PeekedAnswer::Answer(Response::from_parts(parts, rejoined_body(read, rest)));
         }
-        None => return Looked::Answer(Response::from_parts(parts, silent())),
     };
     let unpacked = decode_error(&parts.headers, &error);
     let headers: Vec<(&str, &str)> = parts
@@ -78,17 +81,21 @@ async fn failed(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
         .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
         .collect();
     let text = unpacked.as_ref().unwrap_or(&error);
-    let response = overflow::Response::new(parts.status.as_u16(), text).headers(&headers);
+    let response = overflow::ProviderResponse::new(parts.status.as_u16(), text).headers(&headers);
     let verdict = overflow::classify(&informed(response, sent));
     drop(headers);
-    judged(verdict, Response::from_parts(parts, body::full(error)))
+    judged(verdict, Response::from_parts(parts, body::full_body(error)))
 }
 
 /// A stream: held back until its first event that is not only a greeting.
-async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+async fn stream(
+    answer: Response<ProxyBody>,
+    sent: SentRequest,
+    limits: &ProxyLimits,
+) -> PeekedAnswer {
     let (parts, mut body) = answer.into_parts();
     let mut held = BytesMut::new();
-    let mut first = First::new();
+    let mut first = StreamStart::new();
     let deadline = tokio::time::Instant::now() + limits.peek_time();
     while first.undecided() && held.len() < SHORT_ANSWER {
         let Ok(frame) = tokio::time::timeout_at(deadline, body.frame()).await else {
@@ -102,54 +109,45 @@ async fn stream(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
                 }
             }
             Some(Err(error)) => {
-                body = body::failing(error);
+                body = body::failing_body(error);
                 break;
             }
             None => break,
         }
     }
-    let answer = Response::from_parts(parts, rejoined(held.freeze(), body));
+    let answer = Response::from_parts(parts, rejoined_body(held.freeze(), body));
     match first.error {
         Some(error) => {
-            let response = overflow::Response::event("error", error.as_bytes());
+            let response = overflow::ProviderResponse::event("error", error.as_bytes());
             judged(overflow::classify(&informed(response, sent)), answer)
         }
-        None => Looked::Answer(answer),
+        None => PeekedAnswer::Answer(answer),
     }
 }
 
 /// An answer in one piece: short ones may be errors.
-async fn whole(answer: Response<Body>, sent: Sent, limits: &Limits) -> Looked {
+async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
-    match within(limits, collect(body, SHORT_ANSWER)).await {
-        Some(Collected::Whole(bytes)) => {
+    match collect(body, SHORT_ANSWER).await {
+        CollectedBody::Whole(bytes) => {
             let is_error = is_error(&bytes);
-            let answer = Response::from_parts(parts, body::full(bytes.clone()));
+            let answer = Response::from_parts(parts, body::full_body(bytes.clone()));
             if !is_error {
-                return Looked::Answer(answer);
+                return PeekedAnswer::Answer(answer);
             }
-            let response = overflow::Response::event("error", &bytes);
+            let response = overflow::ProviderResponse::event("error", &bytes);
             judged(overflow::classify(&informed(response, sent)), answer)
         }
-        Some(Collected::Longer(read, rest)) => {
-            Looked::Answer(Response::from_parts(parts, rejoined(read, rest)))
+        CollectedBody::Longer(read, rest) => {
+            PeekedAnswer::Answer(Response::from_parts(parts, rejoined_body(read, rest)))
         }
-        None => Looked::Answer(Response::from_parts(parts, silent())),
     }
 }
 
-async fn within(limits: &Limits, collecting: impl Future<Output = Collected>) -> Option<Collected> {
-    tokio::time::timeout(limits.idle_time(), collecting)
-        .await
-        .ok()
-}
-
-/// What is left of an answer that stopped coming.
-fn silent() -> Body {
-    body::failing("upstream stopped in the middle of its answer".into())
-}
-
-fn informed(response: overflow::Response<'_>, sent: Sent) -> overflow::Response<'_> {
+fn informed(
+    response: overflow::ProviderResponse<'_>,
+    sent: SentRequest,
+) -> overflow::ProviderResponse<'_> {
     let response = response.estimate(sent.estimate);
     match sent.window {
         Some(window) => response.window(window),
@@ -158,27 +156,28 @@ fn informed(response: overflow::Response<'_>, sent: Sent) -> overflow::Response<
 }
 
 /// Only what a smaller request can cure is an overflow here.
-fn judged(verdict: Verdict, answer: Response<Body>) -> Looked {
+fn judged(verdict: OverflowVerdict, answer: Response<ProxyBody>) -> PeekedAnswer {
     let helps = matches!(
         verdict.action,
-        Action::Compact | Action::LowerReserve | Action::ShrinkBytes
+        OverflowAction::Compact | OverflowAction::LowerReserve | OverflowAction::ShrinkBytes
     );
-    let is_ours = verdict.is_overflow() || matches!(verdict.kind, Kind::RateLimit | Kind::Items);
+    let is_ours = verdict.is_overflow()
+        || matches!(verdict.kind, OverflowKind::RateLimit | OverflowKind::Items);
     if helps && is_ours && verdict.certainty == Certainty::Stated {
-        Looked::Overflow(verdict, answer)
+        PeekedAnswer::Overflow(verdict, answer)
     } else {
-        Looked::Answer(answer)
+        PeekedAnswer::Answer(answer)
     }
 }
 
 /// The beginning of a stream.
-struct First {
+struct StreamStart {
     frames: EventFrames,
     decided: bool,
     error: Option<String>,
 }
 
-impl First {
+impl StreamStart {
     fn new() -> Self {
         Self {
             frames: EventFrames::new(SHORT_ANSWER),
@@ -202,18 +201,18 @@ impl First {
                 EventFrame::Overlong => Cow::Borrowed(""),
             };
             match kind_of(&data) {
-                Seen::Greeting => {}
-                Seen::Error => {
+                FirstEvent::Greeting => {}
+                FirstEvent::Error => {
                     *error = Some(data.into_owned());
                     *decided = true;
                 }
-                Seen::Content => *decided = true,
+                FirstEvent::Content => *decided = true,
             }
         });
     }
 }
 
-enum Seen {
+enum FirstEvent {
     Greeting,
     Error,
     Content,
@@ -221,7 +220,7 @@ enum Seen {
 
 /// The outline of an event or of a whole answer.
 #[derive(Deserialize)]
-struct Outline<'a> {
+struct EventOutline<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -230,29 +229,29 @@ struct Outline<'a> {
     _choices: Option<IgnoredAny>,
 }
 
-fn kind_of(data: &str) -> Seen {
-    let Ok(outline) = serde_json::from_str::<Outline<'_>>(data) else {
-        return Seen::Content;
+fn kind_of(data: &str) -> FirstEvent {
+    let Ok(outline) = serde_json::from_str::<EventOutline<'_>>(data) else {
+        return FirstEvent::Content;
     };
     let kind = outline.kind.map_or("", |kind| kind.get().trim_matches('"'));
     match kind {
         "response.created" | "response.in_progress" | "response.queued" | "ping" | "keepalive" => {
-            Seen::Greeting
+            FirstEvent::Greeting
         }
-        "error" | "response.failed" => Seen::Error,
-        _ if has_error(&outline) => Seen::Error,
-        _ => Seen::Content,
+        "error" | "response.failed" => FirstEvent::Error,
+        _ if has_error(&outline) => FirstEvent::Error,
+        _ => FirstEvent::Content,
     }
 }
 
-fn has_error(outline: &Outline<'_>) -> bool {
+fn has_error(outline: &EventOutline<'_>) -> bool {
     outline.error.is_some_and(|error| error.get() != "null")
 }
 
 /// True for a whole answer that is an error although its status says otherwise.
 fn is_error(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
-    serde_json::from_str::<Outline<'_>>(text).is_ok_and(|outline| has_error(&outline))
+    serde_json::from_str::<EventOutline<'_>>(text).is_ok_and(|outline| has_error(&outline))
 }
 
 #[cfg(test)]
@@ -260,8 +259,8 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn answer(status: u16, kind: &'static str, text: &'static str) -> Response<Body> {
-        let mut answer = Response::new(body::full(text));
+    fn answer(status: u16, kind: &'static str, text: &'static str) -> Response<ProxyBody> {
+        let mut answer = Response::new(body::full_body(text));
         *answer.status_mut() = http::StatusCode::from_u16(status).unwrap();
         let kind = HeaderValue::from_static(kind);
         answer.headers_mut().insert(CONTENT_TYPE, kind);
@@ -269,11 +268,12 @@ mod tests {
     }
 
     /// Whether it was held for an overflow, and what the client would get.
-    async fn looked(answer: Response<Body>) -> (bool, String) {
-        let (overflow, answer) = match look(answer, Sent::default(), &Limits::default()).await {
-            Looked::Overflow(_, answer) => (true, answer),
-            Looked::Answer(answer) => (false, answer),
-        };
+    async fn looked(answer: Response<ProxyBody>) -> (bool, String) {
+        let (overflow, answer) =
+            match peek(answer, SentRequest::default(), &ProxyLimits::default()).await {
+                PeekedAnswer::Overflow(_, answer) => (true, answer),
+                PeekedAnswer::Answer(answer) => (false, answer),
+            };
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
         (overflow, String::from_utf8(bytes.to_vec()).unwrap())
     }

@@ -6,9 +6,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
-use crate::records::observed_body::Watch;
+use crate::records::observed_body::AnswerWatch;
 use crate::records::record::Record;
 use trimtab_wire::answer;
 use trimtab_wire::answer::LONGEST_ANSWER;
@@ -16,53 +16,53 @@ use trimtab_wire::answer::LONGEST_ANSWER;
 /// Reads usage and calls from an answer.
 pub(crate) struct UsageWatch {
     dialect: Dialect,
-    form: Form,
+    form: WatchedForm,
     /// True once the model called a tool.
     called: bool,
     /// What becomes of it.
-    then: Option<Box<dyn FnOnce(Seen) + Send + Sync>>,
+    on_end: Option<Box<dyn FnOnce(ObservedAnswer) + Send + Sync>>,
 }
 
 /// What was seen of an answer.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedAnswer {
     /// What the provider reported.
     pub(crate) usage: Option<Usage>,
-    calls: Calls,
+    calls: ObservedCalls,
     /// True if the answer ended by itself.
-    pub(crate) whole: bool,
+    pub(crate) is_complete: bool,
 }
 
 #[derive(Debug)]
-enum Calls {
+enum ObservedCalls {
     Known(bool),
     /// To be read from an answer in one piece: nobody has to wait for that.
     In(Dialect, Vec<u8>),
 }
 
-impl Seen {
+impl ObservedAnswer {
     /// What was seen of an answer that ended by itself.
     pub(crate) fn whole(usage: Option<Usage>, called: bool) -> Self {
         Self {
             usage,
-            calls: Calls::Known(called),
-            whole: true,
+            calls: ObservedCalls::Known(called),
+            is_complete: true,
         }
     }
 
     /// True if the model called a tool.
-    pub(crate) fn called(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         match &self.calls {
-            Calls::Known(called) => *called,
-            Calls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
+            ObservedCalls::Known(called) => *called,
+            ObservedCalls::In(dialect, body) => answer::calls_a_tool(*dialect, body),
         }
     }
 }
 
-enum Form {
+enum WatchedForm {
     /// Not known yet, or not readable.
     None,
-    Stream(Box<Watcher>),
+    Stream(Box<StreamWatcher>),
     Whole(Vec<u8>),
 }
 
@@ -71,67 +71,75 @@ impl UsageWatch {
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
-            form: Form::None,
+            form: WatchedForm::None,
             called: false,
-            then: None,
+            on_end: None,
         }
     }
 
     /// The same, calling `then` at the end.
-    pub(crate) fn then(mut self, then: impl FnOnce(Seen) + Send + Sync + 'static) -> Self {
-        self.then = Some(Box::new(then));
+    pub(crate) fn on_end(
+        mut self,
+        then: impl FnOnce(ObservedAnswer) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_end = Some(Box::new(then));
         self
     }
 
     /// Takes the form of the answer from its headers.
-    pub(crate) fn of(mut self, headers: &HeaderMap) -> Self {
+    pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         self.form = if headers.contains_key(CONTENT_ENCODING) {
-            Form::None
+            WatchedForm::None
         } else if answer::is_event_stream(kind) {
-            Form::Stream(Box::new(Watcher::new(self.dialect)))
+            WatchedForm::Stream(Box::new(StreamWatcher::new(self.dialect)))
         } else if kind.starts_with("application/json") {
-            Form::Whole(Vec::new())
+            WatchedForm::Whole(Vec::new())
         } else {
-            Form::None
+            WatchedForm::None
         };
         self
     }
 
     /// True once a stream said that the answer is complete.
     fn is_ended(&self) -> bool {
-        matches!(&self.form, Form::Stream(watcher) if watcher.is_ended())
+        matches!(&self.form, WatchedForm::Stream(watcher) if watcher.is_ended())
     }
 
-    fn seen(&mut self) -> (Option<Usage>, Calls) {
+    fn seen(&mut self) -> (Option<Usage>, ObservedCalls) {
         match &mut self.form {
-            Form::None => (None, Calls::Known(false)),
-            Form::Stream(watcher) => {
+            WatchedForm::None => (None, ObservedCalls::Known(false)),
+            WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
-                watcher.finish(|event| *called |= matches!(event, Event::Call(_)));
-                (some(watcher.usage()), Calls::Known(self.called))
+                watcher.finish(|event| *called |= matches!(event, StreamEvent::Call(_)));
+                (
+                    if_reported(watcher.usage()),
+                    ObservedCalls::Known(self.called),
+                )
             }
-            Form::Whole(body) => {
+            WatchedForm::Whole(body) => {
                 let usage = usage_in(self.dialect, body);
-                (usage, Calls::In(self.dialect, std::mem::take(body)))
+                (usage, ObservedCalls::In(self.dialect, std::mem::take(body)))
             }
         }
     }
 }
 
-impl Watch for UsageWatch {
+impl AnswerWatch for UsageWatch {
     fn data(&mut self, bytes: &Bytes) {
         match &mut self.form {
-            Form::None => {}
-            Form::Stream(watcher) => {
+            WatchedForm::None => {}
+            WatchedForm::Stream(watcher) => {
                 let called = &mut self.called;
-                watcher.push(bytes, |event| *called |= matches!(event, Event::Call(_)));
+                watcher.push(bytes, |event| {
+                    *called |= matches!(event, StreamEvent::Call(_));
+                });
             }
-            Form::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
+            WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(bytes);
             }
-            Form::Whole(_) => self.form = Form::None,
+            WatchedForm::Whole(_) => self.form = WatchedForm::None,
         }
     }
 
@@ -142,31 +150,31 @@ impl Watch for UsageWatch {
         record.cut = !whole;
         record.usage = usage;
         record.silent_overflow = usage.is_some_and(|usage| was_cut(&usage, record));
-        if let Some(then) = self.then.take() {
-            then(Seen {
+        if let Some(then) = self.on_end.take() {
+            then(ObservedAnswer {
                 usage,
                 calls,
-                whole,
+                is_complete: whole,
             });
         }
     }
 }
 
-fn some(usage: Usage) -> Option<Usage> {
+fn if_reported(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
 /// The usage in a whole answer.
 pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
     #[derive(Deserialize)]
-    struct Outline {
+    struct UsageOutline {
         usage: Option<Value>,
     }
-    let usage = serde_json::from_slice::<Outline>(body).ok();
+    let usage = serde_json::from_slice::<UsageOutline>(body).ok();
     let usage = usage.and_then(|outline| outline.usage);
     usage
         .map(|usage| Usage::read(dialect, &usage))
-        .and_then(some)
+        .and_then(if_reported)
 }
 
 /// True if the provider read far less than was sent, or filled the window to its brim.
@@ -186,7 +194,7 @@ mod tests {
     fn seen(dialect: Dialect, kind: &'static str, body: &'static str) -> Record {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let mut watch = UsageWatch::new(dialect).of(&headers);
+        let mut watch = UsageWatch::new(dialect).with_headers(&headers);
         for piece in body.as_bytes().chunks(7) {
             watch.data(&Bytes::from_static(piece));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::HeaderName;
 
-use super::check::Bad;
+use super::check::SettingProblems;
 use super::token_strength::{LEAST_BITS, is_strong};
 use super::{NamedToken, ProxyConfig, Secret};
 
@@ -12,67 +12,67 @@ use super::{NamedToken, ProxyConfig, Secret};
 const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
 
 /// Adds everything that is wrong.
-pub(super) fn check(bad: &mut Bad, config: &ProxyConfig) {
-    exposure(bad, config);
+pub(super) fn check(problems: &mut SettingProblems, config: &ProxyConfig) {
+    exposure(problems, config);
     if let Some(token) = &config.token {
-        strength(bad, "token", token);
+        strength(problems, "token", token);
     }
     let mut names = BTreeSet::from(["default"]);
     for (at, token) in config.tokens.iter().enumerate() {
         let setting = format!("tokens[{at}]");
-        named_token(bad, &setting, token);
+        named_token(problems, &setting, token);
         if !names.insert(&token.name) {
             let allowed = "a name that no other token has; token is called default";
-            bad.add(&format!("{setting}.name"), &token.name, allowed);
+            problems.add(&format!("{setting}.name"), &token.name, allowed);
         }
     }
     for (at, origin) in config.origins.iter().enumerate() {
         if !is_origin(origin) {
             let allowed = "an origin such as https://app.example or vscode-file://vscode-app\n\
                 hint: any page can have the origin null; let such a client send a token";
-            bad.add(&format!("origins[{at}]"), origin, allowed);
+            problems.add(&format!("origins[{at}]"), origin, allowed);
         }
     }
-    tenancy(bad, config);
+    tenancy(problems, config);
 }
 
 /// Others may reach us only with a token.
-fn exposure(bad: &mut Bad, config: &ProxyConfig) {
+fn exposure(problems: &mut SettingProblems, config: &ProxyConfig) {
     let has_token = config.token.is_some() || !config.tokens.is_empty();
     if !config.listen.ip().is_loopback() && !has_token {
         let allowed = "a loopback address such as 127.0.0.1, as long as no token is set\n\
             hint: to let other machines in, set TRIMTAB_PROXY_TOKEN or proxy.token; `trimtab config \
             token` makes one";
-        bad.add("listen", &config.listen, allowed);
+        problems.add("listen", &config.listen, allowed);
     }
 }
 
-fn named_token(bad: &mut Bad, setting: &str, token: &NamedToken) {
+fn named_token(problems: &mut SettingProblems, setting: &str, token: &NamedToken) {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     let name = &token.name;
     if name.is_empty() || name.len() > 64 || !name.bytes().all(is_plain) {
         let allowed = "1 to 64 letters, digits and the signs - _ . @";
-        bad.add(&format!("{setting}.name"), name, allowed);
+        problems.add(&format!("{setting}.name"), name, allowed);
     }
     match (&token.token, &token.sha256) {
-        (Some(token), None) => strength(bad, &format!("{setting}.token"), token),
+        (Some(token), None) => strength(problems, &format!("{setting}.token"), token),
         (None, Some(digest)) => {
             if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 let allowed = format!("64 hexadecimal digits\n{MAKE_ONE}");
-                bad.add(&format!("{setting}.sha256"), &"***", &allowed);
+                problems.add(&format!("{setting}.sha256"), &"***", &allowed);
             }
         }
         _ => {
             let allowed = format!("either token or sha256\n{MAKE_ONE}");
-            bad.add(setting, name, &allowed);
+            problems.add(setting, name, &allowed);
         }
     }
 }
 
-fn strength(bad: &mut Bad, setting: &str, token: &Secret) {
+fn strength(problems: &mut SettingProblems, setting: &str, token: &Secret) {
     if !is_strong(token.reveal()) {
         let allowed = format!("a random text of at least {LEAST_BITS} bits\n{MAKE_ONE}");
-        bad.add(setting, &"***", &allowed);
+        problems.add(setting, &"***", &allowed);
     }
 }
 
@@ -88,16 +88,16 @@ fn is_origin(origin: &str) -> bool {
     })
 }
 
-fn tenancy(bad: &mut Bad, config: &ProxyConfig) {
+fn tenancy(problems: &mut SettingProblems, config: &ProxyConfig) {
     let tenancy = &config.tenancy;
     for (at, name) in tenancy.credential_headers.iter().enumerate() {
         if name.parse::<HeaderName>().is_err() {
             let setting = format!("tenancy.credential_headers[{at}]");
-            bad.add(&setting, name, "the name of a header");
+            problems.add(&setting, name, "the name of a header");
         }
     }
     let user = &tenancy.user_header;
     if !user.is_empty() && user.parse::<HeaderName>().is_err() {
-        bad.add("tenancy.user_header", user, "the name of a header");
+        problems.add("tenancy.user_header", user, "the name of a header");
     }
 }

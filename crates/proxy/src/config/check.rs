@@ -7,51 +7,51 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, Upstream, access_check};
+use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
 use crate::config::policies::{self, Policies};
 
 /// Everything that is wrong.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
-    let mut bad = Bad::default();
-    access_check::check(&mut bad, config);
+    let mut problems = SettingProblems::default();
+    access_check::check(&mut problems, config);
     if !(0.0..=1.0).contains(&config.holdout) {
-        bad.add("holdout", &config.holdout, "0 to 1");
+        problems.add("holdout", &config.holdout, "0 to 1");
     }
-    bad.presets = config.policies.clone();
+    problems.presets = config.policies.clone();
     for name in config.policies.keys() {
-        bad.preset(&format!("policies.{name}"), name);
+        problems.preset(&format!("policies.{name}"), name);
     }
-    bad.preset("preset", &config.preset);
+    problems.preset("preset", &config.preset);
     for (at, upstream) in config.upstreams.iter().enumerate() {
-        bad.upstream(&format!("upstreams[{at}]"), upstream);
+        problems.upstream(&format!("upstreams[{at}]"), upstream);
     }
     for (at, rule) in config.models.iter().enumerate() {
-        bad.glob(&format!("models[{at}].model"), &rule.model);
-        bad.room(&format!("models[{at}].max_output"), rule);
+        problems.glob(&format!("models[{at}].model"), &rule.model);
+        problems.room(&format!("models[{at}].max_output"), rule);
         if let Some(preset) = &rule.preset {
-            bad.preset(&format!("models[{at}].preset"), preset);
+            problems.preset(&format!("models[{at}].preset"), preset);
         }
     }
     if let Some(summariser) = &config.summariser {
-        bad.url("summariser.url", &summariser.url);
+        problems.url("summariser.url", &summariser.url);
     }
     for range in config.limits.ranges() {
-        bad.range("limits", range);
+        problems.range("limits", range);
     }
     for range in config.retention.ranges() {
-        bad.range("retention", range);
+        problems.range("retention", range);
     }
-    bad.found
+    problems.found
 }
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Bad {
+pub(super) struct SettingProblems {
     found: Vec<BadSetting>,
     presets: Policies,
 }
 
-impl Bad {
+impl SettingProblems {
     pub(super) fn add(&mut self, setting: &str, value: &dyn fmt::Display, allowed: &str) {
         self.found.push(BadSetting {
             setting: setting.to_owned(),
@@ -67,7 +67,7 @@ impl Bad {
         }
     }
 
-    fn upstream(&mut self, setting: &str, upstream: &Upstream) {
+    fn upstream(&mut self, setting: &str, upstream: &UpstreamConfig) {
         self.url(&format!("{setting}.url"), &upstream.url);
         for (at, glob) in upstream.models.iter().enumerate() {
             self.glob(&format!("{setting}.models[{at}]"), glob);

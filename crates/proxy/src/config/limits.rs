@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A body that is over a limit is never refused: it passes as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Bytes of a body that is looked into; a longer one streams through.
     pub body_bytes: usize,
     /// Bytes to which a compressed body is unpacked.
@@ -63,7 +63,7 @@ pub struct Limits {
     pub drain_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             body_bytes: 32 << 20,
@@ -93,7 +93,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ProxyLimits {
     /// The names of all limits with their values and what is allowed.
     pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 23] {
         const MIB: u64 = 1 << 20;

@@ -21,12 +21,12 @@ use thiserror::Error;
 
 pub(crate) use access::COOKIE;
 pub use access::{AuditSettings, NamedToken, TenancySettings, TenantQuotas, TlsFiles, TokenRole};
-pub use limits::Limits;
-pub use retention::Retention;
+pub use limits::ProxyLimits;
+pub use retention::StoreRetention;
 pub use secret::Secret;
 pub use trimtab_engine::policy::BadSetting;
 pub(crate) use upstream::address;
-pub use upstream::{ModelRule, Summariser, Upstream};
+pub use upstream::{ModelRule, SummariserConfig, UpstreamConfig};
 
 /// The port that is listened on unless set.
 pub const PORT: u16 = 8787;
@@ -34,7 +34,7 @@ pub const PORT: u16 = 8787;
 /// What is done with requests that are understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ProxyMode {
     /// Their windows are managed.
     #[default]
     On,
@@ -47,7 +47,7 @@ pub enum Mode {
 /// Who writes summaries, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Compaction {
+pub enum SummaryMode {
     /// A model is asked in the background; requests do not wait for it.
     #[default]
     Background,
@@ -71,7 +71,7 @@ pub enum Compaction {
 ///
 /// let error = ProxyConfig::from_toml("holdout = 2.0").unwrap_err();
 /// assert!(error.to_string().contains("holdout = 2 is not valid; allowed: 0 to 1"));
-/// # Ok::<_, trimtab_proxy::ConfigError>(())
+/// # Ok::<_, trimtab_proxy::ProxyConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -96,7 +96,7 @@ pub struct ProxyConfig {
     /// What one tenant may use.
     pub quotas: TenantQuotas,
     /// What is done with requests that are understood.
-    pub mode: Mode,
+    pub mode: ProxyMode,
     /// The preset that decides what goes into the window, or a policy of `policies`.
     pub preset: String,
     /// Policies by name: `preset` says what each begins as, the rest what is different.
@@ -106,17 +106,17 @@ pub struct ProxyConfig {
     /// Whether the model is offered the retrieval tools where its window contains a ref.
     pub retrieval: bool,
     /// Who writes summaries, and when.
-    pub compaction: Compaction,
+    pub compaction: SummaryMode,
     /// Another model for summaries than the client's own.
-    pub summariser: Option<Summariser>,
+    pub summariser: Option<SummariserConfig>,
     /// Where requests go. The providers' own addresses if none is set.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<UpstreamConfig>,
     /// What holds for some models; the first that matches wins.
     pub models: Vec<ModelRule>,
     /// What is refused, or passed on untouched, because it is too much.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     /// How long and how much is kept in the store.
-    pub retention: Retention,
+    pub retention: StoreRetention,
 }
 
 impl Default for ProxyConfig {
@@ -131,17 +131,17 @@ impl Default for ProxyConfig {
             tls: None,
             audit: AuditSettings::default(),
             quotas: TenantQuotas::default(),
-            mode: Mode::On,
+            mode: ProxyMode::On,
             preset: "steady".to_owned(),
             policies: BTreeMap::new(),
             holdout: 0.0,
             retrieval: true,
-            compaction: Compaction::Background,
+            compaction: SummaryMode::Background,
             summariser: None,
             upstreams: Vec::new(),
             models: Vec::new(),
-            limits: Limits::default(),
-            retention: Retention::default(),
+            limits: ProxyLimits::default(),
+            retention: StoreRetention::default(),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Default for ProxyConfig {
 /// Why settings were refused.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum ProxyConfigError {
     /// The text is not TOML, or has a setting that does not exist.
     #[error("the settings cannot be read: {0}")]
     Syntax(String),
@@ -165,9 +165,9 @@ fn list(bad: &[BadSetting]) -> String {
 
 impl ProxyConfig {
     /// Reads and checks settings.
-    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+    pub fn from_toml(text: &str) -> Result<Self, ProxyConfigError> {
         let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError::Syntax(error.to_string()))?;
+            toml::from_str(text).map_err(|error| ProxyConfigError::Syntax(error.to_string()))?;
         config.check()?;
         Ok(config)
     }
@@ -175,15 +175,15 @@ impl ProxyConfig {
     /// The settings for a single upstream that serves everything.
     pub fn to_upstream(url: impl Into<String>) -> Self {
         Self {
-            upstreams: vec![Upstream::new("upstream", url)],
+            upstreams: vec![UpstreamConfig::new("upstream", url)],
             ..Self::default()
         }
     }
 
     /// The upstreams that hold: those that are set, else the providers' own.
-    pub fn upstreams(&self) -> Vec<Upstream> {
+    pub fn upstreams(&self) -> Vec<UpstreamConfig> {
         if self.upstreams.is_empty() {
-            Upstream::providers()
+            UpstreamConfig::providers()
         } else {
             self.upstreams.clone()
         }
@@ -199,12 +199,12 @@ impl ProxyConfig {
     }
 
     /// Says everything that is wrong.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), ProxyConfigError> {
         let bad = check::check(self);
         if bad.is_empty() {
             Ok(())
         } else {
-            Err(ConfigError::Bad(bad))
+            Err(ProxyConfigError::Bad(bad))
         }
     }
 }

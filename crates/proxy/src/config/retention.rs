@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How long and how much is kept in the store. Sessions that are in use stay in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Retention {
+pub struct StoreRetention {
     /// Days after its last use for which a session is kept; 0 keeps all.
     pub max_age_days: u64,
     /// Bytes that the store may hold before the sessions longest out of use are removed; 0
@@ -15,7 +15,7 @@ pub struct Retention {
     pub max_bytes: u64,
 }
 
-impl Default for Retention {
+impl Default for StoreRetention {
     fn default() -> Self {
         Self {
             max_age_days: 30,
@@ -24,7 +24,7 @@ impl Default for Retention {
     }
 }
 
-impl Retention {
+impl StoreRetention {
     /// The names of all settings with their values and what is allowed.
     pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 2] {
         [

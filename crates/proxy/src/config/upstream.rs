@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 
-use super::{Mode, Secret};
+use super::{ProxyMode, Secret};
 
 /// A server that requests are sent on to. Never chosen by anything but settings and path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Upstream {
+pub struct UpstreamConfig {
     /// Its name in reports.
     pub name: String,
     /// Scheme, host, port and the path that ours are put behind.
@@ -30,10 +30,10 @@ pub struct Upstream {
     pub preset: Option<String>,
     /// What is done with requests that go here.
     #[serde(default)]
-    pub mode: Option<Mode>,
+    pub mode: Option<ProxyMode>,
 }
 
-impl Upstream {
+impl UpstreamConfig {
     /// A server that takes everything.
     pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
@@ -127,13 +127,13 @@ pub struct ModelRule {
     pub preset: Option<String>,
     /// What is done with requests for it.
     #[serde(default)]
-    pub mode: Option<Mode>,
+    pub mode: Option<ProxyMode>,
 }
 
 /// Another model for summaries than the client's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Summariser {
+pub struct SummariserConfig {
     /// Scheme, host, port and path up to the dialect's own, as for an upstream.
     pub url: String,
     /// The dialect it speaks.

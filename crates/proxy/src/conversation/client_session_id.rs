@@ -2,9 +2,9 @@
 
 use http::HeaderMap;
 use serde::Deserialize;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
-use crate::access::{Keys, Tenant};
+use crate::access::{Tenant, TenantKeys};
 use crate::transport::headers;
 
 /// The headers in which known clients name their session, in the order in which they count.
@@ -21,21 +21,21 @@ const LONGEST: usize = 128;
 
 /// The name that a client gives its session, and where it stood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hint {
+pub(crate) struct ClientSessionHint {
     /// Where it stood: the same name in two places is two sessions.
     pub(crate) from: &'static str,
     /// The name.
     pub(crate) name: String,
 }
 
-impl Hint {
+impl ClientSessionHint {
     fn new(from: &'static str, name: impl Into<String>) -> Option<Self> {
         let name = name.into();
         (!name.trim().is_empty()).then_some(Self { from, name })
     }
 
     /// The name of the session within a tenant.
-    pub(crate) fn session_name(&self, keys: &Keys, tenant: &Tenant) -> String {
+    pub(crate) fn session_name(&self, keys: &TenantKeys, tenant: &Tenant) -> String {
         if self.is_readable() {
             self.name.clone()
         } else {
@@ -53,41 +53,43 @@ impl Hint {
 }
 
 /// What a request says about its session: in its headers, or else in its body.
-pub(crate) fn find(headers: &HeaderMap, scan: &Scan<'_>) -> Option<Hint> {
+pub(crate) fn find(headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     in_headers(headers).or_else(|| in_body(scan))
 }
 
 /// What headers say about a session: ours, or else those of known clients.
-pub(crate) fn in_headers(headers: &HeaderMap) -> Option<Hint> {
-    if let Some(name) = headers::text(headers, &headers::SESSION) {
-        return Hint::new("x-trimtab-session", name);
+pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
+    if let Some(name) = headers::header_text(headers, &headers::SESSION) {
+        return ClientSessionHint::new("x-trimtab-session", name);
     }
     for from in HEADERS {
         let value = headers.get(from).and_then(|value| value.to_str().ok());
-        if let Some(hint) = value.and_then(|name| Hint::new(from, name)) {
+        if let Some(hint) = value.and_then(|name| ClientSessionHint::new(from, name)) {
             return Some(hint);
         }
     }
     None
 }
 
-fn in_body(scan: &Scan<'_>) -> Option<Hint> {
+fn in_body(scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     let session = &scan.request().session;
     let user = scan.string(session.metadata_user_id);
     let by_user = user.and_then(|user| session_of_user(&user));
     by_user
-        .and_then(|name| Hint::new("metadata.user_id", name))
-        .or_else(|| Hint::new("prompt_cache_key", scan.string(session.prompt_cache_key)?))
+        .and_then(|name| ClientSessionHint::new("metadata.user_id", name))
+        .or_else(|| {
+            ClientSessionHint::new("prompt_cache_key", scan.string(session.prompt_cache_key)?)
+        })
 }
 
 /// The session in a `user_id`: JSON with a `session_id`, or a name that ends with it.
 fn session_of_user(user: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct User {
+    struct UserMetadata {
         session_id: String,
     }
     if user.trim_start().starts_with('{') {
-        let user: User = serde_json::from_str(user).ok()?;
+        let user: UserMetadata = serde_json::from_str(user).ok()?;
         return Some(user.session_id);
     }
     let (_, session) = user.rsplit_once("_session_")?;
@@ -101,7 +103,7 @@ mod tests {
 
     fn hint(pairs: &[(&'static str, &'static str)], body: &str) -> Option<(&'static str, String)> {
         let headers = headers::of_pairs(pairs);
-        let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+        let scan = BodyScan::new(body.as_bytes(), Dialect::Messages).unwrap();
         find(&headers, &scan).map(|hint| (hint.from, hint.name))
     }
 
@@ -139,7 +141,11 @@ mod tests {
 
     #[test]
     fn only_plain_names_are_shown_as_they_are() {
-        let shown = |name: &str| Hint::new("x-trimtab-session", name).unwrap().is_readable();
+        let shown = |name: &str| {
+            ClientSessionHint::new("x-trimtab-session", name)
+                .unwrap()
+                .is_readable()
+        };
         assert!(shown("project-7.main"));
         assert!(!shown("../../etc") && !shown("a b") && !shown(&"x".repeat(200)));
     }

@@ -9,7 +9,7 @@ const BATCH: usize = 256;
 
 /// The part of a conversation that another one begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct SharedBeginning {
     /// How many messages of the log.
     pub(crate) messages: usize,
     /// True if the other one goes on with messages of its own. Then plans hold for it that were
@@ -17,9 +17,9 @@ pub(crate) struct Beginning {
     pub(crate) goes_on: bool,
 }
 
-impl Beginning {
+impl SharedBeginning {
     /// True if an entry of the journal was there when a conversation of this length was sent.
-    fn has(self, entry: &[u8]) -> bool {
+    fn includes(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
         match serde_json::from_slice(entry) {
             Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
@@ -36,13 +36,13 @@ impl Beginning {
 pub(crate) fn copy(
     store: &dyn Store,
     from: &SessionId,
-    beginning: Beginning,
+    beginning: SharedBeginning,
     to: &SessionId,
     has: (u64, u64),
 ) -> Result<()> {
     store.link(to, from)?;
     // The journal first: a log without its plans would be taken for whole.
-    let holds = |entry: &[u8]| beginning.has(entry);
+    let holds = |entry: &[u8]| beginning.includes(entry);
     copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
     let messages = beginning.messages as u64;
     copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)
@@ -74,10 +74,19 @@ fn copy_stream(
     Ok(())
 }
 
+/// The name of a client session's branch.
+pub(crate) fn branch_name(client_session: &str, number: usize) -> String {
+    if number == 0 {
+        client_session.to_owned()
+    } else {
+        format!("{client_session}.{number}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab::engine::plan::{Plan, Reason};
+    use trimtab::engine::plan::{Plan, PlanReason};
     use trimtab_model::RawJson;
     use trimtab_store::MemoryStore;
 
@@ -92,7 +101,7 @@ mod tests {
             let plan = Plan {
                 at,
                 since,
-                ..Plan::new(Reason::ByHand, Vec::new())
+                ..Plan::new(PlanReason::ByHand, Vec::new())
             };
             let entry = RawJson::of(&JournalEntry::Plan(plan));
             let position = store.position(&from, Stream::Journal).unwrap();
@@ -105,7 +114,7 @@ mod tests {
             let of = |stream| store.position(&to, stream).unwrap();
             (of(Stream::Log), of(Stream::Journal))
         };
-        let beginning = |messages, goes_on| Beginning { messages, goes_on };
+        let beginning = |messages, goes_on| SharedBeginning { messages, goes_on };
         copy(&store, &from, beginning(399, false), &to, (0, 0)).unwrap();
         assert_eq!(positions(), (399, 2));
         // The plan at 400 was made after 400 messages had been sent.

@@ -5,13 +5,14 @@ use std::mem::{Discriminant, discriminant};
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Call, Message, Output, Part};
+use trimtab_store::{Result, SessionId, Store, Stream};
 
 use crate::conversation::message_map;
 
 /// Calls of ours in an answer that also has calls of the client's: they are put back when the
 /// client comes with its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Mixed {
+pub(crate) struct PendingOwnCalls {
     /// How long the log was when the model answered.
     pub(crate) at: usize,
     /// Each call with its index among the parts of the answer.
@@ -22,7 +23,7 @@ pub(crate) struct Mixed {
     pub(crate) theirs: Vec<String>,
 }
 
-impl Mixed {
+impl PendingOwnCalls {
     /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
     /// client that asked again may come with another one.
     fn belongs_to(&self, message: &Message, at: usize) -> bool {
@@ -32,25 +33,33 @@ impl Mixed {
 }
 
 /// The calls of ours, if they were in `message`, which comes when the log is `at` long.
-pub(crate) fn of_message(mixed: Option<Mixed>, message: &Message, at: usize) -> Option<Mixed> {
-    mixed.filter(|mixed| mixed.belongs_to(message, at))
+pub(crate) fn calls_in_message(
+    pending: Option<PendingOwnCalls>,
+    message: &Message,
+    at: usize,
+) -> Option<PendingOwnCalls> {
+    pending.filter(|pending| pending.belongs_to(message, at))
 }
 
 /// The parts of an answer that the client sees: all but the calls of ours.
-pub(crate) fn visible(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
+pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
     let shown = |part: &&Part| part.as_call().is_none_or(|call| !is_ours(&call.name));
     answer.parts.iter().filter(shown).cloned().collect()
 }
 
 /// The client's message as the provider gave it: without what it said in hidden rounds before,
 /// and with the calls of ours.
-pub(crate) fn as_sent(mut message: Message, before: &[Part], mixed: Option<&Mixed>) -> Message {
+pub(crate) fn restore_provider_message(
+    mut message: Message,
+    before: &[Part],
+    pending: Option<&PendingOwnCalls>,
+) -> Message {
     let came = message.parts.clone();
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
     }
-    if let Some(mixed) = mixed {
-        message.parts = put_back(message.parts, &mixed.calls);
+    if let Some(pending) = pending {
+        message.parts = put_back(message.parts, &pending.calls);
     }
     if message.parts != came {
         message_map::mark_altered(&mut message);
@@ -83,7 +92,7 @@ fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
             |part: &Option<Part>| part.as_ref().is_some_and(|part| same_kind(part, said));
         *from += left.get(*from..)?.iter().position(same_kind)?;
         let part = left.get_mut(*from)?;
-        *part = rest(part.as_ref()?, said)?;
+        *part = remaining_part(part.as_ref()?, said)?;
     }
     let left: Vec<Part> = left.into_iter().flatten().collect();
     (!left.is_empty()).then_some(left)
@@ -98,7 +107,7 @@ fn same_kind(one: &Part, other: &Part) -> bool {
     clippy::option_option,
     reason = "no match, a whole match, a match with a rest"
 )]
-fn rest(part: &Part, said: &Part) -> Option<Option<Part>> {
+fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     match (part, said) {
         (Part::Text(part), Part::Text(said)) => {
             let rest = part.text.strip_prefix(said.text.as_str())?;
@@ -112,9 +121,51 @@ fn rest(part: &Part, said: &Part) -> Option<Option<Part>> {
     }
 }
 
+/// Where calls of ours are kept: in a session beside the one they belong to.
+///
+/// An answer may call tools of the client's and of ours at once. The client comes back with its
+/// own outputs and does not know our calls, so these are kept beside the log until then. The
+/// model is sent the same bytes, whether or not we were restarted in between.
+fn place(session: &SessionId) -> Result<SessionId> {
+    SessionId::new(format!("{session}/kept"))
+}
+
+/// Keeps the calls of ours that `session` was answered with.
+pub(crate) fn keep(
+    store: &dyn Store,
+    session: &SessionId,
+    pending: &PendingOwnCalls,
+) -> Result<()> {
+    let place = place(session)?;
+    let entry = serde_json::to_vec(pending).unwrap_or_default();
+    let position = store.position(&place, Stream::Log)?;
+    store.append(&place, Stream::Log, position, &[&entry])?;
+    Ok(())
+}
+
+/// The calls of ours that `session` was answered with when its log was `at` long.
+pub(crate) fn find(
+    store: &dyn Store,
+    session: &SessionId,
+    at: usize,
+) -> Result<Option<PendingOwnCalls>> {
+    let place = place(session)?;
+    let position = store.position(&place, Stream::Log)?;
+    let Some(last) = position.checked_sub(1) else {
+        return Ok(None);
+    };
+    let entries = store.read(&place, Stream::Log, last, 1)?;
+    let pending = entries.first().and_then(|entry| {
+        let pending: PendingOwnCalls = serde_json::from_slice(entry).ok()?;
+        (pending.at == at).then_some(pending)
+    });
+    Ok(pending)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_store::MemoryStore;
 
     fn is_ours(name: &str) -> bool {
         name == "mine"
@@ -123,24 +174,33 @@ mod tests {
     #[test]
     fn what_was_said_before_is_not_said_twice() {
         let first = Message::assistant("Let me see. ").with_call(Call::new("h", "mine", "{}"));
-        let before = visible(&first, is_ours);
+        let before = visible_parts(&first, is_ours);
         assert_eq!(before.len(), 1);
         // Chat Completions: one text.
         let joined = Message::assistant("Let me see. It is 7.");
-        assert_eq!(as_sent(joined, &before, None).text(), "It is 7.");
+        assert_eq!(
+            restore_provider_message(joined, &before, None).text(),
+            "It is 7."
+        );
         // Messages: two parts.
         let mut parts = Message::assistant("Let me see. ");
         parts.parts.push(Part::text("It is 7."));
-        assert_eq!(as_sent(parts, &before, None).text(), "It is 7.");
+        assert_eq!(
+            restore_provider_message(parts, &before, None).text(),
+            "It is 7."
+        );
         // A client that changed it gets it back as it is.
         let other = Message::assistant("It is 7.");
-        assert_eq!(as_sent(other.clone(), &before, None), other);
+        assert_eq!(
+            restore_provider_message(other.clone(), &before, None),
+            other
+        );
     }
 
     #[test]
     fn calls_of_ours_are_put_back_where_they_were() {
         let message = Message::assistant("both").with_call(Call::new("c", "theirs", "{}"));
-        let mixed = Mixed {
+        let pending = PendingOwnCalls {
             at: 3,
             calls: vec![(1, Call::new("h", "mine", "{}"))],
             outputs: vec![Output::new("h", "found")],
@@ -148,10 +208,10 @@ mod tests {
         };
         // Another answer at the same place, and the same answer elsewhere, have none.
         let other = Message::assistant("both").with_call(Call::new("d", "theirs", "{}"));
-        assert_eq!(of_message(Some(mixed.clone()), &other, 3), None);
-        assert_eq!(of_message(Some(mixed.clone()), &message, 5), None);
-        assert!(of_message(Some(mixed.clone()), &message, 3).is_some());
-        let sent = as_sent(message, &[], Some(&mixed));
+        assert_eq!(calls_in_message(Some(pending.clone()), &other, 3), None);
+        assert_eq!(calls_in_message(Some(pending.clone()), &message, 5), None);
+        assert!(calls_in_message(Some(pending.clone()), &message, 3).is_some());
+        let sent = restore_provider_message(message, &[], Some(&pending));
         let ids: Vec<&str> = sent.calls().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["h", "c"]);
     }
@@ -169,5 +229,23 @@ mod tests {
         let left = without(&parts, &[thought("a", "1")]).unwrap();
         assert_eq!(left, parts[1..]);
         assert!(without(&parts, &[thought("a", "3")]).is_none());
+    }
+
+    #[test]
+    fn the_newest_is_found_where_it_belongs() {
+        let store = MemoryStore::new();
+        let session = SessionId::new("s").unwrap();
+        assert_eq!(find(&store, &session, 0).unwrap(), None);
+        let pending = |at: usize| PendingOwnCalls {
+            at,
+            calls: vec![(1, Call::new("h", "mine", "{}"))],
+            outputs: vec![Output::new("h", "found")],
+            theirs: vec!["c".to_owned()],
+        };
+        keep(&store, &session, &pending(3)).unwrap();
+        keep(&store, &session, &pending(7)).unwrap();
+        assert_eq!(find(&store, &session, 7).unwrap(), Some(pending(7)));
+        assert_eq!(find(&store, &session, 3).unwrap(), None);
+        assert_eq!(find(&store, &session, 8).unwrap(), None);
     }
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_model::{Message, Output, Part, RawJson};
 
-use crate::prefix_cache::fingerprint::{Print, Trail};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
-/// On a message of the client: its print in the chain.
-const PRINT: &str = "trimtab:print";
+/// On a message of the client: its fingerprint in the chain.
+const FINGERPRINT: &str = "trimtab:print";
 /// On a message of the client that is not sent as it came.
 const ALTERED: &str = "trimtab:altered";
 /// The fields that mark where a cache may end: they move from call to call.
@@ -22,82 +22,89 @@ const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 /// Which message of the log is which message of the client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ledger {
-    /// The prints of the client's messages.
-    pub(crate) trail: Trail,
+pub(crate) struct MessageMap {
+    /// The fingerprints of the client's messages.
+    pub(crate) fingerprints: FingerprintChain,
     /// For each message of the client its position in the log.
-    places: Vec<usize>,
+    log_positions: Vec<usize>,
     /// The client's positions whose messages are not sent as they came.
     altered: BTreeSet<usize>,
 }
 
-impl Ledger {
+impl MessageMap {
     /// Reads the marks of a log. None if it is not one of ours.
     pub(crate) fn read(log: &Log) -> Option<Self> {
-        let mut ledger = Self::default();
+        let mut message_map = Self::default();
         for (place, message) in log.messages().iter().enumerate() {
-            if let Some(print) = print_on(message) {
-                ledger.trail.restore(print, message.role);
-                ledger.add(place, has(message, ALTERED));
+            if let Some(fingerprint) = fingerprint_on(message) {
+                message_map.fingerprints.restore(fingerprint, message.role);
+                message_map.add(place, has(message, ALTERED));
             }
         }
-        (ledger.trail.len() > 0 || log.is_empty()).then_some(ledger)
+        (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
     }
 
     /// Notes down that the client's next message is at `place` of the log.
-    pub(crate) fn admitted(&mut self, print: Print, message: &Message, place: usize) {
-        self.trail.restore(print, message.role);
+    pub(crate) fn add_client_message(
+        &mut self,
+        fingerprint: Fingerprint,
+        message: &Message,
+        place: usize,
+    ) {
+        self.fingerprints.restore(fingerprint, message.role);
         self.add(place, has(message, ALTERED));
     }
 
     fn add(&mut self, place: usize, altered: bool) {
         if altered {
-            self.altered.insert(self.places.len());
+            self.altered.insert(self.log_positions.len());
         }
-        self.places.push(place);
+        self.log_positions.push(place);
     }
 
     /// True if the log holds nothing but the client's messages, as they came.
     fn is_plain(&self, logged: usize) -> bool {
-        self.altered.is_empty() && self.places.len() == logged
+        self.altered.is_empty() && self.log_positions.len() == logged
     }
 
     /// For each message of the client its place in the log.
-    pub(crate) fn places(&self) -> &[usize] {
-        &self.places
+    pub(crate) fn log_positions(&self) -> &[usize] {
+        &self.log_positions
     }
 
     /// How much of the log the client's first messages are.
-    pub(crate) fn logged(&self, messages: usize) -> usize {
-        let last = messages.checked_sub(1).and_then(|at| self.places.get(at));
+    pub(crate) fn log_length(&self, messages: usize) -> usize {
+        let last = messages
+            .checked_sub(1)
+            .and_then(|at| self.log_positions.get(at));
         last.map_or(0, |place| place + 1)
     }
 
     /// The client's positions with their places, without those that are not sent as they came.
     pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
-        let places = self.places.iter().copied().enumerate();
+        let places = self.log_positions.iter().copied().enumerate();
         places.filter(|(at, _)| !self.altered.contains(at))
     }
 
     /// The place of the client's last message.
-    pub(crate) fn last_place(&self) -> Option<usize> {
-        self.places.last().copied()
+    pub(crate) fn last_log_position(&self) -> Option<usize> {
+        self.log_positions.last().copied()
     }
 
     /// The log and the window as the client would count them: `came` reads a message of the
     /// client's again. None if there is no difference.
-    pub(crate) fn as_client(
+    pub(crate) fn in_client_positions(
         &self,
         log: &Log,
-        entries: &[Entry],
+        entries: &[WindowEntry],
         came: impl Fn(usize) -> Option<Message>,
-    ) -> Option<(Log, Vec<Entry>)> {
+    ) -> Option<(Log, Vec<WindowEntry>)> {
         if self.is_plain(log.len()) {
             return None;
         }
         let mut position = vec![None; log.len()];
-        let mut messages = Vec::with_capacity(self.places.len());
-        for (client, place) in self.places.iter().enumerate() {
+        let mut messages = Vec::with_capacity(self.log_positions.len());
+        for (client, place) in self.log_positions.iter().enumerate() {
             if let Some(slot) = position.get_mut(*place) {
                 *slot = Some(client);
             }
@@ -111,15 +118,17 @@ impl Ledger {
                 None => std::sync::Arc::clone(log.get(*place)?),
             });
         }
-        let source = |source: Source| {
+        let source = |source: MessageSource| {
             let at = source.position();
             let exact = position.get(at).copied().flatten();
             match (source, exact) {
-                (Source::Log(_), Some(client)) => Source::Log(client),
-                _ => Source::Inserted(self.places.partition_point(|place| *place < at)),
+                (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
+                _ => {
+                    MessageSource::Inserted(self.log_positions.partition_point(|place| *place < at))
+                }
             }
         };
-        let entry = |entry: &Entry| Entry {
+        let entry = |entry: &WindowEntry| WindowEntry {
             source: source(entry.source),
             ..entry.clone()
         };
@@ -131,9 +140,13 @@ impl Ledger {
 }
 
 /// Marks a message of the client's on its way into the log.
-pub(crate) fn mark(message: &mut Message, print: Print) {
+pub(crate) fn mark(message: &mut Message, fingerprint: Fingerprint) {
     strip_markers(message);
-    set(message, PRINT, RawJson::of(&format!("{print:032x}")));
+    set(
+        message,
+        FINGERPRINT,
+        RawJson::of(&format!("{fingerprint:032x}")),
+    );
 }
 
 /// Marks a message as not sent as it came.
@@ -149,11 +162,11 @@ fn has(message: &Message, name: &str) -> bool {
     message.meta.extra.iter().any(|(key, _)| key == name)
 }
 
-/// The print on a message of the client's.
-fn print_on(message: &Message) -> Option<Print> {
+/// The fingerprint on a message of the client's.
+fn fingerprint_on(message: &Message) -> Option<Fingerprint> {
     let extra = message.meta.extra.iter();
-    let (_, print) = extra.into_iter().find(|(key, _)| key == PRINT)?;
-    Print::from_str_radix(print.as_str().trim_matches('"'), 16).ok()
+    let (_, fingerprint) = extra.into_iter().find(|(key, _)| key == FINGERPRINT)?;
+    Fingerprint::from_str_radix(fingerprint.as_str().trim_matches('"'), 16).ok()
 }
 
 /// Takes the cache markers out: where they stand is the business of each request.
@@ -201,18 +214,18 @@ fn strip_output(output: &mut Output) {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use trimtab_engine::normalise::Touch;
+    use trimtab_engine::normalise::EntryChange;
 
-    fn marked(mut message: Message, print: Print) -> Message {
-        mark(&mut message, print);
+    fn marked(mut message: Message, fingerprint: Fingerprint) -> Message {
+        mark(&mut message, fingerprint);
         message
     }
 
-    fn entry(log: &Log, at: usize) -> Entry {
-        Entry {
+    fn entry(log: &Log, at: usize) -> WindowEntry {
+        WindowEntry {
             message: Arc::clone(log.get(at).unwrap()),
-            source: Source::Log(at),
-            touch: Touch::Untouched,
+            source: MessageSource::Log(at),
+            change: EntryChange::Untouched,
         }
     }
 
@@ -229,26 +242,34 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let ledger = Ledger::read(&log).unwrap();
-        assert_eq!((ledger.trail.len(), ledger.trail.get(2)), (3, Some(3)));
-        assert_eq!(ledger.last_place(), Some(4));
+        let message_map = MessageMap::read(&log).unwrap();
+        assert_eq!(
+            (
+                message_map.fingerprints.len(),
+                message_map.fingerprints.get(2)
+            ),
+            (3, Some(3))
+        );
+        assert_eq!(message_map.last_log_position(), Some(4));
 
-        let entries: Vec<Entry> = (0..5).map(|at| entry(&log, at)).collect();
+        let entries: Vec<WindowEntry> = (0..5).map(|at| entry(&log, at)).collect();
         let came = |at: usize| (at == 1).then(|| Message::assistant("onetwo"));
-        let (client, seen) = ledger.as_client(&log, &entries, came).unwrap();
+        let (client, seen) = message_map
+            .in_client_positions(&log, &entries, came)
+            .unwrap();
         assert_eq!(
             (client.len(), client.get(1).unwrap().text().as_ref()),
             (3, "onetwo")
         );
-        let sources: Vec<Source> = seen.iter().map(|entry| entry.source).collect();
+        let sources: Vec<MessageSource> = seen.iter().map(|entry| entry.source).collect();
         assert_eq!(
             sources,
             [
-                Source::Log(0),
-                Source::Inserted(1),
-                Source::Inserted(1),
-                Source::Log(1),
-                Source::Log(2)
+                MessageSource::Log(0),
+                MessageSource::Inserted(1),
+                MessageSource::Inserted(1),
+                MessageSource::Log(1),
+                MessageSource::Log(2)
             ]
         );
     }
@@ -256,9 +277,13 @@ mod tests {
     #[test]
     fn a_plain_log_needs_no_translation() {
         let log: Log = [marked(Message::user("q"), 1)].into_iter().collect();
-        let ledger = Ledger::read(&log).unwrap();
-        assert!(ledger.as_client(&log, &[], |_| None).is_none());
-        assert!(Ledger::read(&[Message::user("q")].into_iter().collect()).is_none());
+        let message_map = MessageMap::read(&log).unwrap();
+        assert!(
+            message_map
+                .in_client_positions(&log, &[], |_| None)
+                .is_none()
+        );
+        assert!(MessageMap::read(&[Message::user("q")].into_iter().collect()).is_none());
     }
 
     #[test]
@@ -268,7 +293,8 @@ mod tests {
             "cache_control": {"type": "ephemeral"}}, {"type": "image", "source": {},
             "cache_control": {"type": "ephemeral"}}]}, {"type": "later", "a": 1,
             "cache_control": {"type": "ephemeral"}}]}]}"#;
-        let scan = trimtab_wire::scan::Scan::new(body, trimtab_model::Dialect::Messages).unwrap();
+        let scan =
+            trimtab_wire::scan::BodyScan::new(body, trimtab_model::Dialect::Messages).unwrap();
         for at in 0..scan.len() {
             let kept = marked(scan.message(at).unwrap(), 1);
             let kept = serde_json::to_string(&kept).unwrap();

@@ -1,14 +1,12 @@
 //! Conversations: which one a request continues, its messages and its window.
 
 pub(crate) mod branch;
-pub(crate) mod branch_name;
 pub(crate) mod client_session_id;
+pub(crate) mod client_sessions;
 pub(crate) mod durability;
-pub(crate) mod family;
 pub(crate) mod fork;
 pub(crate) mod hidden_rounds;
 pub(crate) mod message_map;
-pub(crate) mod pending_calls;
 pub(crate) mod retrieval_tools;
 pub(crate) mod store_state;
 pub(crate) mod token_renewal;

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use trimtab_engine::view::tools::{ToolNames, is_retrieval};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, RawJson};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
 /// The tools in one dialect.
 #[derive(Clone)]
-pub(crate) struct Ours {
+pub(crate) struct OfferedTools {
     /// As entries of `tools`.
     pub(crate) definitions: Vec<RawJson>,
     /// What they add to a window.
@@ -19,8 +19,8 @@ pub(crate) struct Ours {
 /// What the tools of ours are called beside those of a client: by their usual names, or by others
 /// where the client has tools of these names. None if they are not needed, because the client has
 /// the MCP server of ours.
-pub(crate) fn names(scan: &Scan<'_>) -> Option<ToolNames> {
-    if has_our_server(scan) {
+pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
+    if has_mcp_server(scan) {
         return None;
     }
     let tools = scan.request().tool_list.iter();
@@ -30,7 +30,7 @@ pub(crate) fn names(scan: &Scan<'_>) -> Option<ToolNames> {
 
 /// True if the client has the tools of ours from an MCP server, which is known by the prefix that
 /// clients put before their names.
-pub(crate) fn has_our_server(scan: &Scan<'_>) -> bool {
+pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
     tools.any(|tool| {
         let name = scan.string(tool.name);
@@ -39,14 +39,14 @@ pub(crate) fn has_our_server(scan: &Scan<'_>) -> bool {
 }
 
 /// The tools in `dialect`, under these names.
-pub(crate) fn of(dialect: Dialect, names: ToolNames) -> Ours {
-    static USUAL: [LazyLock<Ours>; 3] = [
-        LazyLock::new(|| Ours::new(Dialect::Chat, ToolNames::default())),
-        LazyLock::new(|| Ours::new(Dialect::Messages, ToolNames::default())),
-        LazyLock::new(|| Ours::new(Dialect::Responses, ToolNames::default())),
+pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools {
+    static USUAL: [LazyLock<OfferedTools>; 3] = [
+        LazyLock::new(|| OfferedTools::new(Dialect::Chat, ToolNames::default())),
+        LazyLock::new(|| OfferedTools::new(Dialect::Messages, ToolNames::default())),
+        LazyLock::new(|| OfferedTools::new(Dialect::Responses, ToolNames::default())),
     ];
     if names != ToolNames::default() {
-        return Ours::new(dialect, names);
+        return OfferedTools::new(dialect, names);
     }
     let [chat, messages, responses] = &USUAL;
     let usual = match dialect {
@@ -54,10 +54,10 @@ pub(crate) fn of(dialect: Dialect, names: ToolNames) -> Ours {
         Dialect::Messages => messages,
         Dialect::Responses => responses,
     };
-    Ours::clone(usual)
+    OfferedTools::clone(usual)
 }
 
-impl Ours {
+impl OfferedTools {
     fn new(dialect: Dialect, names: ToolNames) -> Self {
         let tools = names.definitions();
         let definitions: Vec<RawJson> = tools
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn they_take_what_their_definitions_take() {
         for dialect in Dialect::ALL {
-            let ours = of(dialect, ToolNames::default());
+            let ours = offered_tools(dialect, ToolNames::default());
             assert_eq!(ours.definitions.len(), 2);
             let bytes: usize = ours
                 .definitions

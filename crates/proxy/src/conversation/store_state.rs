@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use trimtab_store::{Error, Result, SessionId, Store};
 
-use crate::access::Keys;
-use crate::conversation::family::Families;
-use crate::prefix_cache::parsed_bodies::Memos;
+use crate::access::TenantKeys;
+use crate::conversation::client_sessions::ClientSessions;
+use crate::prefix_cache::parsed_bodies::ParsedBodies;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub enum StoreOpening {
     /// At the start: it may be made if it is not there.
     First,
     /// After it was lost: only the store itself is taken, a new one is not made. Its disk may
@@ -26,20 +26,20 @@ pub enum Opening {
 }
 
 /// Opens the store.
-pub(crate) type OpenStore = Box<dyn Fn(Opening) -> Result<Arc<dyn Store>> + Send + Sync>;
+pub(crate) type OpenStore = Box<dyn Fn(StoreOpening) -> Result<Arc<dyn Store>> + Send + Sync>;
 
 /// An open store, with what was made from its secret and its sessions.
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
     /// What tells tenants apart.
-    pub(crate) keys: Keys,
+    pub(crate) keys: TenantKeys,
     /// The conversations in memory.
-    pub(crate) families: Families,
+    pub(crate) client_sessions: ClientSessions,
     /// What is remembered of the bodies of conversations.
-    pub(crate) memos: Memos,
+    pub(crate) parsed_bodies: ParsedBodies,
 }
 
-enum Standing {
+enum StoreStanding {
     /// Never opened so far.
     Unopened(String),
     Usable(Arc<OpenedStore>),
@@ -55,7 +55,7 @@ pub(crate) struct StoreState {
     notices: Notices,
     /// What the conversations in memory are counted against.
     memory: MemoryBudget,
-    standing: RwLock<Standing>,
+    standing: RwLock<StoreStanding>,
     /// Held while the store is looked at: one at a time.
     looking: Mutex<()>,
     /// What was found to be damaged in a store that can be used.
@@ -69,11 +69,11 @@ impl StoreState {
             open,
             notices,
             memory,
-            standing: RwLock::new(Standing::Unopened(String::new())),
+            standing: RwLock::new(StoreStanding::Unopened(String::new())),
             looking: Mutex::default(),
             damage: Mutex::default(),
         };
-        state.look();
+        state.recheck();
         state
     }
 
@@ -85,7 +85,7 @@ impl StoreState {
     /// The store, if windows can be managed with it.
     pub(crate) fn usable(&self) -> Option<Arc<OpenedStore>> {
         match &*self.standing() {
-            Standing::Usable(opened) => Some(Arc::clone(opened)),
+            StoreStanding::Usable(opened) => Some(Arc::clone(opened)),
             _ => None,
         }
     }
@@ -93,24 +93,26 @@ impl StoreState {
     /// The store, if outputs can be read from it.
     pub(crate) fn readable(&self) -> Option<Arc<OpenedStore>> {
         match &*self.standing() {
-            Standing::Usable(opened) | Standing::ReadOnly(opened) => Some(Arc::clone(opened)),
-            Standing::Unopened(_) | Standing::Lost(_) => None,
+            StoreStanding::Usable(opened) | StoreStanding::ReadOnly(opened) => {
+                Some(Arc::clone(opened))
+            }
+            StoreStanding::Unopened(_) | StoreStanding::Lost(_) => None,
         }
     }
 
     /// What is wrong with the store, if something is.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.standing() {
-            Standing::Usable(_) => self.damage().clone(),
-            Standing::ReadOnly(_) => Some(READ_ONLY.to_owned()),
-            Standing::Unopened(why) | Standing::Lost(why) => Some(unusable(why)),
+            StoreStanding::Usable(_) => self.damage().clone(),
+            StoreStanding::ReadOnly(_) => Some(READ_ONLY.to_owned()),
+            StoreStanding::Unopened(why) | StoreStanding::Lost(why) => Some(unusable(why)),
         }
     }
 
     /// Looks at the store again: whether it is still there, or there again. May wait for it.
-    pub(crate) fn look(&self) {
+    pub(crate) fn recheck(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = self.next();
+        let next = self.new_standing();
         if let Some(next) = next {
             let before = self.problem();
             *self
@@ -122,49 +124,54 @@ impl StoreState {
     }
 
     /// How the store stands now; none if that has not changed.
-    fn next(&self) -> Option<Standing> {
+    fn new_standing(&self) -> Option<StoreStanding> {
         let standing = self.standing();
         let (opened, was_read_only) = match &*standing {
-            Standing::Usable(opened) => (Arc::clone(opened), false),
-            Standing::ReadOnly(opened) => (Arc::clone(opened), true),
-            Standing::Unopened(_) => {
+            StoreStanding::Usable(opened) => (Arc::clone(opened), false),
+            StoreStanding::ReadOnly(opened) => (Arc::clone(opened), true),
+            StoreStanding::Unopened(_) => {
                 drop(standing);
-                return Some(self.opened(Opening::First, Standing::Unopened));
+                return Some(self.opened(StoreOpening::First, StoreStanding::Unopened));
             }
-            Standing::Lost(_) => {
+            StoreStanding::Lost(_) => {
                 drop(standing);
-                return Some(self.opened(Opening::Again, Standing::Lost));
+                return Some(self.opened(StoreOpening::Again, StoreStanding::Lost));
             }
         };
         drop(standing);
         match opened.store.status() {
             Ok(status) if status.read_only == was_read_only => {
                 // A store that was opened for reading only stays so: it may be writable now.
-                let again = was_read_only.then(|| self.opened(Opening::Again, Standing::Lost));
-                again.filter(|next| matches!(next, Standing::Usable(_)))
+                let again =
+                    was_read_only.then(|| self.opened(StoreOpening::Again, StoreStanding::Lost));
+                again.filter(|next| matches!(next, StoreStanding::Usable(_)))
             }
-            Ok(status) if status.read_only => Some(Standing::ReadOnly(opened)),
-            Ok(_) => Some(self.opened(Opening::Again, Standing::Lost)),
+            Ok(status) if status.read_only => Some(StoreStanding::ReadOnly(opened)),
+            Ok(_) => Some(self.opened(StoreOpening::Again, StoreStanding::Lost)),
             // Somebody else is at work: no word about its state.
             Err(Error::Busy) => None,
-            Err(error) => Some(Standing::Lost(first_line(&error))),
+            Err(error) => Some(StoreStanding::Lost(first_line(&error))),
         }
     }
 
-    fn opened(&self, opening: Opening, failed: impl Fn(String) -> Standing) -> Standing {
+    fn opened(
+        &self,
+        opening: StoreOpening,
+        failed: impl Fn(String) -> StoreStanding,
+    ) -> StoreStanding {
         let opened = (self.open)(opening).and_then(|store| {
-            let keys = Keys::derive(&store.secret()?);
+            let keys = TenantKeys::derive(&store.secret()?);
             let read_only = store.status()?.read_only;
             let opened = Arc::new(OpenedStore {
                 store,
                 keys,
-                families: Families::new(self.memory.clone()),
-                memos: Memos::new(self.memory.clone()),
+                client_sessions: ClientSessions::new(self.memory.clone()),
+                parsed_bodies: ParsedBodies::new(self.memory.clone()),
             });
             Ok(if read_only {
-                Standing::ReadOnly(opened)
+                StoreStanding::ReadOnly(opened)
             } else {
-                Standing::Usable(opened)
+                StoreStanding::Usable(opened)
             })
         });
         opened.unwrap_or_else(|error| failed(first_line(&error)))
@@ -175,15 +182,15 @@ impl StoreState {
         match (before, self.problem()) {
             // Before the first look there is nothing to compare with.
             (Some(before), None) if before != unusable("") => {
-                self.tell("the store can be used again: requests are managed");
+                self.notify("the store can be used again: requests are managed");
             }
-            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.tell(&problem),
+            (before, Some(problem)) if before.as_ref() != Some(&problem) => self.notify(&problem),
             _ => {}
         }
     }
 
     /// Takes in why a request could not be managed.
-    pub(crate) fn failed(&self, error: &Error) {
+    pub(crate) fn note_failure(&self, error: &Error) {
         if error.is_damaged() {
             let mut damage = self.damage();
             if damage.is_none() {
@@ -193,29 +200,29 @@ impl StoreState {
                 );
                 *damage = Some(problem.clone());
                 drop(damage);
-                self.tell(&problem);
+                self.notify(&problem);
             }
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
-            self.look();
+            self.recheck();
         }
     }
 
     /// Tells the operator something.
-    pub(crate) fn tell(&self, notice: &str) {
-        self.notices.say(notice);
+    pub(crate) fn notify(&self, notice: &str) {
+        self.notices.send(notice);
     }
 
     /// Makes everything durable, and lets go of the sessions in memory.
     pub(crate) fn close(&self) {
         if let Some(opened) = self.usable() {
-            opened.families.flush();
-            let sessions = opened.families.sessions();
+            opened.client_sessions.flush();
+            let sessions = opened.client_sessions.sessions();
             // Whoever cannot be told will see that the leases end.
             opened.lease(&sessions, Duration::ZERO).unwrap_or(());
         }
     }
 
-    fn standing(&self) -> std::sync::RwLockReadGuard<'_, Standing> {
+    fn standing(&self) -> std::sync::RwLockReadGuard<'_, StoreStanding> {
         self.standing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,14 +260,14 @@ mod tests {
     use trimtab_store::MemoryStore;
 
     use super::*;
-    use crate::config::Limits;
+    use crate::config::ProxyLimits;
 
     fn told_to(notices: impl Fn(&str) + Send + Sync + 'static) -> Notices {
         Notices::new(Some(Box::new(notices)))
     }
 
     fn budget() -> MemoryBudget {
-        MemoryBudget::new(&Limits::default())
+        MemoryBudget::new(&ProxyLimits::default())
     }
 
     #[test]
@@ -279,10 +286,10 @@ mod tests {
         let notices = move |notice: &str| telling.lock().unwrap().push(notice.to_owned());
         let state = StoreState::new(Box::new(open), told_to(notices), budget());
         assert!(state.usable().is_none() && state.readable().is_none());
-        state.look();
+        state.recheck();
         there.store(true, Ordering::Relaxed);
-        state.look();
-        state.look();
+        state.recheck();
+        state.recheck();
         assert!(state.usable().is_some() && state.problem().is_none());
         let told = told.lock().unwrap();
         assert!(told[0].contains("no room left"), "{told:?}");

@@ -15,19 +15,19 @@ use http::header::AUTHORIZATION;
 use trimtab::session::{SessionError, Setup};
 use trimtab_model::{Message, Output};
 use trimtab_store::{SessionId, Store, Stream};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::branch::Branch;
-use crate::conversation::branch_name::branch_name;
-use crate::prefix_cache::fingerprint::Trail;
+use crate::conversation::fork::branch_name;
+use crate::prefix_cache::fingerprint::FingerprintChain;
 
-/// The most families that are looked through, the newest first.
-const FAMILIES: usize = 4;
+/// The most client sessions that are looked through, the newest first.
+const CLIENT_SESSIONS: usize = 4;
 /// The most branches of each that are looked through, the newest first.
 const BRANCHES: usize = 16;
 
 /// True if requests with these headers present an access token, which will be renewed.
-pub(crate) fn will_be(headers: &HeaderMap) -> bool {
+pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
     let mut presented = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (presented.next(), presented.next()) else {
         return false;
@@ -41,24 +41,28 @@ pub(crate) fn will_be(headers: &HeaderMap) -> bool {
 }
 
 /// A conversation that comes under a name, as it came.
-pub(crate) struct Came<'a> {
-    /// Where all families of that name are listed, whoever presents which credential.
+pub(crate) struct IncomingConversation<'a> {
+    /// Where all client sessions of that name are listed, whoever presents which credential.
     pub(crate) place: &'a str,
-    pub(crate) scan: &'a Scan<'a>,
-    pub(crate) trail: &'a Trail,
+    pub(crate) scan: &'a BodyScan<'a>,
+    pub(crate) fingerprints: &'a FingerprintChain,
 }
 
-impl Came<'_> {
-    /// Lists a family that begins under the name.
-    pub(crate) fn list(&self, store: &dyn Store, family: &str) -> Result<(), SessionError> {
+impl IncomingConversation<'_> {
+    /// Lists a client session that begins under the name.
+    pub(crate) fn register(
+        &self,
+        store: &dyn Store,
+        client_session: &str,
+    ) -> Result<(), SessionError> {
         let place = SessionId::new(self.place)?;
         let at = store.position(&place, Stream::Log)?;
-        store.append(&place, Stream::Log, at, &[family.as_bytes()])?;
+        store.append(&place, Stream::Log, at, &[client_session.as_bytes()])?;
         Ok(())
     }
 
-    /// The session of another family that the conversation goes on from, and how long its log
-    /// is.
+    /// The session of another client session that the conversation goes on from, and how long its
+    /// log is.
     pub(crate) fn find(
         &self,
         store: &Arc<dyn Store>,
@@ -67,14 +71,14 @@ impl Came<'_> {
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let place = SessionId::new(self.place)?;
         let end = store.position(&place, Stream::Log)?;
-        let from = end.saturating_sub(FAMILIES as u64);
-        let listed = store.read(&place, Stream::Log, from, FAMILIES)?;
-        for family in listed.iter().rev() {
-            let family = String::from_utf8_lossy(family);
-            if family == own {
+        let from = end.saturating_sub(CLIENT_SESSIONS as u64);
+        let listed = store.read(&place, Stream::Log, from, CLIENT_SESSIONS)?;
+        for client_session in listed.iter().rev() {
+            let client_session = String::from_utf8_lossy(client_session);
+            if client_session == own {
                 continue;
             }
-            if let Some(found) = self.find_in(store, &family, setup)? {
+            if let Some(found) = self.find_in(store, &client_session, setup)? {
                 return Ok(Some(found));
             }
         }
@@ -84,12 +88,12 @@ impl Came<'_> {
     fn find_in(
         &self,
         store: &Arc<dyn Store>,
-        family: &str,
+        client_session: &str,
         setup: &Setup,
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let mut ids = Vec::new();
         loop {
-            let id = SessionId::new(branch_name(family, ids.len()))?;
+            let id = SessionId::new(branch_name(client_session, ids.len()))?;
             if store.position(&id, Stream::Log)? == 0 {
                 break;
             }
@@ -109,20 +113,22 @@ impl Came<'_> {
 
     /// True if every message of the client's in `branch` was presented, word for word.
     fn goes_on_from(&self, branch: &mut Branch) -> bool {
-        let length = branch.trail().len();
-        if self.trail.common(branch.trail()) < length || !self.trail.has_answer_before(length) {
+        let length = branch.fingerprints().len();
+        if self.fingerprints.common_length(branch.fingerprints()) < length
+            || !self.fingerprints.has_answer_before(length)
+        {
             return false;
         }
-        let known = branch.known();
+        let known = branch.unaltered_messages();
         known.into_iter().all(|(at, message)| {
             let presented = self.scan.message(at);
-            presented.is_some_and(|presented| same(&presented, &message))
+            presented.is_some_and(|presented| says_the_same(&presented, &message))
         })
     }
 }
 
 /// True if two messages say the same.
-fn same(one: &Message, other: &Message) -> bool {
+fn says_the_same(one: &Message, other: &Message) -> bool {
     let output = |output: &Output| (output.call_id.clone(), output.text().into_owned());
     one.role == other.role
         && one.text() == other.text()
@@ -139,7 +145,7 @@ mod tests {
     fn access_tokens_are_told_from_keys() {
         let presented = |value: &'static str| {
             let value = HeaderValue::from_static(value);
-            will_be(&HeaderMap::from_iter([(AUTHORIZATION, value)]))
+            is_renewable(&HeaderMap::from_iter([(AUTHORIZATION, value)]))
         };
         assert!(presented("Bearer sk-ant-oat01-abc"));
         assert!(presented(
@@ -153,6 +159,6 @@ mod tests {
         ] {
             assert!(!presented(key), "{key}");
         }
-        assert!(!will_be(&HeaderMap::new()));
+        assert!(!is_renewable(&HeaderMap::new()));
     }
 }

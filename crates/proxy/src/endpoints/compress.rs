@@ -8,68 +8,67 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
-use trimtab_wire::scan::{Scan, detect};
+use trimtab_wire::scan::{BodyScan, detect};
 
 use super::{NO_MEMORY, NO_STORE};
-use crate::request::context::Asked;
-use crate::request::plan::{Decided, Managed, Pace, Work};
-use crate::request::plan_memory::planning_bytes;
-use crate::resources::deadline::{self, Unfinished};
-use crate::transport::body::Body;
+use crate::request::context::RequestContext;
+use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
+use crate::resources::deadline::{self, WorkFailure};
+use crate::transport::body::ProxyBody;
 
 /// What is said about a body that is no conversation.
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
-pub(super) async fn answer(asked: Asked, body: Bytes) -> Response<Body> {
+pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
     let Some(dialect) = detect(&body, "") else {
-        return asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
+        return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
-    let Some(opened) = asked.shared.store_state.usable() else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+    let Some(opened) = context.shared.store_state.usable() else {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let Ok(tenant) = asked.tenant.clone() else {
+    let limits = context.settings.config.limits;
+    let tenant = context.tenant.clone().ok();
+    let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
         return match unchanged(dialect, &body) {
-            Some(found) => asked.reply(StatusCode::OK, &found),
-            None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+            Some(found) => context.reply(StatusCode::OK, &found),
+            None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
         };
     };
-    let work = Work::new(&asked, opened, dialect, tenant.clone(), body.clone());
-    let budget = &asked.shared.memory;
+    let job = PlanningJob::new(&context, opened, dialect, tenant.clone(), body.clone());
+    let budget = &context.shared.memory;
     let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
     };
-    let limit = asked.settings.config.limits.plan_time();
-    let permit = Arc::clone(&asked.shared.plans).try_acquire_owned();
-    let decided = deadline::in_turn(&asked.shared.turns, limit, move || {
+    let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
+    let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
         let _held = (permit.ok()?, memory);
-        match work.decide(Pace::MayWait) {
-            Decided::Manage(managed) => compressed(&managed),
-            Decided::Pass { .. } | Decided::Later(_) => None,
-        }
+        plan(job).ok().and_then(|managed| compressed(&managed))
     });
     let compressed = match decided.await {
         Ok(compressed) => compressed,
-        Err(Unfinished::Slow) => None,
-        Err(Unfinished::Panicked) => {
-            return asked.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+        Err(WorkFailure::Slow) => None,
+        Err(WorkFailure::Panicked) => {
+            return context.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
         }
     };
     match compressed.or_else(|| unchanged(dialect, &body)) {
-        Some(found) => asked.reply(StatusCode::OK, &found),
-        None => asked.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        Some(found) => context.reply(StatusCode::OK, &found),
+        None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
     }
 }
 
 /// The window, and what it saves.
-fn compressed(managed: &Managed) -> Option<Value> {
+fn compressed(managed: &ManagedRequest) -> Option<Value> {
     let outgoing = &managed.outgoing;
-    let body = outgoing.body.as_ref().unwrap_or(&managed.work.body);
-    let refs = managed.on_branch(|branch| Ok(branch.refs_shown()?)).ok()?;
+    let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
+    let refs = managed
+        .with_branch(|branch| Ok(branch.shown_refs()?))
+        .ok()?;
     let (before, after) = outgoing.sizes.tokens;
     let compared = SavedTokens::of_changed(before, after, None, None);
     Some(json!({
-        "messages": messages(managed.work.dialect, body)?,
+        "messages": messages(managed.job.dialect, body)?,
         "tokens_before": before,
         "tokens_after": after,
         "tokens_saved": compared.saved(),
@@ -94,7 +93,7 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
 
 /// The estimate of a body's messages and tools, for a model that nothing is known of.
 fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
-    let scan = Scan::new(body, dialect).ok()?;
+    let scan = BodyScan::new(body, dialect).ok()?;
     let messages = (0..scan.len()).filter_map(|at| scan.message(at));
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())

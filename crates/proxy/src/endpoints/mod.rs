@@ -6,9 +6,9 @@ mod retrieve;
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
-use crate::request::context::Asked;
+use crate::request::context::RequestContext;
 use crate::routing::own_endpoint::{COMPRESS, RETRIEVE, STATUS};
-use crate::transport::body::{Body, Received, receive};
+use crate::transport::body::{ProxyBody, ReceivedBody, receive};
 
 /// What is said where there is no memory for a body.
 const NO_MEMORY: &str = "there is no memory for the body now\n\
@@ -17,47 +17,52 @@ const NO_MEMORY: &str = "there is no memory for the body now\n\
 const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
 /// Answers a request to one of our endpoints.
-pub(crate) async fn answer(asked: Asked, body: Body) -> Response<Body> {
-    let path = asked.path.split('?').next().unwrap_or_default().to_owned();
-    let limit = asked.settings.config.limits.body_bytes;
+pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
+    let path = context
+        .path
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let limit = context.settings.config.limits.body_bytes;
     if path == COMPRESS {
-        return match body_of(&asked, Method::POST, body, limit).await {
-            Ok(body) => compress::answer(asked, body).await,
-            Err((status, why)) => asked.refuse(status, why),
+        return match body_of(&context, Method::POST, body, limit).await {
+            Ok(body) => compress::answer(context, body).await,
+            Err((status, why)) => context.refuse(status, why),
         };
     }
     if let Some(id) = path.strip_prefix(RETRIEVE) {
         let id = id.to_owned();
-        return match body_of(&asked, asked.method.clone(), body, limit).await {
-            Ok(body) => retrieve::answer(asked, id, body).await,
-            Err((status, why)) => asked.refuse(status, why),
+        return match body_of(&context, context.method.clone(), body, limit).await {
+            Ok(body) => retrieve::answer(context, id, body).await,
+            Err((status, why)) => context.refuse(status, why),
         };
     }
-    if asked.method != Method::GET && asked.method != Method::HEAD {
-        return asked.refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+    if context.method != Method::GET && context.method != Method::HEAD {
+        return context.refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
     }
     let found = if path == STATUS {
-        json!(asked.shared.report())
+        json!(context.shared.report())
     } else {
         json!({"status": "ok"})
     };
-    asked.reply(StatusCode::OK, &found)
+    context.reply(StatusCode::OK, &found)
 }
 
 /// The body of a request with the right method.
 async fn body_of(
-    asked: &Asked,
+    context: &RequestContext,
     method: Method,
-    body: Body,
+    body: ProxyBody,
     limit: usize,
 ) -> Result<bytes::Bytes, (StatusCode, &'static str)> {
-    if asked.method != method {
+    if context.method != method {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST is answered here"));
     }
-    match receive(body, limit, (Some(asked.reservation()), 1), |_| ()).await {
-        Received::Whole(body, _) => Ok(body),
-        Received::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
-        Received::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
-        Received::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
+    match receive(body, limit, (Some(context.reservation()), 1), |_| ()).await {
+        ReceivedBody::Whole(body, _) => Ok(body),
+        ReceivedBody::TooLong(..) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")),
+        ReceivedBody::NoMemory(..) => Err((StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY)),
+        ReceivedBody::Broken(..) => Err((StatusCode::BAD_REQUEST, "the body was cut off")),
     }
 }

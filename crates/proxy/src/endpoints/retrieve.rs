@@ -10,14 +10,14 @@ use tokio::task::spawn_blocking;
 use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools;
 use trimtab_model::Dialect;
-use trimtab_store::{Form, SessionId, Store};
+use trimtab_store::{OutputForm, SessionId, Store};
 
 use super::NO_STORE;
-use crate::access::{Keys, SESSIONS, Tenant};
+use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
-use crate::conversation::family;
-use crate::request::context::Asked;
-use crate::transport::body::Body;
+use crate::conversation::client_sessions;
+use crate::request::context::RequestContext;
+use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
 /// How many sessions of a tenant are looked through.
@@ -28,33 +28,37 @@ const NOT_FOUND: &str = "ref not found";
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Default, Deserialize)]
-struct Wanted {
+struct RetrieveQuery {
     #[serde(default)]
     query: Option<String>,
 }
 
-pub(super) async fn answer(mut asked: Asked, id: String, body: Bytes) -> Response<Body> {
-    let wanted: Wanted = serde_json::from_slice(&body).unwrap_or_default();
-    let query = wanted.query.or_else(|| in_path(&asked.path));
-    let Some(opened) = asked.shared.store_state.readable() else {
-        return asked.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
+pub(super) async fn answer(
+    mut context: RequestContext,
+    id: String,
+    body: Bytes,
+) -> Response<ProxyBody> {
+    let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
+    let query = wanted.query.or_else(|| in_path(&context.path));
+    let Some(opened) = context.shared.store_state.readable() else {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
-    let Ok(tenant) = asked.tenant.clone() else {
-        return asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
+    let Ok(tenant) = context.tenant.clone() else {
+        return context.refuse(StatusCode::NOT_FOUND, NOT_FOUND);
     };
-    let wanted = WantedSession::new(&asked, &opened.keys, &tenant);
+    let wanted = RetrieveScope::new(&context, &opened.keys, &tenant);
     let store = Arc::clone(&opened.store);
     let found = spawn_blocking(move || {
         let session = wanted.owner(store.as_ref(), &id)?;
-        given(store.as_ref(), session, &id, query)
+        output_json(store.as_ref(), session, &id, query)
     });
     match found.await.ok().flatten() {
         Some(found) => {
-            asked.note.record.retrievals += 1;
-            asked.reply(StatusCode::OK, &found)
+            context.pending_record.record.retrievals += 1;
+            context.reply(StatusCode::OK, &found)
         }
         // Unknown, malformed and foreign refs are all the same.
-        None => asked.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
+        None => context.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
     }
 }
 
@@ -85,28 +89,28 @@ fn decoded(value: &str) -> String {
 }
 
 /// The sessions of a tenant in which a ref is looked for.
-struct WantedSession {
+struct RetrieveScope {
     /// What all sessions of the tenant begin with.
     prefix: String,
     /// The session that our own header names: it may be a whole name, as our answers give it.
     named: Option<String>,
-    /// The families that a name of the client's means, one for each dialect.
-    families: Vec<String>,
+    /// The client sessions that a name of the client's means, one for each dialect.
+    client_sessions: Vec<String>,
 }
 
-impl WantedSession {
-    fn new(asked: &Asked, keys: &Keys, tenant: &Tenant) -> Self {
-        let hint = client_session_id::in_headers(&asked.headers);
+impl RetrieveScope {
+    fn new(context: &RequestContext, keys: &TenantKeys, tenant: &Tenant) -> Self {
+        let hint = client_session_id::in_headers(&context.headers);
         let name = hint.map(|hint| hint.session_name(keys, tenant));
-        let families = name.iter().flat_map(|name| {
+        let client_sessions = name.iter().flat_map(|name| {
             Dialect::ALL
                 .into_iter()
-                .map(|dialect| family::name(tenant, dialect, name))
+                .map(|dialect| client_sessions::name(tenant, dialect, name))
         });
         Self {
             prefix: format!("{SESSIONS}{}/", tenant.as_str()),
-            named: headers::text(&asked.headers, &headers::SESSION).map(str::to_owned),
-            families: families.collect(),
+            named: headers::header_text(&context.headers, &headers::SESSION).map(str::to_owned),
+            client_sessions: client_sessions.collect(),
         }
     }
 
@@ -123,13 +127,20 @@ impl WantedSession {
         let Some(named) = &self.named else {
             return session.starts_with(&self.prefix);
         };
-        let mut families = self.families.iter();
+        let mut client_sessions = self.client_sessions.iter();
         session.starts_with(&self.prefix)
-            && (session == named || families.any(|family| family::is_branch(session, family)))
+            && (session == named
+                || client_sessions
+                    .any(|client_session| client_sessions::is_branch(session, client_session)))
     }
 }
 
-fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>) -> Option<Value> {
+fn output_json(
+    store: &dyn Store,
+    session: SessionId,
+    id: &str,
+    query: Option<String>,
+) -> Option<Value> {
     let metadata = store.metadata(&session, id).ok()?;
     if let Some(query) = query {
         let arguments = json!({"ref_id": id, "pattern": query}).to_string();
@@ -139,7 +150,7 @@ fn given(store: &dyn Store, session: SessionId, id: &str, query: Option<String>)
     if metadata.byte_size > LONGEST {
         return None;
     }
-    let stored = store.open(&session, id, Form::Text).ok()?;
+    let stored = store.open(&session, id, OutputForm::Text).ok()?;
     let bytes = stored.bytes().ok()?;
     Some(json!({
         "hash": id,

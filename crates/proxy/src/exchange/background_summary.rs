@@ -7,19 +7,19 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Version};
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Answered, Pending, SummaryRequest};
-use trimtab_engine::compaction::answer::Ending;
+use trimtab::session::{PendingSummary, SessionError, SummariserAnswer, SummaryRequest};
+use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_model::{Dialect, Message, RawJson};
-use trimtab_wire::scan::{LimitName, Scan};
+use trimtab_wire::scan::{BodyScan, LimitName};
 use trimtab_wire::{chat, messages, responses};
 
-use crate::config::{Compaction, Mode, Secret, Summariser, address};
-use crate::conversation::branch::Trouble;
+use crate::config::{ProxyMode, Secret, SummariserConfig, SummaryMode, address};
+use crate::conversation::branch::BranchError;
 use crate::conversation::message_map;
-use crate::records::record::{Action, Note, Record};
-use crate::request::plan::Managed;
+use crate::records::record::{PendingRecord, Record, RecordAction};
+use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
-use crate::transport::body::{self, Body, Collected, collect};
+use crate::transport::body::{self, CollectedBody, ProxyBody, collect};
 use crate::transport::headers;
 use trimtab_wire::answer::{WholeAnswer, is_cut_off};
 use trimtab_wire::auth::key_headers;
@@ -27,17 +27,21 @@ use trimtab_wire::auth::key_headers;
 /// The most that is read of a summary.
 const LONGEST: usize = 4 << 20;
 
+/// What a process claims that writes a summary.
+const SUMMARY: &str = "summary";
+/// How long a claim lasts, as a multiple of the time for one request: a long conversation needs
+/// several.
+const CLAIM_FACTOR: u32 = 3;
+
 /// Asks for a summary while the client goes on; it is carried out when it has come.
-pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
+pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSummary) {
     let managed = Arc::clone(managed);
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
-        let begun = spawn_blocking(move || {
-            claimed.on_branch(|branch| Ok(!std::mem::replace(&mut branch.summarising, true)))
-        });
+        let begun = spawn_blocking(move || claim(&claimed));
         if !matches!(begun.await, Ok(Ok(true))) {
             return;
         }
@@ -45,32 +49,52 @@ pub(crate) fn in_background(managed: &Arc<Managed>, pending: Pending) {
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
         }
-        let limit = managed.work.settings.config.limits.summary_time();
-        let finishing = deadline::within(limit, move || {
-            managed.on_branch(|branch| {
+        let limit = managed.job.settings.config.limits.summary_time();
+        let finishing = deadline::run_within(limit, move || {
+            let finished = managed.with_branch(|branch| {
                 branch.summarising = false;
                 branch.session().finish(pending)?;
-                Ok::<_, Trouble>(())
-            })
+                Ok::<_, BranchError>(branch.id().clone())
+            });
+            if let Ok(session) = finished {
+                // A claim that stays ends by itself.
+                let store = &managed.job.opened.store;
+                store.release(&session, SUMMARY).unwrap_or(());
+            }
         });
         // What failed here shows in the next request, which then passes as it came.
-        drop(finishing.await);
+        finishing.await.unwrap_or(());
     });
 }
 
-fn asks_a_model(managed: &Managed) -> bool {
-    managed.work.settings.config.compaction != Compaction::Off && managed.mode == Mode::On
+/// Claims the summary of a conversation. False if it is being written, here or by another process
+/// that shares the store.
+fn claim(managed: &ManagedRequest) -> Result<bool, BranchError> {
+    let time = managed.job.settings.config.limits.summary_time();
+    managed.with_branch(|branch| {
+        if branch.summarising {
+            return Ok(false);
+        }
+        let store = &managed.job.opened.store;
+        let claimed = store.claim(branch.id(), SUMMARY, time * CLAIM_FACTOR);
+        branch.summarising = claimed.map_err(SessionError::from)?;
+        Ok(branch.summarising)
+    })
+}
+
+fn asks_a_model(managed: &ManagedRequest) -> bool {
+    managed.job.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
 }
 
 /// Asks for everything that `pending` wants.
-pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
+pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
-        let time = managed.work.settings.config.limits.summary_time();
+        let time = managed.job.settings.config.limits.summary_time();
         let asked = tokio::time::timeout(time, ask(managed, &request)).await;
         let answered = match asked {
             Ok(Ok(answered)) => answered,
-            Ok(Err(why)) => Answered::Failed(why),
-            Err(_) => Answered::Failed(format!("no summary within {time:?}")),
+            Ok(Err(why)) => SummariserAnswer::Failed(why),
+            Err(_) => SummariserAnswer::Failed(format!("no summary within {time:?}")),
         };
         let failed = answered.is_failed();
         pending.answer(answered);
@@ -81,53 +105,63 @@ pub(crate) async fn answer(managed: &Managed, pending: &mut Pending) {
 }
 
 /// Whom to ask, and how.
-struct Writer {
+struct SummaryWriter {
     dialect: Dialect,
     /// The name of the upstream in reports.
     upstream: String,
     model: String,
-    request: Request<Body>,
+    request: Request<ProxyBody>,
 }
 
-impl Writer {
+impl SummaryWriter {
     /// What will be written about asking it.
-    fn note(&self, managed: &Managed) -> Note {
+    fn new_record(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
-        let mut note = managed.work.shared.note(self.request.method(), path);
-        let record = &mut note.record;
-        record.action = Action::Asked;
+        let mut pending_record = managed.job.shared.new_record(self.request.method(), path);
+        let record = &mut pending_record.record;
+        record.action = RecordAction::Asked;
         record.dialect = Some(self.dialect);
         record.upstream.clone_from(&self.upstream);
         record.model.clone_from(&self.model);
         record.session.clone_from(&managed.session);
-        managed.work.tenant.as_str().clone_into(&mut record.tenant);
-        note
+        managed.job.tenant.as_str().clone_into(&mut record.tenant);
+        pending_record
     }
 }
 
-async fn ask(managed: &Managed, wanted: &SummaryRequest) -> Result<Answered, String> {
-    let writer = match &managed.work.settings.config.summariser {
+async fn ask(
+    managed: &ManagedRequest,
+    wanted: &SummaryRequest,
+) -> Result<SummariserAnswer, String> {
+    let writer = match &managed.job.settings.config.summariser {
         Some(summariser) => by_settings(summariser, wanted),
         None => by_client(managed, wanted),
     }
     .ok_or("the request for a summary cannot be written")?;
-    let mut note = writer.note(managed);
-    let answered = send(managed, writer, &mut note.record).await;
+    let mut pending_record = writer.new_record(managed);
+    let answered = send(managed, writer, &mut pending_record.record).await;
     match &answered {
-        Ok(Answered::Text { usage, .. }) => note.record.usage = *usage,
-        Ok(Answered::Failed(why)) | Err(why) => note.record.detail.clone_from(why),
+        Ok(SummariserAnswer::Text { usage, .. }) => pending_record.record.usage = *usage,
+        Ok(SummariserAnswer::Failed(why)) | Err(why) => {
+            pending_record.record.detail.clone_from(why);
+        }
     }
     answered
 }
 
-async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<Answered, String> {
-    let client = managed.work.shared.client.clone();
-    let answer = client.send(writer.request).await;
-    let answer = answer.map_err(|failed| failed.why)?;
+async fn send(
+    managed: &ManagedRequest,
+    writer: SummaryWriter,
+    record: &mut Record,
+) -> Result<SummariserAnswer, String> {
+    let client = managed.job.shared.client.clone();
+    let idle = managed.job.settings.config.limits.idle_time();
+    let answer = client.send(writer.request, idle).await;
+    let answer = answer.map_err(|failed| failed.reason)?;
     let status = answer.status();
     record.status = status.as_u16();
-    let collected = collect(body::passing(answer.into_body()), LONGEST).await;
-    let Collected::Whole(body) = collected else {
+    let collected = collect(answer.into_body(), LONGEST).await;
+    let CollectedBody::Whole(body) = collected else {
         return Err("the summary did not arrive whole".to_owned());
     };
     if !status.is_success() {
@@ -138,21 +172,21 @@ async fn send(managed: &Managed, writer: Writer, record: &mut Record) -> Result<
 
 /// The same upstream with the client's own credentials; the same model, unless the policy names
 /// another one for summaries.
-fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
-    let work = &managed.work;
-    let scan = Scan::new(&work.body, work.dialect).ok()?;
+fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<SummaryWriter> {
+    let work = &managed.job;
+    let scan = BodyScan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
     let body = write(work.dialect, model, wanted, limit, Some(tools))?;
-    let mut request = Request::new(body::full(body));
+    let mut request = Request::new(body::full_body(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = managed.route.address(&managed.rest)?;
+    *request.uri_mut() = managed.route.address(&managed.upstream_path)?;
     *request.version_mut() = Version::HTTP_11;
-    let mut sent = headers::of_managed(work.headers.clone());
-    headers::unpacked(&mut sent);
+    let mut sent = headers::to_upstream_uncompressed(work.headers.clone());
+    headers::remove_encoding(&mut sent);
     *request.headers_mut() = sent;
-    Some(Writer {
+    Some(SummaryWriter {
         dialect: work.dialect,
         upstream: managed.route.upstream.name.clone(),
         model: model.to_owned(),
@@ -161,7 +195,7 @@ fn by_client(managed: &Managed, wanted: &SummaryRequest) -> Option<Writer> {
 }
 
 /// The model that the settings name.
-fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Writer> {
+fn by_settings(summariser: &SummariserConfig, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let dialect = summariser.dialect;
     let body = write(dialect, &summariser.model, wanted, None, None)?;
     let path = match dialect {
@@ -169,11 +203,11 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
         Dialect::Messages => "/v1/messages",
         Dialect::Responses => "/v1/responses",
     };
-    let mut request = Request::new(body::full(body));
+    let mut request = Request::new(body::full_body(body));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = address(&summariser.url, path)?;
     *request.headers_mut() = credentials(summariser)?;
-    Some(Writer {
+    Some(SummaryWriter {
         dialect,
         upstream: "summariser".to_owned(),
         model: summariser.model.clone(),
@@ -181,7 +215,7 @@ fn by_settings(summariser: &Summariser, wanted: &SummaryRequest) -> Option<Write
     })
 }
 
-fn credentials(summariser: &Summariser) -> Option<HeaderMap> {
+fn credentials(summariser: &SummariserConfig) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let key = summariser.key.as_ref().map(Secret::reveal);
@@ -278,14 +312,14 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
 }
 
 /// What the summariser said.
-fn read(dialect: Dialect, body: &[u8]) -> Option<Answered> {
+fn read(dialect: Dialect, body: &[u8]) -> Option<SummariserAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
     let ending = match answer.stop.as_deref() {
-        _ if answer.message.has_calls() => Ending::ToolCall,
-        Some(stop) if is_cut_off(stop) => Ending::CutOff,
-        _ => Ending::Whole,
+        _ if answer.message.has_calls() => SummaryEnding::ToolCall,
+        Some(stop) if is_cut_off(stop) => SummaryEnding::CutOff,
+        _ => SummaryEnding::Whole,
     };
-    Some(Answered::Text {
+    Some(SummariserAnswer::Text {
         text: answer.message.text().into_owned(),
         ending,
         usage: answer.usage,
@@ -316,7 +350,7 @@ mod tests {
         let tools = r#"[{"name":"f","input_schema":{}}]"#;
         for dialect in Dialect::ALL {
             let body = write(dialect, "m", &wanted(), None, Some(tools)).unwrap();
-            let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+            let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
             assert_eq!(scan.answer_limit(), Some(900));
             assert_eq!(scan.request().tool_list.len(), 1);
             assert!(trimtab_wire::validate::validate(&scan).is_empty(), "{body}");
@@ -344,9 +378,12 @@ mod tests {
     #[test]
     fn an_answer_that_was_cut_off_is_known() {
         let cut = br#"{"choices":[{"finish_reason":"length","message":{"content":"so","role":"assistant"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}}"#;
-        let Some(Answered::Text { ending, usage, .. }) = read(Dialect::Chat, cut) else {
+        let Some(SummariserAnswer::Text { ending, usage, .. }) = read(Dialect::Chat, cut) else {
             panic!("it is an answer");
         };
-        assert_eq!((ending, usage.unwrap().prompt()), (Ending::CutOff, 7));
+        assert_eq!(
+            (ending, usage.unwrap().prompt()),
+            (SummaryEnding::CutOff, 7)
+        );
     }
 }

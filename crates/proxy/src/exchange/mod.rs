@@ -2,6 +2,7 @@
 //! the client.
 
 mod background_summary;
+mod learning;
 mod retrieval;
 
 use std::sync::{Arc, OnceLock};
@@ -11,104 +12,110 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{Moment, Pending, Recovered};
-use trimtab_model::Usage;
-use trimtab_wire::overflow::{Action as Cure, Kind, Verdict};
+use trimtab::session::{PendingSummary, RecoveryOutcome};
+use trimtab_store::StagedStore;
+use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
-use crate::answer::peek::{Looked, Sent, look};
-use crate::answer::usage_watch::{Seen, UsageWatch};
-use crate::config::{Compaction, Mode};
-use crate::conversation::branch::{Branch, LEAST_ANSWER, Outgoing, Trouble, Ways};
-use crate::conversation::durability::{Flushed, Waits};
-use crate::records::record::Action;
-use crate::request::context::Asked;
-use crate::request::plan::{CONFLICTS, Decided, Managed, Pace};
+use self::learning::{learn_later, write_down};
+use crate::answer::peek::{PeekedAnswer, SentRequest, peek};
+use crate::answer::usage_watch::UsageWatch;
+use crate::config::{ProxyMode, SummaryMode};
+use crate::conversation::branch::{
+    Branch, BranchError, ComposeOptions, LEAST_ANSWER, OutgoingBody,
+};
+use crate::conversation::durability::{FlushFailure, flush_before};
+use crate::records::record::RecordAction;
+use crate::request::context::RequestContext;
+use crate::request::plan::{CONFLICTS, ManagedRequest, plan};
 use crate::resources::deadline;
-use crate::transport::body::{self, Body, full, held};
+use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
-use crate::transport::upstream_client::Failed;
+use crate::transport::upstream_client::UpstreamFailure;
 
 /// How often a request is sent again, smaller.
 const RECOVERIES: u32 = 2;
 /// A refusal of fewer tokens than this teaches no window: something else is wrong.
 const LEAST_REFUSED: u64 = 4_096;
-/// How many times as long as planning the work on a request may take that is under way: without
-/// it there is no answer.
+/// Work on a request that is under way may take so many times as long as planning: without it
+/// there is no answer.
 const UNDER_WAY: u32 = 5;
-
-/// Sends a managed request and gives its answer to the client.
-pub(crate) async fn run(mut asked: Asked, mut managed: Managed, came: Bytes) -> Response<Body> {
-    let pending = managed.pending.take();
-    let mut exchange = Exchange::new(managed, came);
-    if let Some(pending) = pending {
-        exchange.summarise(pending).await;
-    }
-    exchange.note(&mut asked);
-    let answer = exchange.answer().await;
-    exchange.note(&mut asked);
-    match answer {
-        Ok(answer) => exchange.give(asked, answer).await,
-        Err(failed) => asked.unreachable(&failed),
-    }
-}
 
 /// A request under way.
 pub(crate) struct Exchange {
-    pub(crate) managed: Arc<Managed>,
+    pub(crate) managed: Arc<ManagedRequest>,
     /// The body as it came, compressed if it was.
-    came: Bytes,
-    pub(crate) outgoing: Outgoing,
+    received_body: Bytes,
+    pub(crate) outgoing: OutgoingBody,
     /// Why it is sent as it came, if it is.
-    untouched: Option<&'static str>,
-    ways: Ways,
+    bypass_reason: Option<&'static str>,
+    options: ComposeOptions,
     recoveries: u32,
     /// True if the last answer says that the request was too large, and nothing more helped.
     overflowed: bool,
-    /// What a model must not read the request before.
-    first: Option<Waits>,
+    /// What must be durable before a model reads the request.
+    unwritten: Option<Arc<StagedStore>>,
+    /// What a summary is wanted for.
+    pending: Option<PendingSummary>,
 }
 
 impl Exchange {
-    fn new(mut managed: Managed, came: Bytes) -> Self {
-        let first = managed.waits();
+    pub(crate) fn new(mut managed: ManagedRequest, received: Bytes) -> Self {
         Self {
-            came,
+            received_body: received,
             outgoing: managed.outgoing.clone(),
-            untouched: managed.untouched,
-            ways: managed.ways,
+            bypass_reason: managed.untouched,
+            options: managed.options,
             recoveries: 0,
             overflowed: false,
-            first,
+            unwritten: managed.flush_first(),
+            pending: managed.pending.take(),
             managed: Arc::new(managed),
         }
     }
 
-    /// Has a summary written: before the request where requests wait for it, else meanwhile.
-    async fn summarise(&mut self, mut pending: Pending) {
-        let waits = self.managed.work.settings.config.compaction == Compaction::Wait;
-        if !waits || self.managed.mode != Mode::On {
+    /// Sends the request and waits for an answer that is not an overflow, with a summary first
+    /// where one is wanted.
+    pub(crate) async fn run(
+        &mut self,
+        context: &mut RequestContext,
+    ) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        self.summarise().await;
+        self.fill_record(context);
+        let answer = self.answer().await;
+        self.fill_record(context);
+        answer
+    }
+
+    /// Has a summary written where one is wanted: before the request is sent if requests wait
+    /// for it, else meanwhile.
+    async fn summarise(&mut self) {
+        let Some(mut pending) = self.pending.take() else {
+            return;
+        };
+        let waits = self.managed.job.settings.config.compaction == SummaryMode::Wait;
+        if !waits || self.managed.mode != ProxyMode::On {
             return background_summary::in_background(&self.managed, pending);
         }
         background_summary::answer(&self.managed, &mut pending).await;
-        self.again(move |branch| Ok(branch.session().finish(pending)?))
+        self.replan(move |branch| Ok(branch.session().finish(pending)?))
             .await;
     }
 
-    /// True if the window of ours is what is sent.
+    /// True if our window is sent, and not the body as it came.
     fn is_ours(&self) -> bool {
-        self.managed.mode == Mode::On && self.untouched.is_none()
+        self.managed.mode == ProxyMode::On && self.bypass_reason.is_none()
     }
 
-    /// Writes down what is done.
-    fn note(&self, asked: &mut Asked) {
-        let record = &mut asked.note.record;
+    /// Notes in the record what is done.
+    fn fill_record(&self, context: &mut RequestContext) {
+        let record = &mut context.pending_record.record;
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
         record.upstream.clone_from(&managed.route.upstream.name);
         record.session.clone_from(&managed.session);
-        record.window = managed.known.window.unwrap_or_default();
+        record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
-        if !self.is_ours() && managed.mode != Mode::Observe {
+        if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
         }
         record.recoveries = self.recoveries;
@@ -120,39 +127,39 @@ impl Exchange {
         if !self.outgoing.notes.is_empty() {
             record.detail = self.outgoing.notes.join("; ");
         }
-        record.reason = self.untouched.unwrap_or_default();
-        record.action = match (managed.mode, self.untouched, &self.outgoing.body) {
-            (Mode::Observe, ..) => Action::Observed,
-            (_, Some(_), _) => Action::Passed,
-            (_, None, Some(_)) => Action::Edited,
-            (_, None, None) => Action::Unchanged,
+        record.reason = self.bypass_reason.unwrap_or_default();
+        record.action = match (managed.mode, self.bypass_reason, &self.outgoing.body) {
+            (ProxyMode::Observe, ..) => RecordAction::Observed,
+            (_, Some(_), _) => RecordAction::Passed,
+            (_, None, Some(_)) => RecordAction::Edited,
+            (_, None, None) => RecordAction::Unchanged,
         };
     }
 
     /// Sends until there is an answer that is not an overflow, or nothing more helps.
-    pub(crate) async fn answer(&mut self) -> Result<Response<Body>, Failed> {
+    pub(crate) async fn answer(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let mut original = None;
         let before = self.recoveries;
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
-            if self.managed.mode != Mode::On {
+            if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
             }
-            let limits = self.managed.work.settings.config.limits;
-            let (verdict, refused) = match look(answer, self.sent(), &limits).await {
-                // What the provider keeps may be more than what it takes back.
-                Looked::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
-                    self.untouched = Some("refused");
+            let limits = self.managed.job.settings.config.limits;
+            let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
+                // A provider may keep entries that it refuses when they are sent to it.
+                PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
+                    self.bypass_reason = Some("refused");
                     continue;
                 }
-                // A smaller request that is refused for something else did not help either.
-                Looked::Answer(answer) if is_refusal(answer.status()) => {
+                // The smaller request was refused for another reason, so it did not help.
+                PeekedAnswer::Answer(answer) if is_refusal(answer.status()) => {
                     self.overflowed = original.is_some();
                     return Ok(original.unwrap_or(answer));
                 }
-                Looked::Answer(answer) => return Ok(answer),
-                Looked::Overflow(verdict, refused) => (verdict, refused),
+                PeekedAnswer::Answer(answer) => return Ok(answer),
+                PeekedAnswer::Overflow(verdict, refused) => (verdict, refused),
             };
             let first = original.take().unwrap_or(refused);
             if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
@@ -167,54 +174,52 @@ impl Exchange {
     /// a part, and that part was not refused yet.
     fn may_do_as_it_came(&self, status: StatusCode) -> bool {
         let was_edited = self.edited().is_some() && self.recoveries == 0;
-        self.managed.work.is_pieced && was_edited && is_refusal(status)
+        self.managed.job.is_pieced && was_edited && is_refusal(status)
     }
 
-    fn sent(&self) -> Sent {
-        Sent {
-            window: self.managed.known.window,
+    fn sent(&self) -> SentRequest {
+        SentRequest {
+            window: self.managed.model_limits.window,
             estimate: self.outgoing.tokens,
         }
     }
 
     /// Sends the request as it stands.
-    async fn send(&mut self) -> Result<Response<Body>, Failed> {
-        let client = self.managed.work.shared.client.clone();
+    async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        let client = self.managed.job.shared.client.clone();
+        let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
-        while let Some(waits) = self.first.take() {
-            let limit = self.managed.work.settings.config.limits.plan_time();
+        while let Some(staged) = self.unwritten.take() {
+            // It is sent while the store writes; its last byte waits for the store.
             let outcome = Arc::new(OnceLock::new());
-            let over = waits.over(limit, Arc::clone(&outcome));
-            let request = self.request(|bytes| held(bytes, over))?;
-            let answer = client.send(request).await;
+            let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
+            let request = self.request(|bytes| held_body(bytes, written))?;
+            let answer = client.send(request, limits.idle_time()).await;
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
-                return Ok(answer?.map(body::passing));
+                return answer;
             };
             // Nobody has read the request: it was never whole.
             self.managed.forget();
             conflicts += 1;
-            let may_plan = *failure == Flushed::Conflict && conflicts <= CONFLICTS;
+            let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
             if !may_plan || !self.plan_again().await {
-                self.untouched = Some("failed");
+                self.bypass_reason = Some("failed");
             }
         }
-        let answer = client.send(self.request(full)?).await?;
-        Ok(answer.map(body::passing))
+        client
+            .send(self.request(full_body)?, limits.idle_time())
+            .await
     }
 
-    /// Plans the request anew from what another process has written to its conversation. False
+    /// Plans the request again from what another process has written to its conversation. False
     /// if that failed.
     async fn plan_again(&mut self) -> bool {
-        let work = self.managed.work_again();
-        let planning = spawn_blocking(move || work.decide(Pace::MayWait));
-        let Ok(Decided::Manage(mut managed)) = planning.await else {
+        let work = self.managed.replan_job();
+        let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
             return false;
         };
-        let pending = managed.pending.take();
-        *self = Self::new(*managed, self.came.clone());
-        if let Some(pending) = pending {
-            self.summarise(pending).await;
-        }
+        *self = Self::new(managed, self.received_body.clone());
+        self.summarise().await;
         true
     }
 
@@ -223,42 +228,48 @@ impl Exchange {
         self.outgoing.body.as_ref().filter(|_| self.is_ours())
     }
 
-    fn request(&self, body: impl FnOnce(Bytes) -> Body) -> Result<Request<Body>, Failed> {
+    fn request(
+        &self,
+        body: impl FnOnce(Bytes) -> ProxyBody,
+    ) -> Result<Request<ProxyBody>, UpstreamFailure> {
         let managed = &self.managed;
         let edited = self.edited();
-        let bytes = edited.unwrap_or(&self.came).clone();
-        let mut sent = headers::of_managed(managed.work.headers.clone());
+        let bytes = edited.unwrap_or(&self.received_body).clone();
+        let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
         if edited.is_some() {
-            headers::unpacked(&mut sent);
+            headers::remove_encoding(&mut sent);
         }
         let mut request = Request::new(body(bytes));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = managed.route.address(&managed.rest).ok_or_else(|| Failed {
-            timed_out: false,
-            why: "the path cannot be sent on".to_owned(),
-        })?;
+        *request.uri_mut() = managed
+            .route
+            .address(&managed.upstream_path)
+            .ok_or_else(|| UpstreamFailure {
+                timed_out: false,
+                reason: "the path cannot be sent on".to_owned(),
+            })?;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = sent;
         Ok(request)
     }
 
     /// Makes the request smaller. False if nothing helps.
-    async fn recover(&mut self, verdict: Verdict) -> bool {
+    async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
         let window = self.learn(&verdict);
-        let (managed, mut ways) = (Arc::clone(&self.managed), self.ways);
+        let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
         let ours = self.is_ours();
-        let recovering = deadline::within(self.patience(), move || {
-            let outgoing = managed.with(|branch, scan| {
+        let recovering = deadline::run_within(self.patience(), move || {
+            let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways, None).map(Some);
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
-                    Recovered::GiveUp => return Ok(None),
-                    Recovered::Retry => {}
-                    Recovered::Summarise(pending) => {
+                    RecoveryOutcome::GiveUp => return Ok(None),
+                    RecoveryOutcome::Retry => {}
+                    RecoveryOutcome::Summarise(pending) => {
                         branch.session().finish(pending)?;
                     }
                 }
@@ -273,47 +284,52 @@ impl Exchange {
         let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
             return false;
         };
-        // Estimates before and after need not be alike: one may rest on reported usage.
+        // Bytes are compared, because one of the estimates may be based on reported usage.
         let sent = self
             .edited()
-            .map_or(self.managed.work.body.len(), Bytes::len);
+            .map_or(self.managed.job.body.len(), Bytes::len);
         let body = outgoing.body.as_ref();
         let is_smaller = body.is_some_and(|body| body.len() < sent);
-        let asks_for_less = body.is_some() && ways.lowered != self.ways.lowered;
+        let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
         if !is_smaller && !asks_for_less {
             return false;
         }
-        self.untouched = None;
+        self.bypass_reason = None;
         self.outgoing = outgoing;
-        self.ways = ways;
+        self.options = ways;
         self.recoveries += 1;
         true
     }
 
     /// How long work on a request may take that is under way.
     fn patience(&self) -> Duration {
-        let limits = self.managed.work.settings.config.limits;
+        let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
     }
 
     /// Remembers what an error says or shows about the model's window, and gives the window that
     /// is known then.
-    fn learn(&self, verdict: &Verdict) -> Option<u64> {
+    fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
-        let known = managed.known.window;
-        if !matches!(verdict.kind, Kind::Prompt | Kind::PromptAndAnswer) {
+        let known = managed.model_limits.window;
+        if !matches!(
+            verdict.kind,
+            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
+        ) {
             return known;
         }
-        let models = &managed.work.shared.models;
+        let models = &managed.job.shared.models;
         let (window, is_new) = match verdict.sizes.limit {
-            Some(limit) if limit > LEAST_ANSWER => (limit, models.learn(managed.whom(), limit)),
+            Some(limit) if limit > LEAST_ANSWER => {
+                (limit, models.learn_window(managed.model_key(), limit))
+            }
             Some(_) => return known,
             None => {
                 let refused = self.refused_tokens(verdict);
                 if refused < LEAST_REFUSED {
                     return known;
                 }
-                (refused, models.learn_refused(managed.whom(), refused))
+                (refused, models.learn_refused(managed.model_key(), refused))
             }
         };
         let known = known.map_or(window, |known| known.min(window));
@@ -324,9 +340,9 @@ impl Exchange {
     }
 
     /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
-    fn refused_tokens(&self, verdict: &Verdict) -> u64 {
+    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
         let answer = self.outgoing.answer.unwrap_or_default();
-        let answer = if verdict.kind == Kind::PromptAndAnswer {
+        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
             answer
         } else {
             0
@@ -336,15 +352,15 @@ impl Exchange {
     }
 
     /// Works on the conversation again, off this thread, and takes the new body.
-    pub(crate) async fn again<T: Send + 'static>(
+    pub(crate) async fn replan<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut Branch) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
     ) -> Option<T> {
-        let (managed, ways) = (Arc::clone(&self.managed), self.ways);
-        let working = deadline::within(self.patience(), move || {
-            managed.with(|branch, scan| {
+        let (managed, ways) = (Arc::clone(&self.managed), self.options);
+        let working = deadline::run_within(self.patience(), move || {
+            managed.with_body(|branch, scan| {
                 let done = work(branch)?;
-                Ok::<_, Trouble>((done, branch.compose(scan, &ways, None)?))
+                Ok::<_, BranchError>((done, branch.compose(scan, &ways, None)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
@@ -353,25 +369,29 @@ impl Exchange {
     }
 
     /// True if this answer, which was given last, says that the request itself is wrong.
-    pub(crate) fn is_refused(&self, answer: &Response<Body>) -> bool {
+    pub(crate) fn is_refused(&self, answer: &Response<ProxyBody>) -> bool {
         self.overflowed || is_refusal(answer.status())
     }
 
     /// From now on this is what is sent, and the tools of ours are not offered.
-    pub(crate) fn withdraw(&mut self, outgoing: Outgoing) {
-        self.ways.offer = false;
+    pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
+        self.options.offer = false;
         self.outgoing = outgoing;
     }
 
     /// Gives the answer to the client.
-    async fn give(self, asked: Asked, answer: Response<Body>) -> Response<Body> {
+    pub(crate) async fn deliver(
+        self,
+        context: RequestContext,
+        answer: Response<ProxyBody>,
+    ) -> Response<ProxyBody> {
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
-            return retrieval::give(self, asked, answer).await;
+            return retrieval::deliver(self, context, answer).await;
         }
-        let watch = self.watch().of(answer.headers());
-        asked.hand_on(answer, Some(Box::new(watch)))
+        let watch = self.watch().with_headers(answer.headers());
+        context.deliver(answer, Some(Box::new(watch)))
     }
 
     /// Watches the answer, and learns from it at its end.
@@ -379,22 +399,14 @@ impl Exchange {
         let managed = Arc::clone(&self.managed);
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         let window = self.outgoing.window;
-        UsageWatch::new(managed.work.dialect).then(move |seen| {
+        UsageWatch::new(managed.job.dialect).on_end(move |seen| {
             let teaches = is_ours && seen.usage.is_some();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                // Not here: the end of the answer has not left yet.
+                // In a task of its own: the end of the answer is not flushed yet.
                 runtime.spawn(learn_later(managed, window, seen));
             }
         })
     }
-}
-
-/// Takes in what was seen of an answer, off this thread. What it takes too long for is not
-/// learned.
-pub(crate) async fn learn_later(managed: Arc<Managed>, window: u64, seen: Seen) {
-    let limit = managed.work.settings.config.limits.plan_time();
-    let learning = deadline::within(limit, move || learn_from(&managed, window, &seen));
-    learning.await.unwrap_or(());
 }
 
 /// True for a status that says that the request itself is wrong.
@@ -402,61 +414,8 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
 }
 
-/// Takes in what was seen of the answer to a window of the session.
-fn learn_from(managed: &Arc<Managed>, window: u64, seen: &Seen) {
-    let Some(usage) = seen.usage else { return };
-    let mut learned = false;
-    let pending = managed.on_branch(|branch| {
-        // A client may be back with the next request before this is known.
-        if branch.session().windows() == window {
-            if learn_window(managed, branch, &usage, &mut learned) {
-                // Figures of another prompt than the one that was sent teach nothing.
-                return Ok(None);
-            }
-            branch.session().record(&usage)?;
-            let models = &managed.work.shared.models;
-            let calibration = branch.session().calibration();
-            learned |= models.keep_calibration(managed.whom(), calibration);
-        }
-        let moments: &[Moment] = if seen.called() {
-            &[Moment::AfterAnswer]
-        } else {
-            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
-        };
-        Ok(branch.check(moments)?.filter(|_| seen.whole))
-    });
-    if learned {
-        write_down(managed);
-    }
-    if let Ok(Some(pending)) = pending {
-        background_summary::in_background(managed, pending);
-    }
-}
-
-/// Keeps what was learned of the model over a restart.
-fn write_down(managed: &Managed) {
-    let shared = &managed.work.shared;
-    let store = managed.work.opened.store.as_ref();
-    shared.models.write(store, managed.whom());
-}
-
-/// Learns the window of a server that cut a prompt silently. False if it did not.
-fn learn_window(managed: &Managed, branch: &mut Branch, usage: &Usage, learned: &mut bool) -> bool {
-    let (models, whom) = (&managed.work.shared.models, managed.whom());
-    *learned |= models.read(whom, usage.prompt());
-    let Some(window) = branch.was_read(whom, usage.prompt()) else {
-        return false;
-    };
-    // A provider that was asked to leave something out did no more than that.
-    let asked_for = memchr::memmem::find(&managed.work.body, b"\"context_management\"").is_some();
-    if !asked_for {
-        *learned |= models.learn_cut(whom, window);
-    }
-    !asked_for
-}
-
 /// How long an answer there is room for, where that is all that is wrong.
-fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
+fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
     if verdict.action != Cure::LowerReserve {
         return None;
     }
@@ -471,9 +430,9 @@ fn room_for_answer(verdict: &Verdict, estimate: u64, asked: Option<u64>) -> Opti
 
 /// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
 /// only be made smaller.
-fn shrinkable(mut verdict: Verdict) -> Verdict {
+fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
     if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
-        verdict.kind = Kind::Prompt;
+        verdict.kind = OverflowKind::Prompt;
         verdict.action = Cure::Compact;
     }
     verdict

@@ -26,7 +26,7 @@ const NAME: usize = 256;
 
 /// What was learned of a model at an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedModel {
     pub(crate) upstream: String,
     pub(crate) model: String,
     /// When, in days since 1970.
@@ -47,7 +47,7 @@ pub(crate) struct Learned {
 }
 
 /// All that was learned, the newest of each model; what cannot be read is left out.
-pub(crate) fn read(store: &dyn Store) -> Result<Vec<Learned>> {
+pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
     let place = SessionId::new(PLACE)?;
     let today = today();
     let mut found = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<Learned>> {
         }
         from += records.len() as u64;
         for record in &records {
-            if let Ok(learned) = serde_json::from_slice::<Learned>(record) {
+            if let Ok(learned) = serde_json::from_slice::<LearnedModel>(record) {
                 let key = (learned.upstream.clone(), learned.model.clone());
                 found.insert(key, learned.on(today));
             }
@@ -69,7 +69,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<Learned>> {
 }
 
 /// Adds a record of one model. What others have learned meanwhile stays.
-pub(crate) fn write(store: &dyn Store, mut learned: Learned) -> Result<()> {
+pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> {
     if learned.model.len() > NAME {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub(crate) fn write(store: &dyn Store, mut learned: Learned) -> Result<()> {
     added
 }
 
-fn add(store: &dyn Store, learned: &Learned) -> Result<()> {
+fn add(store: &dyn Store, learned: &LearnedModel) -> Result<()> {
     let place = SessionId::new(PLACE)?;
     let mut at = store.position(&place, Stream::Log)?;
     if at >= RECORDS {
@@ -98,11 +98,11 @@ fn add(store: &dyn Store, learned: &Learned) -> Result<()> {
     Ok(())
 }
 
-fn bytes(learned: &Learned) -> Vec<u8> {
+fn bytes(learned: &LearnedModel) -> Vec<u8> {
     serde_json::to_vec(learned).unwrap_or_default()
 }
 
-impl Learned {
+impl LearnedModel {
     /// What of it holds on a day.
     fn on(mut self, today: u64) -> Self {
         if self.day.saturating_add(LASTS) < today {
@@ -121,12 +121,12 @@ mod tests {
     use super::*;
     use trimtab_store::MemoryStore;
 
-    fn of(model: &str, window: u64) -> Learned {
-        Learned {
+    fn of(model: &str, window: u64) -> LearnedModel {
+        LearnedModel {
             upstream: "u".to_owned(),
             model: model.to_owned(),
             window: Some(window),
-            ..Learned::default()
+            ..LearnedModel::default()
         }
     }
 

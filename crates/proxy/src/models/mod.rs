@@ -8,51 +8,56 @@ use std::sync::{Mutex, PoisonError};
 
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
-use trimtab_wire::catalogue::{Catalogue, Model};
+use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{Learned, MODELS};
+use learned::{LearnedModel, MODELS};
 
 /// The catalogue, what was learned, and what was looked up before.
-pub(crate) struct Models(Mutex<State>);
+pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
-struct State {
+struct ModelTableState {
     catalogue: Catalogue,
     /// What was learned, by upstream and model.
-    learned: HashMap<(String, String), Learned>,
-    found: HashMap<String, Option<Model>>,
+    learned: HashMap<(String, String), LearnedModel>,
+    lookups: HashMap<String, Option<ModelInfo>>,
 }
 
 /// The limits of a model at an upstream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownModel {
     /// Tokens of prompt and answer together.
     pub(crate) window: Option<u64>,
     /// All that the catalogue has.
-    pub(crate) model: Option<Model>,
+    pub(crate) model: Option<ModelInfo>,
 }
 
 /// An upstream and a model there.
-pub(crate) type Whom<'a> = (&'a str, &'a str);
+pub(crate) type ModelKey<'a> = (&'a str, &'a str);
 
 /// How many observations of a model's counts are made between two that are written down.
 const WRITTEN_EVERY: u32 = 64;
 
-impl Models {
+impl ModelTable {
     /// What the catalogue says, and what was learned before.
-    pub(crate) fn new(catalogue: Catalogue, before: Vec<Learned>) -> Self {
+    pub(crate) fn new(catalogue: Catalogue, before: Vec<LearnedModel>) -> Self {
         let before = before
             .into_iter()
             .map(|learned| ((learned.upstream.clone(), learned.model.clone()), learned));
-        Self(Mutex::new(State {
+        Self(Mutex::new(ModelTableState {
             catalogue,
             learned: before.collect(),
-            found: HashMap::new(),
+            lookups: HashMap::new(),
         }))
     }
 
     /// What is known of a model: the settings' word, lowered by what an error proved.
-    pub(crate) fn known(&self, upstream: &str, model: &str, rule: Option<&ModelRule>) -> Known {
+    pub(crate) fn model_limits(
+        &self,
+        upstream: &str,
+        model: &str,
+        rule: Option<&ModelRule>,
+    ) -> KnownModel {
         let mut state = self.state();
         let found = state.find(model);
         let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
@@ -60,37 +65,39 @@ impl Models {
             [learned.window, learned.cut, learned.refused]
         });
         let set = rule.and_then(|rule| rule.window);
-        let window = set.or(found.as_ref().map(Model::call_limit));
-        Known {
+        let window = set.or(found.as_ref().map(ModelInfo::call_limit));
+        KnownModel {
             window: learned.into_iter().chain([window]).flatten().min(),
             model: found,
         }
     }
 
     /// Remembers the window that an error named. True if that is new.
-    pub(crate) fn learn(&self, whom: Whom<'_>, window: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn learn_window(&self, model_key: ModelKey<'_>, window: u64) -> bool {
+        self.change(model_key, |learned| {
             learned.window.replace(window) != Some(window)
         })
     }
 
     /// Remembers that so many tokens were refused as too many. True if that is new.
-    pub(crate) fn learn_refused(&self, whom: Whom<'_>, tokens: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn learn_refused(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
+        self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
             is_less && learned.refused.replace(tokens) != Some(tokens)
         })
     }
 
     /// Remembers the window of a server that cut a prompt silently. True if that is new.
-    pub(crate) fn learn_cut(&self, whom: Whom<'_>, window: u64) -> bool {
-        self.change(whom, |learned| learned.cut.replace(window) != Some(window))
+    pub(crate) fn learn_truncation(&self, model_key: ModelKey<'_>, window: u64) -> bool {
+        self.change(model_key, |learned| {
+            learned.cut.replace(window) != Some(window)
+        })
     }
 
     /// Takes in how much a model read: more than a window that was only found out by its
     /// silence, or by a refusal without figures, disproves that. True if it did.
-    pub(crate) fn read(&self, whom: Whom<'_>, tokens: u64) -> bool {
-        self.change(whom, |learned| {
+    pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
+        self.change(model_key, |learned| {
             // What it kept is a little more than what was taken as its window.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
             let refused = learned.refused.take_if(|refused| tokens > *refused);
@@ -99,17 +106,17 @@ impl Models {
     }
 
     /// What was learned of a model's counts.
-    pub(crate) fn calibration(&self, whom: Whom<'_>) -> Calibration {
+    pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
         let state = self.state();
-        let learned = state.learned.get(&key(whom));
+        let learned = state.learned.get(&key(model_key));
         let learned = learned.and_then(|learned| learned.calibration.clone());
         learned.unwrap_or_default()
     }
 
     /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
     /// every observation counts, later many of them do.
-    pub(crate) fn keep_calibration(&self, whom: Whom<'_>, learned: &Calibration) -> bool {
-        self.change(whom, |known| {
+    pub(crate) fn keep_calibration(&self, model_key: ModelKey<'_>, learned: &Calibration) -> bool {
+        self.change(model_key, |known| {
             let before = known.calibration.as_ref().map_or(0, Calibration::learned);
             let now = learned.learned();
             known.calibration = Some(learned.clone());
@@ -118,47 +125,51 @@ impl Models {
     }
 
     /// Writes down what was learned of a model. A store that fails costs nothing but that.
-    pub(crate) fn write(&self, store: &dyn Store, whom: Whom<'_>) {
-        let learned = self.state().learned.get(&key(whom)).cloned();
+    pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
+        let learned = self.state().learned.get(&key(model_key)).cloned();
         if let Some(learned) = learned {
             // Another proxy may have written at the same time: what it learned is as good.
             let _ = learned::write(store, learned);
         }
     }
 
-    fn change(&self, whom: Whom<'_>, change: impl FnOnce(&mut Learned) -> bool) -> bool {
+    fn change(
+        &self,
+        model_key: ModelKey<'_>,
+        change: impl FnOnce(&mut LearnedModel) -> bool,
+    ) -> bool {
         let mut state = self.state();
-        let key = key(whom);
+        let key = key(model_key);
         if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
             return false;
         }
-        let learned = state.learned.entry(key).or_insert_with(|| Learned {
-            upstream: whom.0.to_owned(),
-            model: whom.1.to_owned(),
-            ..Learned::default()
+        let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
+            upstream: model_key.0.to_owned(),
+            model: model_key.1.to_owned(),
+            ..LearnedModel::default()
         });
         change(learned)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ModelTableState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn key(whom: Whom<'_>) -> (String, String) {
-    (whom.0.to_owned(), whom.1.to_owned())
+fn key(model_key: ModelKey<'_>) -> (String, String) {
+    (model_key.0.to_owned(), model_key.1.to_owned())
 }
 
-impl State {
-    fn find(&mut self, model: &str) -> Option<Model> {
-        if let Some(found) = self.found.get(model) {
+impl ModelTableState {
+    fn find(&mut self, model: &str) -> Option<ModelInfo> {
+        if let Some(found) = self.lookups.get(model) {
             return found.clone();
         }
         let found = self.catalogue.find(model).ok().map(|found| found.model);
-        if self.found.len() >= MODELS {
-            self.found.clear();
+        if self.lookups.len() >= MODELS {
+            self.lookups.clear();
         }
-        self.found.insert(model.to_owned(), found.clone());
+        self.lookups.insert(model.to_owned(), found.clone());
         found
     }
 }
@@ -169,9 +180,9 @@ mod tests {
 
     #[test]
     fn the_settings_win_and_errors_lower() {
-        let models = Models::new(Catalogue::embedded(), Vec::new());
+        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
-            models.known(upstream, name, rule).window
+            models.model_limits(upstream, name, rule).window
         };
         assert_eq!(window("u", "claude-opus-4-5-20251101", None), Some(200_000));
         assert_eq!(window("u", "house-model", None), None);
@@ -183,21 +194,21 @@ mod tests {
             mode: None,
         };
         assert_eq!(window("u", "house-model", Some(&rule)), Some(32_000));
-        assert!(models.learn(("u", "house-model"), 8_000));
-        assert!(!models.learn(("u", "house-model"), 8_000));
+        assert!(models.learn_window(("u", "house-model"), 8_000));
+        assert!(!models.learn_window(("u", "house-model"), 8_000));
         assert_eq!(window("u", "house-model", Some(&rule)), Some(8_000));
         assert_eq!(window("other", "house-model", Some(&rule)), Some(32_000));
         // What was concluded from silence holds until it is disproved.
-        assert!(models.learn_cut(("other", "house-model"), 4_000));
-        assert!(!models.read(("other", "house-model"), 4_100));
+        assert!(models.learn_truncation(("other", "house-model"), 4_000));
+        assert!(!models.disprove_learned_window(("other", "house-model"), 4_100));
         assert_eq!(window("other", "house-model", None), Some(4_000));
-        assert!(models.read(("other", "house-model"), 6_000));
+        assert!(models.disprove_learned_window(("other", "house-model"), 6_000));
         assert_eq!(window("other", "house-model", None), None);
         // What was refused was too much, until more is read.
         assert!(models.learn_refused(("other", "house-model"), 9_000));
         assert!(!models.learn_refused(("other", "house-model"), 9_500));
         assert_eq!(window("other", "house-model", None), Some(9_000));
-        assert!(models.read(("other", "house-model"), 9_001));
+        assert!(models.disprove_learned_window(("other", "house-model"), 9_001));
         assert_eq!(window("other", "house-model", None), None);
     }
 }

@@ -18,26 +18,26 @@ const SURE_PERCENT: u64 = 90;
 
 /// What was sent in a call, and what the server says it read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct PromptReading {
     /// The upstream and the model.
-    pub(crate) whom: (String, String),
+    pub(crate) model_key: (String, String),
     /// How often what was sent before was changed so far.
-    pub(crate) decided: usize,
+    pub(crate) decisions: usize,
     /// What was sent, by an estimate that learns nothing on the way.
     pub(crate) sent: u64,
     /// What the server says it read.
     pub(crate) read: u64,
 }
 
-impl Reading {
+impl PromptReading {
     fn follows(&self, before: &Self) -> bool {
-        self.whom == before.whom && self.decided == before.decided
+        self.model_key == before.model_key && self.decisions == before.decisions
     }
 }
 
 /// Takes the next reading of a conversation; gives the window that the server must have, if it
 /// cut what it was sent.
-pub(crate) fn take(kept: &mut Option<Reading>, now: Reading) -> Option<u64> {
+pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
     let Some(before) = kept.as_ref().filter(|before| now.follows(before)) else {
         *kept = Some(now);
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn take(kept: &mut Option<Reading>, now: Reading) -> Option<u64> {
     cut
 }
 
-fn was_cut(before: &Reading, now: &Reading, grown: u64) -> Option<u64> {
+fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u64> {
     let most = now.read.max(before.read);
     let stands_still = now.read <= before.read.saturating_add(grown / READ);
     // What was read is less than what was sent, by any estimate.
@@ -70,15 +70,15 @@ mod tests {
     /// The windows that follow from calls, each what was sent and what was read.
     fn found(calls: &[(u64, u64)]) -> Vec<Option<u64>> {
         let mut kept = None;
-        let reading = |(sent, read): &(u64, u64)| Reading {
-            whom: ("u".to_owned(), "m".to_owned()),
-            decided: 0,
+        let reading = |(sent, read): &(u64, u64)| PromptReading {
+            model_key: ("u".to_owned(), "m".to_owned()),
+            decisions: 0,
             sent: *sent,
             read: *read,
         };
         calls
             .iter()
-            .map(|call| take(&mut kept, reading(call)))
+            .map(|call| next_reading(&mut kept, reading(call)))
             .collect()
     }
 
@@ -127,18 +127,18 @@ mod tests {
     #[test]
     fn nothing_follows_across_a_change() {
         let mut kept = None;
-        let reading = |decided: usize, sent: u64| Reading {
-            whom: ("u".to_owned(), "m".to_owned()),
-            decided,
+        let reading = |decided: usize, sent: u64| PromptReading {
+            model_key: ("u".to_owned(), "m".to_owned()),
+            decisions: decided,
             sent,
             read: 8_192,
         };
-        assert_eq!(take(&mut kept, reading(0, 30_000)), None);
-        assert_eq!(take(&mut kept, reading(1, 33_000)), None);
-        let other = Reading {
-            whom: ("u".to_owned(), "other".to_owned()),
+        assert_eq!(next_reading(&mut kept, reading(0, 30_000)), None);
+        assert_eq!(next_reading(&mut kept, reading(1, 33_000)), None);
+        let other = PromptReading {
+            model_key: ("u".to_owned(), "other".to_owned()),
             ..reading(1, 36_000)
         };
-        assert_eq!(take(&mut kept, other), None);
+        assert_eq!(next_reading(&mut kept, other), None);
     }
 }

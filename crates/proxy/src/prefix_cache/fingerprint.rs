@@ -2,109 +2,109 @@
 //!
 //! A client sends its whole conversation every time. Between two requests cache markers move
 //! and a text flips between a string and a list of one part; neither makes it another
-//! message. A print is a keyed hash of what is left, taken from the bytes of the body without
+//! message. A fingerprint is a keyed hash of what is left, taken from the bytes of the body without
 //! reading the messages.
 
 use std::ops::Range;
 
 use trimtab_model::{Role, work};
-use trimtab_wire::scan::{PartKind, PartSpan, Scan, Span};
+use trimtab_wire::scan::{BodyScan, PartKind, PartSpan, Span};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128_with_secret};
 
 use serde_json::value::RawValue;
 
-/// The print of a message, or of a chain of them.
-pub(crate) type Print = u128;
+/// The fingerprint of a message, or of a chain of them.
+pub(crate) type Fingerprint = u128;
 
-/// The prints of a conversation.
+/// The fingerprints of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Trail {
+pub(crate) struct FingerprintChain {
     /// How many messages at its beginning are the system's.
     head: usize,
-    /// For each message of the head its print; for each later one the print of all from the
-    /// first that is not the system's.
-    prints: Vec<Print>,
+    /// For each message of the head its fingerprint; for each later one the fingerprint of all from
+    /// the first that is not the system's.
+    fingerprints: Vec<Fingerprint>,
     /// Where the model first speaks.
     answer: Option<usize>,
 }
 
-impl Trail {
-    /// The prints of a body.
-    pub(crate) fn of(scan: &Scan<'_>, key: &[u8; 192]) -> Self {
-        let printer = Printer::new(scan, key);
-        let mut trail = Self::default();
+impl FingerprintChain {
+    /// The fingerprints of a body.
+    pub(crate) fn of(scan: &BodyScan<'_>, key: &[u8; 192]) -> Self {
+        let printer = Fingerprinter::new(scan, key);
+        let mut chain = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
-            trail.push(printer.message(message, role), role);
+            chain.push(printer.message(message, role), role);
         }
-        trail
+        chain
     }
 
-    /// The prints of a body whose first messages are known: those of its list begin with the
+    /// The fingerprints of a body whose first messages are known: those of its list begin with the
     /// messages `list` of `known`.
     pub(crate) fn after(
-        scan: &Scan<'_>,
+        scan: &BodyScan<'_>,
         key: &[u8; 192],
         known: &Self,
         list: Range<usize>,
     ) -> Self {
-        let printer = Printer::new(scan, key);
+        let printer = Fingerprinter::new(scan, key);
         let first = scan.first_in_list();
-        let mut trail = Self::default();
+        let mut chain = Self::default();
         for message in 0..scan.len() {
             let role = scan.role(message).unwrap_or(Role::User);
             let same = message.checked_sub(first).map(|at| list.start + at);
             let same = same.filter(|at| list.contains(at));
             match same.and_then(|at| known.get(at)) {
-                Some(print) => trail.restore(print, role),
-                None => trail.push(printer.message(message, role), role),
+                Some(fingerprint) => chain.restore(fingerprint, role),
+                None => chain.push(printer.message(message, role), role),
             }
         }
-        trail
+        chain
     }
 
-    /// Adds the own print of one more message.
-    pub(crate) fn push(&mut self, own: Print, role: Role) {
-        let at = self.prints.len();
+    /// Adds the own fingerprint of one more message.
+    pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
+        let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
-            return self.prints.push(own);
+            return self.fingerprints.push(own);
         }
         if role == Role::Assistant {
             self.answer = self.answer.or(Some(at));
         }
         let before = if at > self.head {
-            self.prints.last().copied().unwrap_or_default()
+            self.fingerprints.last().copied().unwrap_or_default()
         } else {
             0
         };
-        self.prints.push(chained(before, own));
+        self.fingerprints.push(chained(before, own));
     }
 
     /// Number of messages.
     pub(crate) fn len(&self) -> usize {
-        self.prints.len()
+        self.fingerprints.len()
     }
 
-    /// The print at a position.
-    pub(crate) fn get(&self, at: usize) -> Option<Print> {
-        self.prints.get(at).copied()
+    /// The fingerprint at a position.
+    pub(crate) fn get(&self, at: usize) -> Option<Fingerprint> {
+        self.fingerprints.get(at).copied()
     }
 
-    /// The print of the first message that is not the system's: where a conversation begins.
-    pub(crate) fn beginning(&self) -> Option<Print> {
+    /// The fingerprint of the first message that is not the system's: where a conversation begins.
+    pub(crate) fn first_message(&self) -> Option<Fingerprint> {
         self.get(self.head)
     }
 
-    /// Puts back a message whose print was kept.
-    pub(crate) fn restore(&mut self, print: Print, role: Role) {
-        let at = self.prints.len();
+    /// Puts back a message whose fingerprint was kept.
+    pub(crate) fn restore(&mut self, fingerprint: Fingerprint, role: Role) {
+        let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
             self.head += 1;
         } else if role == Role::Assistant {
             self.answer = self.answer.or(Some(at));
         }
-        self.prints.push(print);
+        self.fingerprints.push(fingerprint);
     }
 
     /// How many messages both begin with.
@@ -112,12 +112,12 @@ impl Trail {
     /// What the system says may change from call to call: some clients put the time into it.
     /// It counts only as long as the model has not spoken, because two conversations that
     /// differ in nothing else are then two.
-    pub(crate) fn common(&self, other: &Self) -> usize {
+    pub(crate) fn common_length(&self, other: &Self) -> usize {
         if self.head != other.head {
             return 0;
         }
-        let ours = self.prints.get(self.head..).unwrap_or_default();
-        let theirs = other.prints.get(self.head..).unwrap_or_default();
+        let ours = self.fingerprints.get(self.head..).unwrap_or_default();
+        let theirs = other.fingerprints.get(self.head..).unwrap_or_default();
         // A chain that is equal somewhere is equal everywhere before.
         let pairs = ours.len().min(theirs.len());
         let (mut equal, mut unequal) = (0, pairs + 1);
@@ -132,7 +132,7 @@ impl Trail {
         }
         let common = self.head + equal;
         let spoke = self.answer.is_some_and(|answer| answer < common);
-        if spoke || self.prints.get(..self.head) == other.prints.get(..self.head) {
+        if spoke || self.fingerprints.get(..self.head) == other.fingerprints.get(..self.head) {
             common
         } else {
             0
@@ -145,7 +145,7 @@ impl Trail {
     }
 }
 
-fn chained(before: Print, own: Print) -> Print {
+fn chained(before: Fingerprint, own: Fingerprint) -> Fingerprint {
     let mut bytes = [0; 32];
     let (first, second) = bytes.split_at_mut(16);
     first.copy_from_slice(&before.to_le_bytes());
@@ -154,23 +154,23 @@ fn chained(before: Print, own: Print) -> Print {
     xxhash_rust::xxh3::xxh3_128(&bytes)
 }
 
-/// Takes prints from a body.
-struct Printer<'s, 'a> {
-    scan: &'s Scan<'a>,
+/// Takes fingerprints from a body.
+struct Fingerprinter<'s, 'a> {
+    scan: &'s BodyScan<'a>,
     key: &'s [u8; 192],
     /// The fields of cache markers, in the order in which they stand.
     markers: Vec<Span>,
 }
 
-impl<'s, 'a> Printer<'s, 'a> {
-    fn new(scan: &'s Scan<'a>, key: &'s [u8; 192]) -> Self {
+impl<'s, 'a> Fingerprinter<'s, 'a> {
+    fn new(scan: &'s BodyScan<'a>, key: &'s [u8; 192]) -> Self {
         let markers = scan.request().markers.iter();
         let mut markers: Vec<Span> = markers.map(|marker| marker.field).collect();
         markers.sort_unstable();
         Self { scan, key, markers }
     }
 
-    fn message(&self, at: usize, role: Role) -> Print {
+    fn message(&self, at: usize, role: Role) -> Fingerprint {
         work::step(1 + self.scan.parts(at).len());
         let mut hasher = Xxh3::with_secret(*self.key);
         hasher.update(&[role as u8]);
@@ -292,8 +292,8 @@ struct TextPart<'a> {
     text: &'a RawValue,
 }
 
-/// The print of a text by itself.
-pub(crate) fn print_of(text: &[u8], key: &[u8; 192]) -> Print {
+/// The fingerprint of a text by itself.
+pub(crate) fn fingerprint_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
     xxh3_128_with_secret(text, key)
 }
 
@@ -304,12 +304,12 @@ mod tests {
 
     const KEY: [u8; 192] = [7; 192];
 
-    fn trail(dialect: Dialect, body: &str) -> Trail {
-        Trail::of(&Scan::new(body.as_bytes(), dialect).unwrap(), &KEY)
+    fn chain(dialect: Dialect, body: &str) -> FingerprintChain {
+        FingerprintChain::of(&BodyScan::new(body.as_bytes(), dialect).unwrap(), &KEY)
     }
 
-    fn messages(list: &str) -> Trail {
-        trail(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
+    fn messages(list: &str) -> FingerprintChain {
+        chain(Dialect::Messages, &format!(r#"{{"messages": [{list}]}}"#))
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
             r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"q"}]}"#,
         ];
         for other in others {
-            assert_eq!(same.common(&messages(other)), 0, "{other}");
+            assert_eq!(same.common_length(&messages(other)), 0, "{other}");
         }
         let call = |id: &str, name: &str, input: &str| {
             messages(&format!(
@@ -358,13 +358,13 @@ mod tests {
             call("c", "g", "{}"),
             call("c", "f", "{\"a\":1}"),
         ] {
-            assert_eq!(asked.common(&other), 0);
+            assert_eq!(asked.common_length(&other), 0);
         }
     }
 
     #[test]
     fn a_longer_conversation_is_recognised_by_its_beginning() {
-        let chat = |list: &str| trail(Dialect::Chat, &format!(r#"{{"messages": [{list}]}}"#));
+        let chat = |list: &str| chain(Dialect::Chat, &format!(r#"{{"messages": [{list}]}}"#));
         let system = r#"{"role":"system","content":"12:00"}"#;
         let later = r#"{"role":"system","content":"12:01"}"#;
         let said = r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"}"#;
@@ -372,17 +372,20 @@ mod tests {
         let grown = chat(&format!(
             r#"{system},{said},{{"role":"user","content":"more"}}"#
         ));
-        assert_eq!((before.common(&grown), grown.common(&before)), (3, 3));
+        assert_eq!(
+            (before.common_length(&grown), grown.common_length(&before)),
+            (3, 3)
+        );
         // The system may change once the model has spoken, and not before.
-        assert_eq!(before.common(&chat(&format!("{later},{said}"))), 3);
+        assert_eq!(before.common_length(&chat(&format!("{later},{said}"))), 3);
         let asked = |system: &str| chat(&format!(r#"{system},{{"role":"user","content":"q"}}"#));
-        assert_eq!(asked(system).common(&asked(later)), 0);
-        assert_eq!(asked(system).common(&asked(system)), 2);
+        assert_eq!(asked(system).common_length(&asked(later)), 0);
+        assert_eq!(asked(system).common_length(&asked(system)), 2);
         let forked = chat(&format!(
             r#"{system},{{"role":"user","content":"q"}},{{"role":"assistant","content":"b"}}"#
         ));
-        assert_eq!(before.common(&forked), 2);
-        assert_eq!(before.common(&chat(said)), 0);
+        assert_eq!(before.common_length(&forked), 2);
+        assert_eq!(before.common_length(&chat(said)), 0);
     }
 
     #[test]
@@ -390,7 +393,7 @@ mod tests {
         let whole = messages(
             r#"{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"user","content":"r"}"#,
         );
-        let mut kept = Trail::default();
+        let mut kept = FingerprintChain::default();
         for (at, role) in [Role::User, Role::Assistant, Role::User]
             .into_iter()
             .enumerate()

@@ -1,31 +1,30 @@
 //! The keyed hash of a body, taken while it comes in.
 //!
-//! Whether a body begins like an earlier one is asked when all of it is there, at places that
-//! are only known then. So the hash is kept as it stood every so often, and is taken up again
-//! from the nearest of those places.
+//! Hashes of beginnings are needed once the body is complete, at places that are only known then.
+//! So the state of the hash is kept at regular places, and continued from the nearest of them.
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::prefix_cache::fingerprint::Print;
+use crate::prefix_cache::fingerprint::Fingerprint;
 
 /// Bytes between two places at which the hash is kept.
 const APART: usize = 64 << 10;
 
 /// The hash of a body so far, as it stood at every multiple of [`APART`].
-pub(crate) struct Hashed {
-    /// In a box, because it is large and goes from hand to hand.
+pub(crate) struct PrefixHash {
+    /// In a box, because it is large and is moved often.
     now: Box<Xxh3>,
     bytes: usize,
-    kept: Vec<Xxh3>,
+    saved_states: Vec<Xxh3>,
 }
 
-impl Hashed {
+impl PrefixHash {
     /// The hash of nothing yet.
     pub(crate) fn new(key: &[u8; 192]) -> Self {
         Self {
             now: Box::new(Xxh3::with_secret(*key)),
             bytes: 0,
-            kept: Vec::new(),
+            saved_states: Vec::new(),
         }
     }
 
@@ -44,15 +43,15 @@ impl Hashed {
             self.now.update(now);
             self.bytes += now.len();
             if self.bytes.is_multiple_of(APART) {
-                self.kept.push(Xxh3::clone(&self.now));
+                self.saved_states.push(Xxh3::clone(&self.now));
             }
             bytes = later;
         }
     }
 
     /// Prints of the beginnings of `body`, which is what was hashed.
-    pub(crate) fn prints<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> Prints<'h> {
-        Prints {
+    pub(crate) fn prefix_hashes<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> PrefixHashes<'h> {
+        PrefixHashes {
             hashed: self,
             body,
             hasher: Xxh3::with_secret(*key),
@@ -62,19 +61,20 @@ impl Hashed {
 }
 
 /// Prints of one beginning of a body after the other.
-pub(crate) struct Prints<'h> {
-    hashed: &'h Hashed,
+pub(crate) struct PrefixHashes<'h> {
+    hashed: &'h PrefixHash,
     body: &'h [u8],
     hasher: Xxh3,
     at: usize,
 }
 
-impl Prints<'_> {
-    /// The print of the first `length` bytes, which is quick if it is not less than what was
+impl PrefixHashes<'_> {
+    /// The hash of the first `length` bytes, which is quick if it is not less than what was
     /// asked for before.
-    pub(crate) fn of(&mut self, length: usize) -> Print {
+    pub(crate) fn hash_of(&mut self, length: usize) -> Fingerprint {
         let kept = (length / APART).checked_sub(1);
-        let nearest = kept.and_then(|at| Some((self.hashed.kept.get(at)?, (at + 1) * APART)));
+        let nearest =
+            kept.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
         if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
             (self.hasher, self.at) = (hasher.clone(), at);
         } else if length < self.at {
@@ -97,11 +97,11 @@ mod tests {
     fn every_beginning_has_the_print_of_its_bytes() {
         let key = [7; 192];
         let body: Vec<u8> = (0..251).cycle().take(5 * APART + 77).collect();
-        let mut hashed = Hashed::new(&key);
+        let mut prefix_hash = PrefixHash::new(&key);
         for piece in body.chunks(10_007) {
-            hashed.add(piece);
+            prefix_hash.add(piece);
         }
-        let mut prints = hashed.prints(&key, &body);
+        let mut hashes = prefix_hash.prefix_hashes(&key, &body);
         let lengths = [
             1,
             63,
@@ -113,7 +113,7 @@ mod tests {
         ];
         for length in lengths.iter().chain(lengths.iter().rev()) {
             let expected = xxh3_128_with_secret(&body[..*length], &key);
-            assert_eq!(prints.of(*length), expected, "{length}");
+            assert_eq!(hashes.hash_of(*length), expected, "{length}");
         }
     }
 }

@@ -67,7 +67,7 @@ impl AuditLog {
             Some(thread) => {
                 if thread.orders.try_send(AuditOrder::Open(path)).is_err() {
                     self.notices
-                        .say("the audit log is behind and was not opened again");
+                        .send("the audit log is behind and was not opened again");
                 }
             }
             None => *writer = self.started(path),
@@ -90,7 +90,7 @@ impl AuditLog {
             Ok(thread) => Some(AuditThread { orders, thread }),
             Err(error) => {
                 let text = format!("the audit log cannot be written: {error}");
-                self.notices.say(&text);
+                self.notices.send(&text);
                 None
             }
         }
@@ -182,7 +182,7 @@ impl AuditWriter {
              counted as audit_lost\nhint: make room or mend its rights; SIGHUP opens it again",
             self.path.display()
         );
-        self.notices.say(&text);
+        self.notices.send(&text);
     }
 }
 

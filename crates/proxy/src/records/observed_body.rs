@@ -1,4 +1,5 @@
-//! A body that is watched while it passes, and noted down when it has passed.
+//! The body of an answer on its way to the client. It completes the record of its request when
+//! its last byte is sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,13 +7,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use crate::records::record::{Note, Record};
+use crate::records::record::{PendingRecord, Record};
 use crate::resources::memory_budget::Reservation;
-use crate::transport::body::{Body, BoxError};
+use crate::transport::body::{BoxError, ProxyBody};
 use crate::transport::connections::OpenRequest;
 
 /// Watches the bytes of an answer. It cannot hold one back.
-pub(crate) trait Watch: Send {
+pub(crate) trait AnswerWatch: Send {
     /// The next bytes.
     fn data(&mut self, bytes: &Bytes);
 
@@ -24,39 +25,40 @@ pub(crate) trait Watch: Send {
 const UNWATCHED: usize = 64;
 const UNWATCHED_BYTES: usize = 64 << 10;
 
-type Polled = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+type PolledAnswer = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
 /// A body that is watched while it passes.
-pub(crate) struct Noted {
-    inner: Body,
-    note: Note,
-    watch: Option<Box<dyn Watch>>,
+pub(crate) struct ObservedBody {
+    inner: ProxyBody,
+    pending_record: PendingRecord,
+    watch: Option<Box<dyn AnswerWatch>>,
     ended: bool,
-    /// What was given and not yet watched: that is done when the client has it.
+    /// Frames that were given out and not observed yet. They are observed when the client has
+    /// them, so that observing delays nothing.
     unwatched: Vec<Bytes>,
-    /// True once the client has it, or will when this is asked again.
-    given: bool,
-    /// An error that is about to be given: what came before it goes out first.
+    /// True once the frames were flushed to the client.
+    delivered: bool,
+    /// An error that is given at the next poll, after the frames before it were flushed.
     error: Option<BoxError>,
     /// The request is under way until this is dropped.
     _open: Option<(OpenRequest, Reservation)>,
 }
 
-impl Noted {
+impl ObservedBody {
     pub(crate) fn new(
-        inner: Body,
-        note: Note,
-        watch: Option<Box<dyn Watch>>,
+        inner: ProxyBody,
+        pending_record: PendingRecord,
+        watch: Option<Box<dyn AnswerWatch>>,
         open: Option<(OpenRequest, Reservation)>,
     ) -> Self {
         let ended = inner.is_end_stream();
         let mut noted = Self {
             inner,
-            note,
+            pending_record,
             watch,
             ended: false,
             unwatched: Vec::new(),
-            given: false,
+            delivered: false,
             error: None,
             _open: open,
         };
@@ -66,12 +68,13 @@ impl Noted {
         noted
     }
 
-    /// Gives an error at the next turn: a server that is told of it drops what it has not sent.
-    fn fail(&mut self, polled: Polled, context: &Context<'_>) -> Polled {
+    /// Gives an error at the next poll. hyper drops frames that it has not flushed when it gets an
+    /// error, so it must be polled once more before.
+    fn fail(&mut self, polled: PolledAnswer, context: &Context<'_>) -> PolledAnswer {
         let Poll::Ready(Some(Err(error))) = polled else {
             return polled;
         };
-        self.note.record.detail = error.to_string();
+        self.pending_record.record.detail = error.to_string();
         self.end(false);
         self.error = Some(error);
         context.waker().wake_by_ref();
@@ -83,15 +86,13 @@ impl Noted {
             return;
         }
         self.watch_given();
-        self.note.record.cut = !whole;
+        self.pending_record.record.cut = !whole;
         if let Some(mut watch) = self.watch.take() {
-            watch.end(whole, &mut self.note.record);
+            watch.end(whole, &mut self.pending_record.record);
         }
     }
-}
 
-impl Noted {
-    /// Watches what was given.
+    /// Observes the frames that were given out.
     fn watch_given(&mut self) {
         for data in self.unwatched.drain(..) {
             if let Some(watch) = &mut self.watch {
@@ -100,13 +101,13 @@ impl Noted {
         }
     }
 
-    /// Nothing comes now: time to watch what was given, once it is on its way. Whoever sends
-    /// it does so after this has said that there is no more.
-    fn rest(&mut self, context: &Context<'_>) {
+    /// The upstream is idle. hyper flushes after this returns `Pending`, so frames are observed at
+    /// the next poll.
+    fn note_idle(&mut self, context: &Context<'_>) {
         if self.unwatched.is_empty() {
             return;
         }
-        if std::mem::replace(&mut self.given, true) {
+        if std::mem::replace(&mut self.delivered, true) {
             self.watch_given();
         } else {
             context.waker().wake_by_ref();
@@ -114,11 +115,11 @@ impl Noted {
     }
 }
 
-impl HttpBody for Noted {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledAnswer {
         let this = &mut *self;
         if let Some(error) = this.error.take() {
             return Poll::Ready(Some(Err(error)));
@@ -127,10 +128,10 @@ impl HttpBody for Noted {
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                this.note.record.bytes_out += bytes;
+                this.pending_record.record.bytes_out += bytes;
                 if let (Some(data), true) = (frame.data_ref(), this.watch.is_some()) {
                     this.unwatched.push(data.clone());
-                    this.given = false;
+                    this.delivered = false;
                 }
                 let waiting = this.unwatched.iter().map(Bytes::len);
                 if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
@@ -143,7 +144,7 @@ impl HttpBody for Noted {
             }
             Poll::Ready(None) => this.end(true),
             Poll::Ready(Some(Err(_))) => return this.fail(polled, context),
-            Poll::Pending => this.rest(context),
+            Poll::Pending => this.note_idle(context),
         }
         polled
     }
@@ -157,7 +158,7 @@ impl HttpBody for Noted {
     }
 }
 
-impl Drop for Noted {
+impl Drop for ObservedBody {
     fn drop(&mut self) {
         self.end(false);
     }

@@ -16,7 +16,7 @@ use crate::records::token_fit::TokenFits;
 /// What was done with a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum RecordAction {
     /// It passed as it came.
     #[default]
     Passed,
@@ -34,7 +34,7 @@ pub enum Action {
     Asked,
 }
 
-impl Action {
+impl RecordAction {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ pub struct Record {
     /// The session that it belongs to; empty if it has none.
     pub session: String,
     /// What was done with it.
-    pub action: Action,
+    pub action: RecordAction,
     /// Why nothing was done; empty otherwise.
     pub reason: &'static str,
     /// More about why, where there is more to say.
@@ -136,7 +136,7 @@ pub struct Record {
 impl Record {
     /// True if a model answered it.
     pub fn is_answered_call(&self) -> bool {
-        self.dialect.is_some() && self.status < 400 && self.action != Action::Answered
+        self.dialect.is_some() && self.status < 400 && self.action != RecordAction::Answered
     }
 
     pub(crate) fn set_sizes(&mut self, sizes: PromptSizes) {
@@ -151,15 +151,15 @@ impl Record {
         }
         let reported = self.usage.map(|usage| usage.prompt());
         let (came, changed) = self.measures;
-        let is_changed = self.action == Action::Edited;
+        let is_changed = self.action == RecordAction::Edited;
         let sent = if is_changed { changed } else { came };
         let is_managed = sent != Measure::default() && !self.silent_overflow;
         if let Some(reported) = reported.filter(|_| is_managed) {
             fits.learn(&self.session, sent, reported);
         }
         let saved = match self.action {
-            Action::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
-            Action::Edited => {
+            RecordAction::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
+            RecordAction::Edited => {
                 let window = Some(self.window).filter(|window| *window > 0);
                 let tokens = |text: Measure| fits.tokens(&self.session, &text);
                 // Some kinds of text may have become more, such as the tools of ours.
@@ -226,7 +226,7 @@ impl fmt::Display for Record {
 
 /// Figures of all requests so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ProxyReport {
     /// Requests that ended.
     pub requests: u64,
     /// Of those, sent with a window of ours.
@@ -275,18 +275,18 @@ pub struct Report {
 }
 
 /// Where records go.
-pub type Sink = Box<dyn Fn(&Record) + Send + Sync>;
+pub type RecordSink = Box<dyn Fn(&Record) + Send + Sync>;
 
 /// Adds records up, and hands them on.
-pub(crate) struct Book {
-    report: Mutex<Report>,
+pub(crate) struct Recorder {
+    report: Mutex<ProxyReport>,
     fits: Mutex<TokenFits>,
-    sink: Option<Sink>,
+    sink: Option<RecordSink>,
     audit: Arc<AuditLog>,
 }
 
-impl Book {
-    pub(crate) fn new(sink: Option<Sink>, audit: Arc<AuditLog>) -> Self {
+impl Recorder {
+    pub(crate) fn new(sink: Option<RecordSink>, audit: Arc<AuditLog>) -> Self {
         Self {
             report: Mutex::default(),
             fits: Mutex::default(),
@@ -296,9 +296,9 @@ impl Book {
     }
 
     /// The figures so far.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> ProxyReport {
         let report = self.with(|report| report.clone()).unwrap_or_default();
-        Report {
+        ProxyReport {
             audit_lost: self.audit.lost(),
             ..report
         }
@@ -320,7 +320,7 @@ impl Book {
     }
 
     /// A lock that is poisoned only costs its figure.
-    fn with<T>(&self, change: impl FnOnce(&mut Report) -> T) -> Option<T> {
+    fn with<T>(&self, change: impl FnOnce(&mut ProxyReport) -> T) -> Option<T> {
         self.report
             .lock()
             .ok()
@@ -331,11 +331,11 @@ impl Book {
 /// Why a request passed that we would have managed, had nothing gone wrong.
 const OUR_FAILURES: [&str; 6] = ["failed", "panicked", "slow", "busy", "memory", "store"];
 
-fn add(report: &mut Report, record: &Record) {
+fn add(report: &mut ProxyReport, record: &Record) {
     report.open = report.open.saturating_sub(1);
-    report.requests += u64::from(record.action != Action::Asked);
-    report.summaries += u64::from(record.action == Action::Asked);
-    report.edited += u64::from(record.action == Action::Edited);
+    report.requests += u64::from(record.action != RecordAction::Asked);
+    report.summaries += u64::from(record.action == RecordAction::Asked);
+    report.edited += u64::from(record.action == RecordAction::Edited);
     report.failed_open += u64::from(OUR_FAILURES.contains(&record.reason));
     report.over_memory += u64::from(record.reason == "memory");
     report.partial += u64::from(record.reason == "partial");
@@ -352,18 +352,18 @@ fn add(report: &mut Report, record: &Record) {
 }
 
 /// A record in the making: it is written when this is dropped, at the end of the answer.
-pub(crate) struct Note {
+pub(crate) struct PendingRecord {
     pub(crate) record: Record,
     /// Counts the request against the limits of its tenant.
     pub(crate) counted: Option<CountedRequest>,
     /// Counts the bytes of its body.
     pub(crate) body_bytes: Arc<AtomicU64>,
-    book: Arc<Book>,
+    recorder: Arc<Recorder>,
     started: Instant,
 }
 
-impl Note {
-    pub(crate) fn new(book: &Arc<Book>, method: &str, path: &str) -> Self {
+impl PendingRecord {
+    pub(crate) fn new(book: &Arc<Recorder>, method: &str, path: &str) -> Self {
         book.begin();
         let path = path.split('?').next().unwrap_or_default();
         Self {
@@ -375,13 +375,13 @@ impl Note {
             },
             counted: None,
             body_bytes: Arc::default(),
-            book: Arc::clone(book),
+            recorder: Arc::clone(book),
             started: Instant::now(),
         }
     }
 
     /// Says why the request passes as it came.
-    pub(crate) fn because(&mut self, reason: &'static str) {
+    pub(crate) fn set_reason(&mut self, reason: &'static str) {
         self.record.reason = reason;
     }
 
@@ -390,13 +390,13 @@ impl Note {
     }
 }
 
-impl Drop for Note {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         self.record.total_ms = self.elapsed_ms();
         self.record.bytes_in = self.body_bytes.load(Ordering::Relaxed);
         if let Some(counted) = &mut self.counted {
             counted.charge_rest(self.record.bytes_in);
         }
-        self.book.end(&mut self.record);
+        self.recorder.end(&mut self.record);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use trimtab_model::estimate::{Class, Measure};
+use trimtab_model::estimate::{Measure, TokenClass};
 
 /// So many sessions are remembered, and at most as many that were used before these.
 const SESSIONS: usize = 256;
@@ -25,15 +25,15 @@ const LEAST_WEIGHT: f64 = 1e-3;
 /// A prompt that lost more than this share of what it gained is no increment.
 const MOST_LOST: u64 = 20;
 
-const CLASSES: [Class; 8] = [
-    Class::Letters,
-    Class::Digits,
-    Class::Punctuation,
-    Class::Blanks,
-    Class::TwoByte,
-    Class::Wide,
-    Class::Framing,
-    Class::Media,
+const CLASSES: [TokenClass; 8] = [
+    TokenClass::Letters,
+    TokenClass::Digits,
+    TokenClass::Punctuation,
+    TokenClass::Blanks,
+    TokenClass::TwoByte,
+    TokenClass::Wide,
+    TokenClass::Framing,
+    TokenClass::Media,
 ];
 
 /// What providers counted, by session. Sessions that are not used any more are forgotten.
@@ -41,7 +41,7 @@ const CLASSES: [Class; 8] = [
 pub(crate) struct TokenFits {
     sessions: HashMap<String, TokenFit>,
     /// The sessions of before, until they are used again.
-    before: HashMap<String, TokenFit>,
+    older_sessions: HashMap<String, TokenFit>,
 }
 
 impl TokenFits {
@@ -50,17 +50,20 @@ impl TokenFits {
         if let Some(fit) = self.sessions.get_mut(session) {
             return fit.add(sent, reported);
         }
-        let mut fit = self.before.remove(session).unwrap_or_default();
+        let mut fit = self.older_sessions.remove(session).unwrap_or_default();
         fit.add(sent, reported);
         if self.sessions.len() >= SESSIONS {
-            self.before = std::mem::take(&mut self.sessions);
+            self.older_sessions = std::mem::take(&mut self.sessions);
         }
         self.sessions.insert(session.to_owned(), fit);
     }
 
     /// How many tokens the provider would count for `text` in the session.
     pub(crate) fn tokens(&self, session: &str, text: &Measure) -> i64 {
-        let fit = self.sessions.get(session).or(self.before.get(session));
+        let fit = self
+            .sessions
+            .get(session)
+            .or(self.older_sessions.get(session));
         let factor = fit.map_or(1.0, |fit| fit.factor(text));
         rounded(text.tokens() as f64 * factor)
     }
@@ -189,7 +192,7 @@ mod tests {
             for one in [format!("s{number}"), "busy".to_owned()] {
                 fits.learn(&one, text, text.tokens() * 2);
             }
-            assert!(fits.sessions.len() + fits.before.len() <= 2 * SESSIONS);
+            assert!(fits.sessions.len() + fits.older_sessions.len() <= 2 * SESSIONS);
         }
         assert!(fits.tokens("busy", &text) > signed(&text));
         assert_eq!(fits.tokens("s0", &text), signed(&text));

@@ -1,9 +1,9 @@
-//! Requests that are not a turn of their conversation: a client compacts its own history, or
-//! asks for a count. They pass untouched.
+//! Why requests pass as they came. Among others those do that are not a turn of their
+//! conversation: a client compacts its own history, or asks for a count.
 
 use http::HeaderMap;
 use trimtab_model::Role;
-use trimtab_wire::scan::{PartKind, Scan};
+use trimtab_wire::scan::{BodyScan, PartKind, Unscannable};
 
 /// What clients write when they ask for a summary of their own history: how the text begins,
 /// and what else is in it. Whoever only quotes such a text begins otherwise.
@@ -23,9 +23,55 @@ const CLOSING_BYTES: usize = 4 << 10;
 /// The item with which Codex asks the provider to compact.
 const TRIGGER: &[u8] = b"\"compaction_trigger\"";
 
+/// Why a request passes as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Unmanaged {
+    /// The reason in one word, for the log.
+    pub(crate) reason: &'static str,
+    /// More about it, where something failed.
+    pub(crate) detail: String,
+    /// The model that the request asks for, where that is known.
+    pub(crate) model: Option<String>,
+}
+
+impl Unmanaged {
+    /// There is nothing to do, or nothing that may be done.
+    pub(crate) fn because(reason: &'static str) -> Self {
+        Self {
+            reason,
+            ..Self::default()
+        }
+    }
+
+    /// Planning did not come to an end.
+    pub(crate) fn failed(reason: &'static str) -> Self {
+        Self::because(reason).with_detail(format!("planning: {reason}"))
+    }
+
+    pub(crate) fn of_model(reason: &'static str, model: &str) -> Self {
+        Self {
+            model: Some(model.to_owned()),
+            ..Self::because(reason)
+        }
+    }
+
+    pub(crate) fn with_detail(mut self, detail: String) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    pub(crate) fn not_understood(why: &Unscannable) -> Self {
+        Self::because("not-understood").with_detail(why.to_string())
+    }
+}
+
 /// Why a request passes untouched, if it is not a turn of its conversation.
-pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &Scan<'_>) -> Option<&'static str> {
-    if is_count(path) {
+pub(crate) fn bypass_reason(
+    path: &str,
+    headers: &HeaderMap,
+    scan: &BodyScan<'_>,
+) -> Option<&'static str> {
+    if is_token_count(path) {
         return Some("count");
     }
     let codex = headers.get("x-codex-turn-metadata");
@@ -34,12 +80,12 @@ pub(crate) fn reason(path: &str, headers: &HeaderMap, scan: &Scan<'_>) -> Option
 }
 
 /// True if only the tokens are to be counted.
-pub(crate) fn is_count(path: &str) -> bool {
+pub(crate) fn is_token_count(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.trim_end_matches('/').ends_with("/count_tokens")
 }
 
-fn asks_for_summary(scan: &Scan<'_>) -> bool {
+fn asks_for_summary(scan: &BodyScan<'_>) -> bool {
     let Some(last) = scan.len().checked_sub(1) else {
         return false;
     };
@@ -84,8 +130,8 @@ mod tests {
     use trimtab_model::Dialect;
 
     fn asked(dialect: Dialect, body: &str) -> Option<&'static str> {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
-        reason("/v1/x", &HeaderMap::new(), &scan)
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
+        bypass_reason("/v1/x", &HeaderMap::new(), &scan)
     }
 
     #[test]
@@ -116,14 +162,17 @@ mod tests {
     #[test]
     fn headers_and_paths_tell_too() {
         let body = br#"{"input": "q"}"#;
-        let scan = Scan::new(body, Dialect::Responses).unwrap();
+        let scan = BodyScan::new(body, Dialect::Responses).unwrap();
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_static(r#"{"request_kind":"compaction"}"#);
         headers.insert("x-codex-turn-metadata", value);
         assert_eq!(
-            reason("/v1/responses", &headers, &scan),
+            bypass_reason("/v1/responses", &headers, &scan),
             Some("own-compaction")
         );
-        assert!(is_count("/v1/messages/count_tokens?beta=true") && !is_count("/v1/messages"));
+        assert!(
+            is_token_count("/v1/messages/count_tokens?beta=true")
+                && !is_token_count("/v1/messages")
+        );
     }
 }

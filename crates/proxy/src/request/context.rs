@@ -9,26 +9,27 @@ use trimtab_model::Dialect;
 
 use crate::access::{AccessRefusal, Tenant, UnknownTenant};
 use crate::answer::usage_watch::UsageWatch;
-use crate::records::observed_body::{Noted, Watch};
-use crate::records::record::{Action, Note};
+use crate::records::observed_body::{AnswerWatch, ObservedBody};
+use crate::records::record::{PendingRecord, RecordAction};
+use crate::request::bypass_reason::Unmanaged;
 use crate::request::front_page;
-use crate::request::live_settings::Settings;
-use crate::request::shared::Shared;
+use crate::request::shared::{LiveSettings, SharedState};
 use crate::resources::memory_budget::Reservation;
 use crate::response_chains::AnswerTap;
-use crate::routing::route::Route;
-use crate::routing::spoken_dialects::{NoRoute, Spoken};
-use crate::transport::body::{self, Body, Idle};
+use crate::routing::own_endpoint::OwnEndpoint;
+use crate::routing::route::UpstreamRoute;
+use crate::routing::spoken_dialects::{NoRoute, SpokenDialects};
+use crate::transport::body::{self, ProxyBody};
 use crate::transport::client_body::BodyFault;
 use crate::transport::connections::OpenRequest;
 use crate::transport::headers;
-use crate::transport::upstream_client::Failed;
+use crate::transport::upstream_client::UpstreamFailure;
 
 /// A request on its way.
-pub(crate) struct Asked {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct RequestContext {
+    pub(crate) shared: Arc<SharedState>,
     /// The settings that held when it came.
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<LiveSettings>,
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
@@ -37,29 +38,35 @@ pub(crate) struct Asked {
     /// Whose it is, or why nobody knows.
     pub(crate) tenant: Result<Tenant, UnknownTenant>,
     /// What will be written about it.
-    pub(crate) note: Note,
+    pub(crate) pending_record: PendingRecord,
     /// What went wrong with its body, if anything did.
     pub(crate) body_fault: BodyFault,
     /// Its place on its connection, and what its buffers take, until it is answered.
     pub(crate) open: Option<(OpenRequest, Reservation)>,
-    /// The memory for planning that was reserved while its body came.
-    pub(crate) planning: Option<Reservation>,
     /// Reads the usage of an answer that passes.
     pub(crate) usage: Option<UsageWatch>,
     /// Remembers an answer that the provider keeps.
     pub(crate) tap: Option<AnswerTap>,
 }
 
-impl Asked {
+impl RequestContext {
     /// The same request for an upstream, which takes its headers along. None if its path
     /// cannot be sent.
-    pub(crate) fn to(&mut self, route: &Route, rest: &str, body: Body) -> Option<Request<Body>> {
+    pub(crate) fn upstream_request(
+        &mut self,
+        route: &UpstreamRoute,
+        rest: &str,
+        body: ProxyBody,
+    ) -> Option<Request<ProxyBody>> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = route.address(rest)?;
         *request.version_mut() = Version::HTTP_11;
         *request.headers_mut() = headers::to_upstream(std::mem::take(&mut self.headers));
-        self.note.record.upstream.clone_from(&route.upstream.name);
+        self.pending_record
+            .record
+            .upstream
+            .clone_from(&route.upstream.name);
         Some(request)
     }
 
@@ -69,23 +76,62 @@ impl Asked {
         self.shared.memory.always_reserve(tenant, 0)
     }
 
+    /// True if its path is one of our own endpoints.
+    pub(crate) fn is_for_us(&self) -> bool {
+        let path = self.path.split('?').next().unwrap_or_default();
+        OwnEndpoint::of_path(path).is_some()
+    }
+
+    /// Sends it on as it came, for the reason that is noted in its record.
+    pub(crate) async fn forward_because(
+        mut self,
+        reason: &'static str,
+        spoken: SpokenDialects,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
+        self.pending_record.set_reason(reason);
+        self.forward(spoken, None, body).await
+    }
+
+    /// Sends on a call to a model that is not managed, and reads the usage from its answer.
+    pub(crate) async fn forward_call(
+        mut self,
+        dialect: Dialect,
+        why: Unmanaged,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
+        self.pending_record.set_reason(why.reason);
+        self.pending_record.record.detail = why.detail;
+        let model = why.model.as_deref();
+        model
+            .unwrap_or_default()
+            .clone_into(&mut self.pending_record.record.model);
+        self.usage = Some(UsageWatch::new(dialect));
+        self.forward(dialect.into(), model, body).await
+    }
+
     /// Sends it on as it came, to the upstream that its path, dialect and model choose.
-    pub(crate) async fn pass(
+    async fn forward(
         self,
-        spoken: impl Into<Spoken>,
+        spoken: SpokenDialects,
         model: Option<&str>,
-        body: Body,
-    ) -> Response<Body> {
-        let (settings, spoken) = (Arc::clone(&self.settings), spoken.into());
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
+        let settings = Arc::clone(&self.settings);
         let path = self.path.clone();
         match settings.routes.choose(&path, spoken, model, &self.headers) {
-            Ok((route, rest)) => self.pass_to(&route, rest, body).await,
-            Err(why) => self.misdirected(why, spoken),
+            Ok((route, rest)) => self.forward_to(&route, rest, body).await,
+            Err(why) => self.no_route(why, spoken),
         }
     }
 
     /// Sends it as it came, and passes the answer as it comes.
-    pub(crate) async fn pass_to(mut self, route: &Route, rest: &str, body: Body) -> Response<Body> {
+    pub(crate) async fn forward_to(
+        mut self,
+        route: &UpstreamRoute,
+        rest: &str,
+        body: ProxyBody,
+    ) -> Response<ProxyBody> {
         let scheme = if self.settings.config.tls.is_some() {
             "https"
         } else {
@@ -93,70 +139,76 @@ impl Asked {
         };
         let front_page = front_page::is_asked_for(&self.method, &self.path)
             .then(|| front_page::text(&self.headers, scheme));
-        let Some(request) = self.to(route, rest, body) else {
+        let Some(request) = self.upstream_request(route, rest, body) else {
             return self.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
         };
+        let idle = self.settings.config.limits.idle_time();
         let client = self.shared.client.clone();
-        match (client.send(request).await, front_page) {
+        match (client.send(request, idle).await, front_page) {
             (Ok(answer), Some(page)) if front_page::is_missing(answer.status()) => {
-                self.note.record.action = Action::Answered;
-                self.give(StatusCode::OK, "text/plain; charset=utf-8", page)
+                self.pending_record.record.action = RecordAction::Answered;
+                self.own_answer(StatusCode::OK, "text/plain; charset=utf-8", page)
             }
             (Ok(answer), _) => {
-                let watch = self.usage.take().map(|usage| usage.of(answer.headers()));
-                let watch = watch.map(|watch| Box::new(watch) as Box<dyn Watch>);
-                self.hand_on(answer.map(body::passing), watch)
+                let watch = self
+                    .usage
+                    .take()
+                    .map(|usage| usage.with_headers(answer.headers()));
+                let watch = watch.map(|watch| Box::new(watch) as Box<dyn AnswerWatch>);
+                self.deliver(answer, watch)
             }
             (Err(failed), _) => self.unreachable(&failed),
         }
     }
 
     /// Gives an answer to the client, watched by `watch` while it passes.
-    pub(crate) fn hand_on(
+    pub(crate) fn deliver(
         mut self,
-        answer: Response<Body>,
-        watch: Option<Box<dyn Watch>>,
-    ) -> Response<Body> {
+        answer: Response<ProxyBody>,
+        watch: Option<Box<dyn AnswerWatch>>,
+    ) -> Response<ProxyBody> {
         let (mut parts, body) = answer.into_parts();
         headers::to_client(&mut parts.headers);
         parts.version = Version::HTTP_11;
-        let elapsed = self.note.elapsed_ms();
-        let record = &mut self.note.record;
+        let elapsed = self.pending_record.elapsed_ms();
+        let record = &mut self.pending_record.record;
         record.status = parts.status.as_u16();
         record.answer_ms = elapsed;
         set_headers(&mut parts.headers, record);
         let body = match self.tap {
-            Some(tap) if parts.status.is_success() => tap.on(&parts.headers, body),
+            Some(tap) if parts.status.is_success() => tap.attach(&parts.headers, body),
             _ => body,
         };
-        let idle = Idle::new(body, self.settings.config.limits.idle_time()).boxed_unsync();
-        let body = Noted::new(idle, self.note, watch, self.open).boxed_unsync();
+        let body = ObservedBody::new(body, self.pending_record, watch, self.open).boxed_unsync();
         Response::from_parts(parts, body)
     }
 
     /// The answer to a request whose body is broken or stopped coming.
-    pub(crate) fn broken_body(self) -> Response<Body> {
+    pub(crate) fn broken_body(self) -> Response<ProxyBody> {
         let fault = self.body_fault.clone();
         let broken = (StatusCode::BAD_REQUEST, String::from("the body is broken"));
-        let (status, why) = fault.found().unwrap_or(&broken);
+        let (status, why) = fault.get().unwrap_or(&broken);
         self.refuse(*status, why)
     }
 
     /// The answer to a request whose upstream gave none.
-    pub(crate) fn unreachable(mut self, failed: &Failed) -> Response<Body> {
-        if self.body_fault.found().is_some() {
+    pub(crate) fn unreachable(mut self, failure: &UpstreamFailure) -> Response<ProxyBody> {
+        if self.body_fault.get().is_some() {
             return self.broken_body();
         }
-        let name = self.note.record.upstream.clone();
+        let name = self.pending_record.record.upstream.clone();
         let upstreams = self.settings.config.upstreams();
         let found = upstreams.iter().find(|upstream| upstream.name == name);
         let url = found.map_or(name.as_str(), |upstream| upstream.url.as_str());
         let text = format!(
             "the model server at {url} cannot be reached: {}\nhint: trimtab doctor checks it",
-            failed.why
+            failure.reason
         );
-        self.note.record.detail.clone_from(&failed.why);
-        let status = if failed.timed_out {
+        self.pending_record
+            .record
+            .detail
+            .clone_from(&failure.reason);
+        let status = if failure.timed_out {
             StatusCode::GATEWAY_TIMEOUT
         } else {
             StatusCode::BAD_GATEWAY
@@ -165,52 +217,61 @@ impl Asked {
     }
 
     /// The answer to a request that the model gave none to.
-    pub(crate) fn no_answer(mut self, why: &str) -> Response<Body> {
-        why.clone_into(&mut self.note.record.detail);
+    pub(crate) fn no_answer(mut self, why: &str) -> Response<ProxyBody> {
+        why.clone_into(&mut self.pending_record.record.detail);
         self.answer(StatusCode::BAD_GATEWAY, &error("no_answer", why))
     }
 
     /// The answer to a request that is not let in.
-    pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<Body> {
-        self.note.record.action = Action::Refused;
-        self.note.because(refusal.reason);
+    pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<ProxyBody> {
+        self.pending_record.record.action = RecordAction::Refused;
+        self.pending_record.set_reason(refusal.reason);
         let mut answer = self.answer(refusal.status, &refusal.body(dialect));
         if let Some(seconds) = refusal.retry_after_seconds() {
-            headers::set(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
+            headers::set_header(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
         }
         answer
     }
 
     /// An answer of ours that says no.
-    pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<Body> {
-        self.note.record.action = Action::Refused;
+    pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<ProxyBody> {
+        self.pending_record.record.action = RecordAction::Refused;
         self.answer(status, &error("refused_by_proxy", why))
     }
 
     /// The answer to a request that no upstream is for.
-    pub(crate) fn misdirected(mut self, why: NoRoute, spoken: Spoken) -> Response<Body> {
-        self.note.because("no-upstream");
-        self.note.record.action = Action::Refused;
+    pub(crate) fn no_route(mut self, why: NoRoute, spoken: SpokenDialects) -> Response<ProxyBody> {
+        self.pending_record.set_reason("no-upstream");
+        self.pending_record.record.action = RecordAction::Refused;
         let error = why.error(spoken, &self.path);
         self.answer(NoRoute::STATUS, &error)
     }
 
     /// An answer of ours.
-    pub(crate) fn reply(mut self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
-        self.note.record.action = Action::Answered;
+    pub(crate) fn reply(
+        mut self,
+        status: StatusCode,
+        json: &serde_json::Value,
+    ) -> Response<ProxyBody> {
+        self.pending_record.record.action = RecordAction::Answered;
         self.answer(status, json)
     }
 
-    fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<Body> {
-        self.give(status, "application/json", json.to_string())
+    fn answer(self, status: StatusCode, json: &serde_json::Value) -> Response<ProxyBody> {
+        self.own_answer(status, "application/json", json.to_string())
     }
 
-    fn give(self, status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
-        let mut answer = Response::new(body::full(text));
+    fn own_answer(
+        self,
+        status: StatusCode,
+        kind: &'static str,
+        text: String,
+    ) -> Response<ProxyBody> {
+        let mut answer = Response::new(body::full_body(text));
         *answer.status_mut() = status;
         let kind = HeaderValue::from_static(kind);
         answer.headers_mut().insert(CONTENT_TYPE, kind);
-        self.hand_on(answer, None)
+        self.deliver(answer, None)
     }
 }
 
@@ -221,16 +282,16 @@ fn error(kind: &str, message: &str) -> serde_json::Value {
 
 /// Tells the client what was done.
 fn set_headers(headers: &mut HeaderMap, record: &crate::records::record::Record) {
-    headers::set(headers, headers::REQUEST_ID, &record.request_id);
-    headers::set(headers, headers::ACTION, record.action.as_str());
+    headers::set_header(headers, headers::REQUEST_ID, &record.request_id);
+    headers::set_header(headers, headers::ACTION, record.action.as_str());
     if !record.reason.is_empty() {
-        headers::set(headers, headers::REASON, record.reason);
+        headers::set_header(headers, headers::REASON, record.reason);
     }
     if !record.session.is_empty() {
-        headers::set(headers, headers::SESSION, &record.session);
+        headers::set_header(headers, headers::SESSION, &record.session);
     }
     if !record.repairs.is_empty() {
-        headers::set(headers, headers::REPAIRS, &record.repairs);
+        headers::set_header(headers, headers::REPAIRS, &record.repairs);
     }
     if record.tokens_before > 0 {
         let figures = [
@@ -238,10 +299,10 @@ fn set_headers(headers: &mut HeaderMap, record: &crate::records::record::Record)
             (headers::TOKENS_AFTER, record.tokens_after),
         ];
         for (name, figure) in figures {
-            headers::set(headers, name, &figure.to_string());
+            headers::set_header(headers, name, &figure.to_string());
         }
     }
     if record.recoveries > 0 {
-        headers::set(headers, headers::RECOVERIES, &record.recoveries.to_string());
+        headers::set_header(headers, headers::RECOVERIES, &record.recoveries.to_string());
     }
 }

@@ -3,7 +3,5 @@
 pub(crate) mod bypass_reason;
 pub(crate) mod context;
 pub(crate) mod front_page;
-pub(crate) mod live_settings;
 pub(crate) mod plan;
-pub(crate) mod plan_memory;
 pub(crate) mod shared;

@@ -1,36 +1,39 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::Method;
 use tokio::sync::Semaphore;
+use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::access::{AccessState, StoreUse};
+use crate::access::{AccessState, StoreUse, TokenTable};
+use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
-use crate::models::{Models, learned};
-use crate::records::record::{Book, Note, Report};
-use crate::request::live_settings::Current;
+use crate::models::{ModelTable, learned};
+use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
-use crate::response_chains::Chains;
+use crate::response_chains::ResponseChains;
+use crate::routing::route::RoutingTable;
 use crate::transport::connections::Connections;
-use crate::transport::upstream_client::Client;
+use crate::transport::upstream_client::UpstreamClient;
 
 /// Bytes that caches give back beyond what is needed when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
-/// How many bodies are unpacked at the same time: it takes nothing but a processor.
+/// How many bodies are decompressed at the same time. That takes only processor time.
 const UNPACKED_AT_A_TIME: usize = 4;
 
 /// What all requests share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// The settings that hold now.
-    pub(crate) settings: Current,
+    pub(crate) settings: CurrentSettings,
     /// Where everything is kept, if that can be used now.
     pub(crate) store_state: Arc<StoreState>,
     /// Connections to upstreams.
-    pub(crate) client: Client,
+    pub(crate) client: UpstreamClient,
     /// Permits to plan, or to wait for it.
     pub(crate) plans: Arc<Semaphore>,
     /// Turns of those that plan.
@@ -40,25 +43,25 @@ pub(crate) struct Shared {
     /// How much tenants have in the store.
     pub(crate) store_use: StoreUse,
     /// What is known of models.
-    pub(crate) models: Models,
+    pub(crate) models: ModelTable,
     /// The connections of clients.
     pub(crate) connections: Arc<Connections>,
     /// What requests and caches may take of the memory.
     pub(crate) memory: MemoryBudget,
     /// Conversations that providers keep.
-    pub(crate) chains: Arc<Chains>,
+    pub(crate) chains: Arc<ResponseChains>,
     /// Permits to unpack a body.
     pub(crate) unpacking: Semaphore,
-    book: Arc<Book>,
+    book: Arc<Recorder>,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(
-        settings: Current,
+        settings: CurrentSettings,
         store_state: StoreState,
-        client: Client,
+        client: UpstreamClient,
         catalogue: Catalogue,
-        book: Arc<Book>,
+        recorder: Arc<Recorder>,
         notices: Notices,
     ) -> Self {
         let opened = store_state.readable();
@@ -72,28 +75,28 @@ impl Shared {
             store_state,
             client,
             plans: Arc::new(Semaphore::new(plans)),
-            turns: deadline::turns(),
+            turns: deadline::worker_permits(),
             access: AccessState::default(),
             store_use: StoreUse::default(),
-            models: Models::new(catalogue, learned.unwrap_or_default()),
+            models: ModelTable::new(catalogue, learned.unwrap_or_default()),
             connections: Arc::default(),
-            chains: Arc::new(Chains::new(memory.clone(), notices)),
+            chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
-            book,
+            book: recorder,
         }
     }
 
     /// A record of a request of our own, written when it is dropped.
-    pub(crate) fn note(&self, method: &Method, path: &str) -> Note {
-        Note::new(&self.book, method.as_str(), path)
+    pub(crate) fn new_record(&self, method: &Method, path: &str) -> PendingRecord {
+        PendingRecord::new(&self.book, method.as_str(), path)
     }
 
     /// Figures of all requests so far.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> ProxyReport {
         let opened = self.store_state.usable();
-        Report {
-            sessions: opened.map_or(0, |opened| opened.families.len() as u64),
+        ProxyReport {
+            sessions: opened.map_or(0, |opened| opened.client_sessions.len() as u64),
             connections: self.connections.len() as u64,
             memory_bytes: self.memory.used() as u64,
             store: self.store_state.problem(),
@@ -102,18 +105,74 @@ impl Shared {
     }
 }
 
-/// Lets the caches give way when memory runs short: what is remembered of bodies first, as it
-/// is the easiest to have again.
+/// Lets the caches give memory back when it runs short: parsed bodies first, because they are the
+/// easiest to make again.
 fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
     let store_state = Arc::downgrade(store_state);
     memory.when_short(move |missing| {
         let opened = store_state.upgrade().and_then(|state| state.readable());
         if let Some(opened) = opened {
-            let freed = opened.memos.forget_all();
-            // A little more than is needed, so that this is not done for every request.
+            let freed = opened.parsed_bodies.forget_all();
+            // A little more than is missing, so that this is not done for every request.
             opened
-                .families
-                .make_room((missing + SPARE_ROOM).saturating_sub(freed));
+                .client_sessions
+                .evict((missing + SPARE_ROOM).saturating_sub(freed));
         }
     });
+}
+
+/// Settings with what is made from them once.
+pub(crate) struct LiveSettings {
+    /// As they were given.
+    pub(crate) config: ProxyConfig,
+    /// Where requests go.
+    pub(crate) routes: RoutingTable,
+    /// The tokens that let requests in.
+    pub(crate) tokens: TokenTable,
+    /// All policies by name.
+    policies: HashMap<String, Arc<Policy>>,
+}
+
+impl LiveSettings {
+    /// Settings that were checked.
+    pub(crate) fn new(config: ProxyConfig) -> Self {
+        let routes = RoutingTable::new(&config);
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let names = names.chain(config.policies.keys().map(String::as_str));
+        let found = names.filter_map(|name| {
+            let policy = policies::find(name, &config.policies).ok()?;
+            Some((name.to_owned(), Arc::new(policy)))
+        });
+        let policies = found.collect();
+        let tokens = TokenTable::new(&config);
+        Self {
+            config,
+            routes,
+            tokens,
+            policies,
+        }
+    }
+
+    /// The policy of that name.
+    pub(crate) fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.policies.get(name)
+    }
+}
+
+/// The settings that hold now. A request keeps those that held when it came.
+pub(crate) struct CurrentSettings(RwLock<Arc<LiveSettings>>);
+
+impl CurrentSettings {
+    pub(crate) fn new(settings: LiveSettings) -> Self {
+        Self(RwLock::new(Arc::new(settings)))
+    }
+
+    pub(crate) fn get(&self) -> Arc<LiveSettings> {
+        // The settings are replaced as a whole, so they are good even if a writer panicked.
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set(&self, settings: LiveSettings) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
 }

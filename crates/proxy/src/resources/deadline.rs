@@ -10,14 +10,14 @@ use trimtab_model::work::{CancelFlag, with_cancel};
 
 /// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfinished {
+pub(crate) enum WorkFailure {
     /// It took too long, and was stopped.
     Slow,
     /// It panicked.
     Panicked,
 }
 
-impl Unfinished {
+impl WorkFailure {
     /// The reason in one word, for the log.
     pub(crate) fn reason(self) -> &'static str {
         match self {
@@ -31,43 +31,43 @@ impl Unfinished {
 ///
 /// When the time is up, or nobody waits for it any more, the work is told to stop, and does so
 /// at its next report (see [`trimtab_model::work`]). What it was changing is poisoned then, and
-/// read from the store again: see `Family::branches`. What it owns, a permit for example, is
+/// read from the store again: see `ClientSession::branches`. What it owns, a permit for example, is
 /// let go when it has really ended.
-pub(crate) async fn within<T: Send + 'static>(
+pub(crate) async fn run_within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Unfinished> {
+) -> Result<T, WorkFailure> {
     let flag = CancelFlag::default();
     let _guard = CancelOnDrop(flag.clone());
     let working = spawn_blocking(move || with_cancel(&flag, work));
     match timeout(limit, working).await {
         Ok(Ok(Ok(done))) => Ok(done),
-        Ok(Ok(Err(_))) | Err(_) => Err(Unfinished::Slow),
-        Ok(Err(_)) => Err(Unfinished::Panicked),
+        Ok(Ok(Err(_))) | Err(_) => Err(WorkFailure::Slow),
+        Ok(Err(_)) => Err(WorkFailure::Panicked),
     }
 }
 
 /// As much work as may run at the same time without keeping the threads that serve connections
 /// from a processor.
-pub(crate) fn turns() -> Arc<Semaphore> {
+pub(crate) fn worker_permits() -> Arc<Semaphore> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     // Some of it waits for a disk.
     Arc::new(Semaphore::new(2 * processors))
 }
 
-/// The same as [`within`], but it waits for its turn first.
+/// The same as [`run_within`], but it waits for its turn first.
 ///
 /// It waits for half of the time at most, and then goes on without: turns do not come back
 /// while a disk hangs.
-pub(crate) async fn in_turn<T: Send + 'static>(
+pub(crate) async fn run_in_turn<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Unfinished> {
+) -> Result<T, WorkFailure> {
     let began = Instant::now();
     let turn = timeout(limit / 2, Arc::clone(turns).acquire_owned()).await;
     let left = limit.saturating_sub(began.elapsed());
-    let working = within(left, move || {
+    let working = run_within(left, move || {
         let _turn = turn;
         work()
     });
@@ -103,8 +103,8 @@ mod tests {
     async fn work_is_stopped_when_its_time_is_up() {
         let permits = Arc::new(Semaphore::new(1));
         let limit = Duration::from_millis(1);
-        let ended = within(limit, endless(&permits)).await;
-        assert_eq!(ended, Err(Unfinished::Slow));
+        let ended = run_within(limit, endless(&permits)).await;
+        assert_eq!(ended, Err(WorkFailure::Slow));
         // The permit comes back when the work has ended.
         drop(permits.acquire().await.unwrap());
     }
@@ -112,7 +112,7 @@ mod tests {
     #[tokio::test]
     async fn work_is_stopped_when_nobody_waits_for_it() {
         let permits = Arc::new(Semaphore::new(1));
-        let working = tokio::spawn(within(Duration::from_mins(10), endless(&permits)));
+        let working = tokio::spawn(run_within(Duration::from_mins(10), endless(&permits)));
         working.abort();
         drop(permits.acquire().await.unwrap());
     }
@@ -120,9 +120,9 @@ mod tests {
     #[tokio::test]
     async fn result_and_panic_are_told_apart() {
         let limit = Duration::from_mins(1);
-        assert_eq!(within(limit, || 7).await, Ok(7));
-        let panicked = within(limit, || panic!("a fault of ours")).await;
-        assert_eq!(panicked, Err::<(), _>(Unfinished::Panicked));
+        assert_eq!(run_within(limit, || 7).await, Ok(7));
+        let panicked = run_within(limit, || panic!("a fault of ours")).await;
+        assert_eq!(panicked, Err::<(), _>(WorkFailure::Panicked));
     }
 
     #[tokio::test]
@@ -131,10 +131,10 @@ mod tests {
         let turns = Arc::new(Semaphore::new(1));
         let held = Arc::clone(&turns).try_acquire_owned().unwrap();
         let began = Instant::now();
-        assert_eq!(in_turn(&turns, limit, || 7).await, Ok(7));
+        assert_eq!(run_in_turn(&turns, limit, || 7).await, Ok(7));
         assert!(began.elapsed() >= limit / 2);
         drop(held);
-        assert_eq!(in_turn(&turns, limit, || 8).await, Ok(8));
+        assert_eq!(run_in_turn(&turns, limit, || 8).await, Ok(8));
         assert_eq!(turns.available_permits(), 1);
     }
 }

@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use tokio::time::{Duration, Instant};
 
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 
 /// How long a request waits for memory that others may give back.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// Counts the memory that is reserved. Clones count together.
 #[derive(Clone)]
-pub(crate) struct MemoryBudget(Arc<Account>);
+pub(crate) struct MemoryBudget(Arc<MemoryAccount>);
 
 /// Frees at least so many bytes of caches, if it can.
 type MakeRoom = Box<dyn Fn(usize) + Send + Sync>;
 
-struct Account {
-    used: Mutex<Used>,
+struct MemoryAccount {
+    used: Mutex<MemoryUse>,
     make_room: OnceLock<MakeRoom>,
 }
 
 /// What is reserved, and what may be.
 #[derive(Default)]
-struct Used {
+struct MemoryUse {
     process: usize,
     tenants: HashMap<Arc<str>, usize>,
     process_limit: usize,
@@ -39,7 +39,7 @@ struct Used {
 
 /// Why there is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shortage {
+enum MemoryShortage {
     /// The process is short of so many bytes.
     Process(usize),
     /// The tenant has all that it may have.
@@ -48,8 +48,8 @@ enum Shortage {
 
 impl MemoryBudget {
     /// A budget with these limits, of which nothing is used.
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let budget = Self(Arc::new(Account {
+    pub(crate) fn new(limits: &ProxyLimits) -> Self {
+        let budget = Self(Arc::new(MemoryAccount {
             used: Mutex::default(),
             make_room: OnceLock::new(),
         }));
@@ -58,7 +58,7 @@ impl MemoryBudget {
     }
 
     /// Lets other limits hold. What is reserved stays reserved.
-    pub(crate) fn set_limits(&self, limits: &Limits) {
+    pub(crate) fn set_limits(&self, limits: &ProxyLimits) {
         let mut used = self.0.used();
         used.process_limit = limits.memory_bytes;
         used.tenant_limit = limits.tenant_memory_bytes;
@@ -98,24 +98,24 @@ impl MemoryBudget {
     }
 }
 
-impl Account {
-    fn used(&self) -> MutexGuard<'_, Used> {
+impl MemoryAccount {
+    fn used(&self) -> MutexGuard<'_, MemoryUse> {
         // Figures are changed in one go, so they are good even if somebody died here.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Used {
-    fn try_add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) -> Result<(), Shortage> {
+impl MemoryUse {
+    fn try_add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) -> Result<(), MemoryShortage> {
         if let Some(tenant) = tenant {
             let used = self.tenants.get(tenant).copied().unwrap_or(0);
             if used.saturating_add(bytes) > self.tenant_limit {
-                return Err(Shortage::Tenant);
+                return Err(MemoryShortage::Tenant);
             }
         }
         let wanted = self.process.saturating_add(bytes);
         if wanted > self.process_limit {
-            return Err(Shortage::Process(wanted - self.process_limit));
+            return Err(MemoryShortage::Process(wanted - self.process_limit));
         }
         self.add(tenant, bytes);
         Ok(())
@@ -143,7 +143,7 @@ impl Used {
 
 /// Memory that is reserved until this is dropped.
 pub(crate) struct Reservation {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     tenant: Option<Arc<str>>,
     bytes: usize,
 }
@@ -153,7 +153,7 @@ impl Reservation {
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let try_add = || self.account.used().try_add(self.tenant.as_ref(), bytes);
         let added = match (try_add(), self.account.make_room.get()) {
-            (Err(Shortage::Process(missing)), Some(make_room)) => {
+            (Err(MemoryShortage::Process(missing)), Some(make_room)) => {
                 make_room(missing);
                 try_add()
             }
@@ -213,7 +213,7 @@ impl Reservation {
 
     /// The same buffer, which keeps the reservation for as long as any part of it is alive.
     pub(crate) fn attach(self, buffer: impl AsRef<[u8]> + Send + 'static) -> Bytes {
-        Bytes::from_owner(Reserved {
+        Bytes::from_owner(ReservedBytes {
             buffer,
             _reservation: self,
         })
@@ -227,12 +227,12 @@ impl Drop for Reservation {
 }
 
 /// A buffer with the reservation of its memory.
-struct Reserved<B> {
+struct ReservedBytes<B> {
     buffer: B,
     _reservation: Reservation,
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Reserved<B> {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for ReservedBytes<B> {
     fn as_ref(&self) -> &[u8] {
         self.buffer.as_ref()
     }
@@ -243,10 +243,10 @@ mod tests {
     use super::*;
 
     fn budget(process: usize, tenant: usize) -> MemoryBudget {
-        MemoryBudget::new(&Limits {
+        MemoryBudget::new(&ProxyLimits {
             memory_bytes: process,
             tenant_memory_bytes: tenant,
-            ..Limits::default()
+            ..ProxyLimits::default()
         })
     }
 

@@ -15,7 +15,7 @@ impl Notices {
     }
 
     /// Tells something. Whoever is told must not wait for anything.
-    pub(crate) fn say(&self, notice: &str) {
+    pub(crate) fn send(&self, notice: &str) {
         if let Some(sink) = &self.0 {
             sink(notice);
         }

@@ -82,15 +82,15 @@ impl ReservedBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
+    use crate::config::ProxyLimits;
     use crate::resources::memory_budget::MemoryBudget;
 
     #[tokio::test]
     async fn buffer_reserves_what_the_work_on_it_takes() {
-        let budget = MemoryBudget::new(&Limits {
+        let budget = MemoryBudget::new(&ProxyLimits {
             memory_bytes: 10 * STEP,
             tenant_memory_bytes: 10 * STEP,
-            ..Limits::default()
+            ..ProxyLimits::default()
         });
         let memory = budget.try_reserve(Some("one"), 0);
         let mut buffer = ReservedBuffer::new(memory, 5);

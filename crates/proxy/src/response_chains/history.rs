@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::resources::memory_budget::Reservation;
 
 /// The items of a request and its answer, behind those before them.
-pub(crate) struct History {
-    before: Option<Arc<Self>>,
+pub(crate) struct ChainHistory {
+    previous: Option<Arc<Self>>,
     /// Items in JSON, joined by commas.
     items: String,
     /// Bytes of all items that are remembered.
@@ -16,7 +16,7 @@ pub(crate) struct History {
     _memory: Reservation,
 }
 
-impl History {
+impl ChainHistory {
     pub(super) fn new(
         before: Option<Arc<Self>>,
         items: String,
@@ -25,7 +25,7 @@ impl History {
     ) -> Self {
         bytes.fetch_add(items.len(), Ordering::Relaxed);
         Self {
-            before,
+            previous: before,
             items,
             bytes: Arc::clone(bytes),
             _memory: memory,
@@ -43,20 +43,20 @@ impl History {
         let mut history = Some(self);
         while let Some(now) = history {
             items.push(now.items.as_str());
-            history = now.before.as_deref();
+            history = now.previous.as_deref();
         }
         items.reverse();
         items
     }
 }
 
-impl Drop for History {
+impl Drop for ChainHistory {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.items.len(), Ordering::Relaxed);
         // One after the other: a conversation is longer than the stack is deep.
-        let mut before = self.before.take();
+        let mut before = self.previous.take();
         while let Some(mut last) = before.and_then(Arc::into_inner) {
-            before = last.before.take();
+            before = last.previous.take();
         }
     }
 }

@@ -17,11 +17,11 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::Notices;
-use history::History;
+use history::ChainHistory;
 
 pub(crate) use tap::AnswerTap;
 
@@ -46,11 +46,11 @@ const STORED_PROMPT: &str = "a client uses a prompt that the provider stores (pr
     prompt as instructions and input";
 
 /// A tenant and an id of the provider's.
-type Name = (String, String);
+type ChainKey = (String, String);
 
 /// What is remembered of conversations that providers keep.
-pub(crate) struct Chains {
-    kept: Mutex<Kept>,
+pub(crate) struct ResponseChains {
+    table: Mutex<ChainTable>,
     /// Bytes of all items that are remembered.
     bytes: Arc<AtomicUsize>,
     memory: MemoryBudget,
@@ -58,28 +58,28 @@ pub(crate) struct Chains {
 }
 
 #[derive(Default)]
-struct Kept {
+struct ChainTable {
     /// The conversation that ends with a response, by the response's id.
-    links: HashMap<Name, Link>,
+    links: HashMap<ChainKey, ChainLink>,
     /// Items of answers by their own ids: where each stands.
-    items: HashMap<Name, (Arc<History>, Range<usize>)>,
+    items: HashMap<ChainKey, (Arc<ChainHistory>, Range<usize>)>,
     /// The ids of responses, oldest first.
-    order: VecDeque<Name>,
+    order: VecDeque<ChainKey>,
     /// Conversations that the operator was told of.
-    told: HashSet<Name>,
+    reported: HashSet<ChainKey>,
 }
 
-struct Link {
-    past: Past,
+struct ChainLink {
+    prior_items: PriorItems,
     /// The items of its answer that have ids.
     item_ids: Vec<String>,
 }
 
 /// What was said before.
 #[derive(Clone)]
-pub(crate) enum Past {
+pub(crate) enum PriorItems {
     /// All of it is known.
-    Known(Option<Arc<History>>),
+    Known(Option<Arc<ChainHistory>>),
     /// Something of it was not seen.
     Unknown,
 }
@@ -88,7 +88,7 @@ pub(crate) enum Past {
 #[derive(Default)]
 pub(crate) struct ChainedRequest {
     /// The whole conversation in one body, if the client sent only a part and the rest is known.
-    pub(crate) whole: Option<Bytes>,
+    pub(crate) full_body: Option<Bytes>,
     /// What is remembered with its answer, if the provider will keep that.
     pub(crate) next: Option<NextLink>,
 }
@@ -96,24 +96,24 @@ pub(crate) struct ChainedRequest {
 /// What is remembered with an answer.
 pub(crate) struct NextLink {
     tenant: String,
-    past: Past,
+    prior_items: PriorItems,
     /// The items of the request, joined by commas.
     items: String,
 }
 
 /// An item as far as it matters here.
 #[derive(Deserialize)]
-struct Item<'a> {
+struct ItemOutline<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
 }
 
-impl Chains {
+impl ResponseChains {
     pub(crate) fn new(memory: MemoryBudget, notices: Notices) -> Self {
         Self {
-            kept: Mutex::default(),
+            table: Mutex::default(),
             bytes: Arc::default(),
             memory,
             notices,
@@ -122,7 +122,7 @@ impl Chains {
 
     /// Reads a request of a tenant.
     pub(crate) fn read(&self, tenant: &str, body: &[u8]) -> ChainedRequest {
-        let Ok(scan) = Scan::new(body, Dialect::Responses) else {
+        let Ok(scan) = BodyScan::new(body, Dialect::Responses) else {
             return ChainedRequest::default();
         };
         let is_kept = scan.json(scan.request().session.store) != "false";
@@ -131,24 +131,24 @@ impl Chains {
         }
         let (past, items) = self.past_and_items(tenant, &scan);
         let whole = match &past {
-            Past::Known(history) if scan.is_partial() => {
+            PriorItems::Known(history) if scan.is_partial() => {
                 whole_body(&scan, history.as_ref(), &items)
             }
             _ => None,
         };
         let next = NextLink {
             tenant: tenant.to_owned(),
-            past,
+            prior_items: past,
             items,
         };
         ChainedRequest {
-            whole,
+            full_body: whole,
             next: is_kept.then_some(next),
         }
     }
 
     /// What came before the request, and its own items with references resolved.
-    fn past_and_items(&self, tenant: &str, scan: &Scan<'_>) -> (Past, String) {
+    fn past_and_items(&self, tenant: &str, scan: &BodyScan<'_>) -> (PriorItems, String) {
         let session = &scan.request().session;
         let named = |span| {
             scan.string(span)
@@ -162,24 +162,24 @@ impl Chains {
         let named_there = provider_has
             .into_iter()
             .find(|(json, _)| !matches!(*json, "" | "null"));
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let mut past = match (named_there, named(session.previous_response_id)) {
             (Some((json, notice)), _) => {
                 let name = (tenant.to_owned(), json.to_owned());
-                self.tell(&mut kept, name, notice);
-                Past::Unknown
+                self.notify_once(&mut kept, name, notice);
+                PriorItems::Unknown
             }
-            (None, None) => Past::Known(None),
+            (None, None) => PriorItems::Known(None),
             (None, Some(name)) => {
-                let past = kept.links.get(&name).map(|link| link.past.clone());
+                let past = kept.links.get(&name).map(|link| link.prior_items.clone());
                 past.unwrap_or_else(|| {
-                    self.tell(&mut kept, name, UNSEEN);
-                    Past::Unknown
+                    self.notify_once(&mut kept, name, UNSEEN);
+                    PriorItems::Unknown
                 })
             }
         };
         let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
-            past = Past::Unknown;
+            past = PriorItems::Unknown;
             String::new()
         });
         (past, items)
@@ -188,42 +188,48 @@ impl Chains {
     /// Remembers an answer, as the client has it: a response in JSON.
     pub(crate) fn remember(&self, next: NextLink, response: &str) {
         #[derive(Deserialize)]
-        struct Response<'a> {
+        struct ResponseOutline<'a> {
             id: String,
             #[serde(borrow, default)]
             output: Vec<&'a RawValue>,
         }
-        let Ok(response) = serde_json::from_str::<Response<'_>>(response) else {
+        let Ok(response) = serde_json::from_str::<ResponseOutline<'_>>(response) else {
             return;
         };
         let tenant = next.tenant;
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let mut item_ids = Vec::new();
-        let past = match next.past {
-            Past::Unknown => Past::Unknown,
-            Past::Known(before) => {
+        let past = match next.prior_items {
+            PriorItems::Unknown => PriorItems::Unknown,
+            PriorItems::Known(before) => {
                 let (items, places) = with_output(next.items, &response.output);
                 let Some(memory) = self.memory.try_reserve(None, items.len()) else {
                     return;
                 };
-                let history = Arc::new(History::new(before, items, &self.bytes, memory));
+                let history = Arc::new(ChainHistory::new(before, items, &self.bytes, memory));
                 for (id, place) in places {
                     let place = (Arc::clone(&history), place);
                     kept.items.insert((tenant.clone(), id.clone()), place);
                     item_ids.push(id);
                 }
-                Past::Known(Some(history))
+                PriorItems::Known(Some(history))
             }
         };
         let name = (tenant, response.id);
         kept.order.push_back(name.clone());
-        kept.links.insert(name, Link { past, item_ids });
+        kept.links.insert(
+            name,
+            ChainLink {
+                prior_items: past,
+                item_ids,
+            },
+        );
         self.make_room(&mut kept);
     }
 
     /// Forgets the oldest while there is too much.
-    fn make_room(&self, kept: &mut Kept) {
-        let is_too_much = |kept: &Kept| {
+    fn make_room(&self, kept: &mut ChainTable) {
+        let is_too_much = |kept: &ChainTable| {
             kept.order.len() > MOST_LINKS || self.bytes.load(Ordering::Relaxed) > MOST_BYTES
         };
         while is_too_much(kept) {
@@ -240,23 +246,23 @@ impl Chains {
     }
 
     /// Tells the operator once of something that is not known.
-    fn tell(&self, kept: &mut Kept, name: Name, notice: &str) {
-        if kept.told.len() >= MOST_TOLD {
-            kept.told.clear();
+    fn notify_once(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
+        if kept.reported.len() >= MOST_TOLD {
+            kept.reported.clear();
         }
-        if kept.told.insert(name) {
-            self.notices.say(notice);
+        if kept.reported.insert(name) {
+            self.notices.send(notice);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, ChainTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The items of a request with those it refers to in their places, joined by commas; none if one
 /// of them is not known.
-fn resolved(tenant: &str, scan: &Scan<'_>, kept: &Kept) -> Option<String> {
+fn resolved(tenant: &str, scan: &BodyScan<'_>, kept: &ChainTable) -> Option<String> {
     let list = scan.json(scan.request().list);
     if list.starts_with('"') {
         return Some(format!(r#"{{"role":"user","content":{list}}}"#));
@@ -296,19 +302,23 @@ fn with_output(mut items: String, output: &[&RawValue]) -> (String, Vec<(String,
 
 /// The id that an item refers to, if it is a reference.
 fn reference(item: &str) -> Option<String> {
-    let outline: Item<'_> = serde_json::from_str(item).ok()?;
+    let outline: ItemOutline<'_> = serde_json::from_str(item).ok()?;
     (outline.kind?.get() == r#""item_reference""#)
         .then(|| serde_json::from_str(outline.id?.get()).ok())
         .flatten()
 }
 
 fn item_id(item: &str) -> Option<String> {
-    let outline: Item<'_> = serde_json::from_str(item).ok()?;
+    let outline: ItemOutline<'_> = serde_json::from_str(item).ok()?;
     serde_json::from_str(outline.id?.get()).ok()
 }
 
 /// The request with the whole conversation in it; none if it would still be a part of one.
-fn whole_body(scan: &Scan<'_>, history: Option<&Arc<History>>, items: &str) -> Option<Bytes> {
+fn whole_body(
+    scan: &BodyScan<'_>,
+    history: Option<&Arc<ChainHistory>>,
+    items: &str,
+) -> Option<Bytes> {
     let request = scan.request();
     let mut pieces = history.map_or_else(Vec::new, |history| history.items());
     pieces.push(items);
@@ -330,6 +340,6 @@ fn whole_body(scan: &Scan<'_>, history: Option<&Arc<History>>, items: &str) -> O
     }
     whole.push_str(text.get(done..)?);
     let is_whole =
-        Scan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
+        BodyScan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
     is_whole.then(|| Bytes::from(whole))
 }

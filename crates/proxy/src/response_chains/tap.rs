@@ -9,23 +9,23 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Chains, NextLink};
-use crate::transport::body::Body;
+use super::{NextLink, ResponseChains};
+use crate::transport::body::ProxyBody;
 use crate::transport::decompress::decode_error;
-use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
+use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// Remembers an answer. It does so before the client has the end of it: the next request may
 /// come at once.
 pub(crate) struct AnswerTap {
-    chains: Arc<Chains>,
+    chains: Arc<ResponseChains>,
     /// What is remembered with the answer, until it is.
     next: Option<NextLink>,
 }
 
 impl AnswerTap {
-    pub(crate) fn new(chains: &Arc<Chains>, next: NextLink) -> Self {
+    pub(crate) fn new(chains: &Arc<ResponseChains>, next: NextLink) -> Self {
         Self {
             chains: Arc::clone(chains),
             next: Some(next),
@@ -33,25 +33,25 @@ impl AnswerTap {
     }
 
     /// The body of an answer with these headers, read while it passes.
-    pub(crate) fn on(self, headers: &HeaderMap, body: Body) -> Body {
+    pub(crate) fn attach(self, headers: &HeaderMap, body: ProxyBody) -> ProxyBody {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_packed = headers.contains_key(CONTENT_ENCODING);
         let form = if is_event_stream(kind) && !is_packed {
-            Form::Stream(Box::new(EventFrames::new(LONGEST_ANSWER)))
+            TappedForm::Stream(Box::new(EventFrames::new(LONGEST_ANSWER)))
         } else if kind.starts_with("application/json") {
-            Form::Whole(headers.clone(), Vec::new())
+            TappedForm::Whole(headers.clone(), Vec::new())
         } else {
             return body;
         };
-        watched(body, Tapped { tap: self, form })
+        watched_body(body, TappedBody { tap: self, form })
     }
 
-    fn take(&mut self, frame: &EventFrame<'_>) {
+    fn read_event(&mut self, frame: &EventFrame<'_>) {
         // Most events are not looked into.
         if let EventFrame::Data(event) = frame
             && may_name(event, &["response.completed"])
-            && let Ok(ended) = serde_json::from_slice::<Ended<'_>>(event)
+            && let Ok(ended) = serde_json::from_slice::<FinalEvent<'_>>(event)
             && ended.kind == "response.completed"
         {
             self.remember(ended.response.get());
@@ -65,48 +65,48 @@ impl AnswerTap {
     }
 }
 
-enum Form {
+enum TappedForm {
     Stream(Box<EventFrames>),
     Whole(HeaderMap, Vec<u8>),
     /// Too long to be remembered.
     Unread,
 }
 
-struct Tapped {
+struct TappedBody {
     tap: AnswerTap,
-    form: Form,
+    form: TappedForm,
 }
 
 /// The last event of an answer.
 #[derive(Deserialize)]
-struct Ended<'a> {
+struct FinalEvent<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow)]
     response: &'a RawValue,
 }
 
-impl Tapped {
+impl TappedBody {
     fn data(&mut self, data: &Bytes) {
         let tap = &mut self.tap;
         match &mut self.form {
-            Form::Unread => {}
-            Form::Stream(frames) => frames.push(data, |frame| tap.take(&frame)),
-            Form::Whole(_, body) if body.len() + data.len() <= LONGEST_ANSWER => {
+            TappedForm::Unread => {}
+            TappedForm::Stream(frames) => frames.push(data, |frame| tap.read_event(&frame)),
+            TappedForm::Whole(_, body) if body.len() + data.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(data);
             }
-            Form::Whole(..) => self.form = Form::Unread,
+            TappedForm::Whole(..) => self.form = TappedForm::Unread,
         }
     }
 
     fn end(&mut self) {
-        let (headers, body) = match std::mem::replace(&mut self.form, Form::Unread) {
-            Form::Whole(headers, body) => (headers, body),
-            Form::Stream(mut frames) => {
+        let (headers, body) = match std::mem::replace(&mut self.form, TappedForm::Unread) {
+            TappedForm::Whole(headers, body) => (headers, body),
+            TappedForm::Stream(mut frames) => {
                 let tap = &mut self.tap;
-                return frames.finish(|frame| tap.take(&frame));
+                return frames.finish(|frame| tap.read_event(&frame));
             }
-            Form::Unread => return,
+            TappedForm::Unread => return,
         };
         let body = Bytes::from(body);
         let body = decode_error(&headers, &body).unwrap_or(body);
@@ -116,7 +116,7 @@ impl Tapped {
     }
 }
 
-impl FrameWatch for Tapped {
+impl FrameWatch for TappedBody {
     fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
         let Poll::Ready(frame) = polled else { return };
         if let Some(Ok(frame)) = frame

@@ -7,21 +7,21 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
 use trimtab::provider::Provider;
 
-use crate::config::{Mode, ModelRule, ProxyConfig, Upstream};
-use crate::routing::spoken_dialects::{API_KEY, NoRoute, Spoken};
+use crate::config::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
+use crate::routing::spoken_dialects::{API_KEY, NoRoute, SpokenDialects};
 
 /// An upstream, ready to be sent to.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct UpstreamRoute {
     /// Its settings.
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: UpstreamConfig,
     /// The provider whose own address it is.
     provider: Option<Provider>,
     models: Vec<GlobMatcher>,
 }
 
-impl Route {
-    fn new(upstream: Upstream) -> Option<Self> {
+impl UpstreamRoute {
+    fn new(upstream: UpstreamConfig) -> Option<Self> {
         let host = upstream.address("/")?.host()?.to_owned();
         let models = upstream.models.iter().filter_map(|glob| matcher(glob));
         Some(Self {
@@ -37,13 +37,13 @@ impl Route {
     }
 
     /// The part of `path` that is sent, if it is one of ours.
-    fn rest<'p>(&self, path: &'p str) -> Option<&'p str> {
+    fn upstream_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
         let ends = rest.is_empty() || rest.starts_with(['/', '?']);
         ends.then_some(rest)
     }
 
-    fn takes(&self, spoken: Spoken) -> bool {
+    fn takes(&self, spoken: SpokenDialects) -> bool {
         let is_open = self.upstream.dialects.is_empty();
         is_open
             || spoken
@@ -82,18 +82,18 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 
 /// All upstreams, and what holds for some models.
 #[derive(Debug)]
-pub(crate) struct Routes {
-    routes: Vec<Arc<Route>>,
+pub(crate) struct RoutingTable {
+    routes: Vec<Arc<UpstreamRoute>>,
     rules: Vec<(GlobMatcher, ModelRule)>,
 }
 
-impl Routes {
+impl RoutingTable {
     /// The routes of these settings, which were checked.
     pub(crate) fn new(config: &ProxyConfig) -> Self {
-        let mut routes: Vec<Arc<Route>> = config
+        let mut routes: Vec<Arc<UpstreamRoute>> = config
             .upstreams()
             .into_iter()
-            .filter_map(Route::new)
+            .filter_map(UpstreamRoute::new)
             .map(Arc::new)
             .collect();
         // The longest prefix, then the narrowest choice; else the order of the settings.
@@ -116,13 +116,13 @@ impl Routes {
     pub(crate) fn choose<'p>(
         &self,
         path: &'p str,
-        spoken: impl Into<Spoken>,
+        spoken: impl Into<SpokenDialects>,
         model: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<(Arc<Route>, &'p str), NoRoute> {
+    ) -> Result<(Arc<UpstreamRoute>, &'p str), NoRoute> {
         let spoken = spoken.into();
         let all = self.routes.iter();
-        let fitting = all.filter_map(|route| Some((route, route.rest(path)?)));
+        let fitting = all.filter_map(|route| Some((route, route.upstream_path(path)?)));
         let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
         let best = taking.clone().find(|(route, _)| route.serves(model));
         let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {
@@ -148,7 +148,12 @@ impl Routes {
     }
 
     /// What is done with a request unless its headers say otherwise.
-    pub(crate) fn mode(&self, config: &ProxyConfig, route: &Route, model: Option<&str>) -> Mode {
+    pub(crate) fn mode(
+        &self,
+        config: &ProxyConfig,
+        route: &UpstreamRoute,
+        model: Option<&str>,
+    ) -> ProxyMode {
         let by_model = model.and_then(|model| self.rule(model)?.mode);
         by_model.or(route.upstream.mode).unwrap_or(config.mode)
     }
@@ -159,7 +164,7 @@ mod tests {
     use super::*;
     use trimtab_model::Dialect;
 
-    fn routes() -> Routes {
+    fn routes() -> RoutingTable {
         let text = r#"
             [[upstreams]]
             name = "rest"
@@ -177,7 +182,7 @@ mod tests {
             url = "http://router.test"
             prefix = "/router"
         "#;
-        Routes::new(&ProxyConfig::from_toml(text).unwrap())
+        RoutingTable::new(&ProxyConfig::from_toml(text).unwrap())
     }
 
     fn sent(path: &str, dialect: Dialect, model: Option<&str>) -> String {
@@ -240,13 +245,13 @@ mod tests {
 
     #[test]
     fn a_dialect_without_an_upstream_goes_nowhere() {
-        let only = Upstream::new("m", "http://m.test").for_dialects([Dialect::Messages]);
+        let only = UpstreamConfig::new("m", "http://m.test").for_dialects([Dialect::Messages]);
         let config = ProxyConfig {
             upstreams: vec![only],
             ..ProxyConfig::default()
         };
-        let routes = Routes::new(&config);
-        let chosen = |path: &str, spoken: Spoken, headers: &HeaderMap| {
+        let routes = RoutingTable::new(&config);
+        let chosen = |path: &str, spoken: SpokenDialects, headers: &HeaderMap| {
             let chosen = routes.choose(path, spoken, None, headers);
             chosen.map(|_| ())
         };
@@ -255,15 +260,18 @@ mod tests {
         let refused = chosen("/v1/chat/completions", chat, &none);
         assert_eq!(refused, Err(NoRoute::Dialect));
         let bearer = headers("authorization", "Bearer k");
-        let models = chosen("/v1/models", Spoken::by_client(&bearer), &bearer);
+        let models = chosen("/v1/models", SpokenDialects::by_client(&bearer), &bearer);
         assert_eq!(models, Err(NoRoute::Dialect));
         let key = headers("x-api-key", "k");
-        assert_eq!(chosen("/v1/models", Spoken::by_client(&key), &key), Ok(()));
+        assert_eq!(
+            chosen("/v1/models", SpokenDialects::by_client(&key), &key),
+            Ok(())
+        );
     }
 
     #[test]
     fn a_provider_gets_no_key_of_another() {
-        let routes = Routes::new(&ProxyConfig::default());
+        let routes = RoutingTable::new(&ProxyConfig::default());
         let sees = |dialect: Dialect, headers: &HeaderMap| {
             let chosen = routes.choose("/v1/x", dialect, None, headers);
             chosen.map(|(route, _)| route.upstream.name.clone())
@@ -288,7 +296,12 @@ mod tests {
 
     #[test]
     fn a_version_is_not_repeated() {
-        let at = |url: &str, path: &str| Upstream::new("u", url).address(path).unwrap().to_string();
+        let at = |url: &str, path: &str| {
+            UpstreamConfig::new("u", url)
+                .address(path)
+                .unwrap()
+                .to_string()
+        };
         let chat = "/v1/chat/completions?a=b";
         for (url, expected) in [
             ("http://h", "http://h/v1/chat/completions?a=b"),

@@ -11,9 +11,9 @@ pub(crate) const API_KEY: &str = "x-api-key";
 /// The dialects that a request may be in: one if its path tells, else those of the provider
 /// whose form its credential has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spoken(&'static [Dialect]);
+pub(crate) struct SpokenDialects(&'static [Dialect]);
 
-impl Spoken {
+impl SpokenDialects {
     /// What a client speaks, by the headers of its request.
     pub(crate) fn by_client(headers: &HeaderMap) -> Self {
         let has = |name: &str| headers.contains_key(name);
@@ -46,13 +46,13 @@ impl Spoken {
     }
 }
 
-impl From<Provider> for Spoken {
+impl From<Provider> for SpokenDialects {
     fn from(provider: Provider) -> Self {
         Self(provider.dialects())
     }
 }
 
-impl From<Dialect> for Spoken {
+impl From<Dialect> for SpokenDialects {
     fn from(dialect: Dialect) -> Self {
         Self(match dialect {
             Dialect::Chat => &[Dialect::Chat],
@@ -79,9 +79,9 @@ impl NoRoute {
 
     /// The error in the form of the dialect. `path` is shown without its query, in which there
     /// may be a key.
-    pub(crate) fn error(self, spoken: Spoken, path: &str) -> serde_json::Value {
+    pub(crate) fn error(self, spoken: SpokenDialects, path: &str) -> serde_json::Value {
         let message = self.message(spoken, path.split('?').next().unwrap_or_default());
-        if spoken == Spoken::from(Dialect::Messages) {
+        if spoken == SpokenDialects::from(Dialect::Messages) {
             let error = json!({"type": "invalid_request_error", "message": message});
             return json!({"type": "error", "error": error});
         }
@@ -93,7 +93,7 @@ impl NoRoute {
         }})
     }
 
-    fn message(self, spoken: Spoken, path: &str) -> String {
+    fn message(self, spoken: SpokenDialects, path: &str) -> String {
         let flag = match spoken.0 {
             [dialect] => format!("{}=URL", flag_name(*dialect)),
             _ => "URL".to_owned(),

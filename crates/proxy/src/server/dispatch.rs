@@ -1,158 +1,80 @@
-//! The way of a request: refused, answered by us, passed on, or managed.
+//! The way of a request, from its connection to its record. Start reading here. If one of our
+//! steps fails, the request goes to its upstream unchanged.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::{Body as _, Incoming};
-use trimtab_model::Dialect;
-use trimtab_wire::scan::detect;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
 
-use crate::access::{
-    AccessCheck, InboundConnection, RequestCaller, Tenant, UnknownTenant, request_id,
-};
-use crate::config::Mode;
-use crate::conversation::store_state::OpenedStore;
 use crate::endpoints;
-use crate::prefix_cache::prefix_hash::Hashed;
-use crate::records::record::Note;
-use crate::request::bypass_reason;
-use crate::request::context::Asked;
-use crate::request::plan_memory::BYTES_PER_BYTE;
-use crate::request::shared::Shared;
-use crate::routing::own_endpoint::OwnEndpoint;
-use crate::routing::spoken_dialects::Spoken;
-use crate::server::manage::manage;
+use crate::exchange::Exchange;
+use crate::request::context::RequestContext;
+use crate::request::shared::SharedState;
+use crate::server::arrival::{AdmittedRequest, ArrivedRequest};
+use crate::server::model_call::{self, ModelCall};
 use crate::server::websocket;
-use crate::transport::body::{Body, Received, receive, rejoined};
-use crate::transport::client_body::ClientBody;
-use crate::transport::connections::Connection;
-use crate::transport::counted_body::counted;
-use crate::transport::headers;
+use crate::transport::body::{ProxyBody, full_body};
 
-/// Bytes that a request takes in buffers of its connections while it is under way, about.
-const STREAM_BUFFERS: usize = 64 << 10;
 /// Answers a request, whose connection is among its extensions.
 pub(crate) async fn handle(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let (mut parts, incoming) = request.into_parts();
-    let connection = parts.extensions.remove::<Arc<Connection>>();
-    let open = connection.as_ref().map(|connection| {
-        let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
-        (connection.begin_request(parts.version), buffers)
-    });
-    let websocket = websocket::asked_for(&mut parts);
-    let settings = shared.settings.get();
-    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let path = path.to_owned();
-    let mut note = shared.note(&parts.method, &path);
-    let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
-    let inbound = inbound.unwrap_or_default();
-    note.record.peer = inbound.peer.to_string();
-    note.record.request_id = request_id::of(&parts.headers);
-    let opened = shared.store_state.readable();
-    let check = AccessCheck {
-        state: &shared.access,
-        config: &settings.config,
-        tokens: &settings.tokens,
-        keys: opened.as_ref().map(|opened| &opened.keys),
-        connection: &inbound,
+) -> Result<Response<ProxyBody>, Infallible> {
+    // Accept: take the settings that hold now, and open a record.
+    let arrival = ArrivedRequest::accept(shared, request);
+    // Authenticate: check host, token, origin and limits, and find out whose it is.
+    let AdmittedRequest {
+        context,
+        body,
+        websocket,
+    } = match arrival.authenticate().await {
+        Ok(admitted) => admitted,
+        Err(refusal) => return Ok(*refusal),
     };
-    let admitted = check.admit(&mut parts, incoming.size_hint().exact()).await;
-    let (tenant, refusal) = match admitted {
-        Ok(caller) => (note_caller(&mut note, caller), None),
-        Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
-    };
-    let wait = settings.config.limits.body_idle_time();
-    let (body, body_fault) = ClientBody::watched(incoming, wait, connection.clone());
-    let body = counted(body, Arc::clone(&note.body_bytes));
-    let is_own = OwnEndpoint::of_path(parts.uri.path()).is_some();
-    let asked = Asked {
-        shared,
-        settings,
-        method: parts.method,
-        path,
-        headers: parts.headers,
-        tenant,
-        note,
-        body_fault,
-        open,
-        planning: None,
-        usage: None,
-        tap: None,
-    };
-    Ok(match refusal {
-        Some(refusal) => {
-            let by_path = detect(b"", &asked.path);
-            let by_client = || Spoken::by_client(&asked.headers).first();
-            let dialect = by_path.unwrap_or_else(by_client);
-            asked.deny(&refusal, dialect)
+    Ok(match websocket {
+        _ if context.is_for_us() => endpoints::answer(context, body).await,
+        _ if !context.path.starts_with('/') => {
+            context.refuse(StatusCode::BAD_REQUEST, "the request names no path")
         }
-        None if is_own => endpoints::answer(asked, body).await,
-        None if !asked.path.starts_with('/') => {
-            asked.refuse(StatusCode::BAD_REQUEST, "the request names no path")
-        }
-        None => match websocket {
-            Some(client) => websocket::answer(asked, (client, connection)).await,
-            None => Box::pin(forward(asked, body)).await,
-        },
+        Some(client) => websocket::answer(context, client).await,
+        None => Box::pin(forward(context, body)).await,
     })
 }
 
-/// Writes down who sent a request, and gives whose it is.
-fn note_caller(note: &mut Note, caller: RequestCaller) -> Result<Tenant, UnknownTenant> {
-    note.counted = caller.counted;
-    if let Some(token) = &caller.token {
-        token.name.as_ref().clone_into(&mut note.record.token);
-    }
-    if let Ok(tenant) = &caller.tenant {
-        tenant.as_str().clone_into(&mut note.record.tenant);
-    }
-    caller.tenant
-}
-
-/// Sends a request on, managed or as it came.
-async fn forward(mut asked: Asked, body: Body) -> Response<Body> {
-    let by_path = detect(b"", &asked.path).filter(|_| asked.method == Method::POST);
-    let by_client = || Spoken::by_client(&asked.headers);
-    let spoken = by_path.map_or_else(by_client, Spoken::from);
-    let bypass = headers::mode(&asked.headers) == Some(Mode::Bypass);
-    let reason = match by_path {
-        None => "endpoint",
-        Some(_) if bypass_reason::is_count(&asked.path) => "count",
-        Some(_) if bypass => "bypass",
-        Some(dialect) => match asked.shared.store_state.usable() {
-            Some(opened) => return Box::pin(look_into(asked, opened, dialect, body)).await,
-            None => "store",
-        },
+/// Sends a request to its upstream: with a window of ours where that is possible.
+async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
+    // Recognise: find out whether it calls a model, and in which dialect.
+    let call = match ModelCall::recognise(&context) {
+        Ok(call) => call,
+        Err((reason, spoken)) => return context.forward_because(reason, spoken, body).await,
     };
-    asked.note.because(reason);
-    asked.pass(spoken, None, body).await
-}
-
-/// Reads the body of a request that may be managed.
-async fn look_into(
-    mut asked: Asked,
-    opened: Arc<OpenedStore>,
-    dialect: Dialect,
-    body: Body,
-) -> Response<Body> {
-    let limit = asked.settings.config.limits.body_bytes;
-    // It is hashed while it comes.
-    let mut hashed = Hashed::new(opened.keys.prints());
-    let seen = |piece: &[u8]| hashed.add(piece);
-    let memory = (Some(asked.reservation()), BYTES_PER_BYTE);
-    let (reason, read, rest) = match receive(body, limit, memory, seen).await {
-        Received::Whole(bytes, memory) => {
-            asked.planning = memory;
-            return Box::pin(manage(asked, opened, dialect, (bytes, hashed))).await;
+    // Read the body, within the limits of size and memory.
+    let read = match model_call::read_body(&mut context, &call, body).await {
+        Ok(read) => read,
+        Err(None) => return context.broken_body(),
+        Err(Some((reason, rest))) => {
+            return context
+                .forward_because(reason, call.dialect.into(), rest)
+                .await;
         }
-        Received::Broken(..) => return asked.broken_body(),
-        Received::TooLong(read, rest) => ("body-too-long", read, rest),
-        Received::NoMemory(read, rest) => ("memory", read, rest),
     };
-    asked.note.because(reason);
-    asked.pass(dialect, None, rejoined(read, rest)).await
+    // Plan in the steps of `request::plan`: conversation, new messages, window, spliced body.
+    let received = read.received.clone();
+    let managed = match model_call::plan(&mut context, &call, read).await {
+        Ok(managed) => managed,
+        Err(unmanaged) => {
+            return context
+                .forward_call(call.dialect, unmanaged, full_body(received))
+                .await;
+        }
+    };
+    // Send it. If the model says that it is too long, make it smaller and send it again.
+    let mut exchange = Exchange::new(managed, received);
+    let answer = match exchange.run(&mut context).await {
+        Ok(answer) => answer,
+        Err(failed) => return context.unreachable(&failed),
+    };
+    // Watch the answer, serve calls of our tools, learn from its usage, and write the record.
+    Box::pin(exchange.deliver(context, answer)).await
 }

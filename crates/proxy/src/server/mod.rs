@@ -1,7 +1,8 @@
 //! Starting, running and stopping.
 
+mod arrival;
 mod dispatch;
-mod manage;
+mod model_call;
 mod retention;
 mod websocket;
 
@@ -20,22 +21,21 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use trimtab::network::Outgoing;
+use trimtab::network::OutboundNetwork;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::access::{self, InboundConnection, InboundTls, TlsProblem, follow_files, secure};
-use crate::config::{ConfigError, Limits, ProxyConfig};
-use crate::conversation::store_state::{OpenStore, Opening, StoreState};
+use crate::access::{self, InboundConnection, InboundTls, TlsProblem, accept_tls, follow_files};
+use crate::config::{ProxyConfig, ProxyConfigError, ProxyLimits};
+use crate::conversation::store_state::{OpenStore, StoreOpening, StoreState};
 use crate::records::audit_log::AuditLog;
-use crate::records::record::{Book, Record, Report, Sink};
-use crate::request::live_settings::{Current, Settings};
-use crate::request::shared::Shared;
+use crate::records::record::{ProxyReport, Record, RecordSink, Recorder};
+use crate::request::shared::{CurrentSettings, LiveSettings, SharedState};
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{NoticeSink, Notices};
-use crate::transport::connections::{Connection, look_interval};
-use crate::transport::upload_progress::Order;
-use crate::transport::upstream_client::Client;
+use crate::transport::connections::{Connection, check_interval};
+use crate::transport::upload_progress::ConnectionOrder;
+use crate::transport::upstream_client::UpstreamClient;
 use crate::transport::watched_stream::WatchedStream;
 
 /// How much of a request or an answer waits in a connection at most, in each direction; it is
@@ -63,7 +63,7 @@ const CUT_TIME: Duration = Duration::from_secs(1);
 pub enum StartError {
     /// The settings are not good.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] ProxyConfigError),
     /// The address cannot be listened on.
     #[error(
         "cannot listen on {address}: {why}\nhint: choose another with --listen or proxy.listen; port 0 takes any that is free"
@@ -83,10 +83,10 @@ pub enum StartError {
 pub struct Proxy {
     config: ProxyConfig,
     open: OpenStore,
-    sink: Option<Sink>,
+    sink: Option<RecordSink>,
     notices: Option<NoticeSink>,
     catalogue: Option<Catalogue>,
-    outgoing: Outgoing,
+    outgoing: OutboundNetwork,
 }
 
 impl Proxy {
@@ -99,7 +99,7 @@ impl Proxy {
     /// possible, requests pass as they came, and it is tried again.
     pub fn opening(
         config: ProxyConfig,
-        open: impl Fn(Opening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
+        open: impl Fn(StoreOpening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
     ) -> Self {
         Self {
             config,
@@ -107,7 +107,7 @@ impl Proxy {
             sink: None,
             notices: None,
             catalogue: None,
-            outgoing: Outgoing::default(),
+            outgoing: OutboundNetwork::default(),
         }
     }
 
@@ -134,15 +134,18 @@ impl Proxy {
         self
     }
 
-    /// The same, with connections to upstreams that `outgoing` makes.
+    /// The same, with connections to upstreams that `network` makes.
     #[must_use]
-    pub fn network(mut self, outgoing: Outgoing) -> Self {
-        self.outgoing = outgoing;
+    pub fn network(mut self, network: OutboundNetwork) -> Self {
+        self.outgoing = network;
         self
     }
 
     /// Starts a proxy on the runtime that this is called from.
-    pub async fn start(config: ProxyConfig, store: Arc<dyn Store>) -> Result<Running, StartError> {
+    pub async fn start(
+        config: ProxyConfig,
+        store: Arc<dyn Store>,
+    ) -> Result<RunningProxy, StartError> {
         Self::new(config, store).run().await
     }
 
@@ -151,7 +154,7 @@ impl Proxy {
         clippy::unused_async,
         reason = "it has to be called on a runtime, which only a future shows"
     )]
-    pub async fn run(self) -> Result<Running, StartError> {
+    pub async fn run(self) -> Result<RunningProxy, StartError> {
         self.config.check()?;
         let tls = Arc::new(InboundTls::new(self.config.tls.as_ref())?);
         let notices = Notices::new(self.notices);
@@ -166,17 +169,17 @@ impl Proxy {
         audit.open(self.config.audit.file.as_deref());
         audit.order("start", &address.to_string());
         let limits = self.config.limits;
-        let shared = Arc::new(Shared::new(
-            Current::new(Settings::new(self.config)),
+        let shared = Arc::new(SharedState::new(
+            CurrentSettings::new(LiveSettings::new(self.config)),
             StoreState::new(self.open, notices.clone(), MemoryBudget::new(&limits)),
-            Client::new(&limits, self.outgoing),
+            UpstreamClient::new(&limits, self.outgoing),
             self.catalogue.unwrap_or_else(Catalogue::embedded),
-            Arc::new(Book::new(self.sink, Arc::clone(&audit))),
+            Arc::new(Recorder::new(self.sink, Arc::clone(&audit))),
             notices.clone(),
         ));
         tokio::spawn(retention::run(Arc::downgrade(&shared)));
-        let (stop, stopped) = watch::channel(Stop::Run);
-        let acceptor = Acceptor {
+        let (stop, stopped) = watch::channel(StopSignal::Run);
+        let acceptor = ConnectionAcceptor {
             shared: Arc::clone(&shared),
             stopped,
             tls: Arc::clone(&tls),
@@ -184,7 +187,7 @@ impl Proxy {
         };
         let task = tokio::spawn(acceptor.run(listener));
         tokio::spawn(follow_files(Arc::clone(&tls), notices.clone()));
-        Ok(Running {
+        Ok(RunningProxy {
             address,
             shared,
             stop,
@@ -213,49 +216,49 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
+enum StopSignal {
     Run,
     /// Accept nothing more, and let open streams end for so long.
     Drain(Duration),
 }
 
 /// A proxy that runs. Dropping it stops it at once.
-pub struct Running {
+pub struct RunningProxy {
     address: SocketAddr,
-    shared: Arc<Shared>,
-    stop: watch::Sender<Stop>,
+    shared: Arc<SharedState>,
+    stop: watch::Sender<StopSignal>,
     task: Option<JoinHandle<()>>,
     tls: Arc<InboundTls>,
     audit: Arc<AuditLog>,
     notices: Notices,
 }
 
-impl Running {
+impl RunningProxy {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Figures of all requests so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ProxyReport {
         self.shared.report()
     }
 
     /// Lets other settings hold from the next request on; streams that are open go on. Where
     /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
     /// again.
-    pub fn reload(&self, config: ProxyConfig) -> Result<(), ConfigError> {
+    pub fn reload(&self, config: ProxyConfig) -> Result<(), ProxyConfigError> {
         if let Err(error) = config.check() {
             self.audit.order("reload", "refused");
             return Err(error);
         }
         if let Err(problem) = self.tls.read(config.tls.as_ref()) {
-            self.notices.say(&access::kept(&problem));
+            self.notices.send(&access::unusable_files_notice(&problem));
         }
         self.audit.open(config.audit.file.as_deref());
         self.audit.order("reload", "");
         self.shared.memory.set_limits(&config.limits);
-        self.shared.settings.set(Settings::new(config));
+        self.shared.settings.set(LiveSettings::new(config));
         Ok(())
     }
 
@@ -263,7 +266,7 @@ impl Running {
     /// them, and ends.
     pub async fn shutdown(mut self) {
         let time = self.shared.settings.get().config.limits.drain_time();
-        self.stop.send_replace(Stop::Drain(time));
+        self.stop.send_replace(StopSignal::Drain(time));
         if let Some(task) = self.task.take() {
             // It ends by itself, or panicked: either way it is over.
             task.await.unwrap_or(());
@@ -279,26 +282,26 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProxy {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            self.stop.send_replace(Stop::Drain(Duration::ZERO));
+            self.stop.send_replace(StopSignal::Drain(Duration::ZERO));
             task.abort();
-            self.shared.connections.tell_all(Order::Cut);
+            self.shared.connections.tell_all(ConnectionOrder::Close);
         }
     }
 }
 
 /// Accepts connections, and ends those that take too long or are too many.
-struct Acceptor {
-    shared: Arc<Shared>,
-    stopped: watch::Receiver<Stop>,
+struct ConnectionAcceptor {
+    shared: Arc<SharedState>,
+    stopped: watch::Receiver<StopSignal>,
     tls: Arc<InboundTls>,
     /// Where we listen.
     address: SocketAddr,
 }
 
-impl Acceptor {
+impl ConnectionAcceptor {
     async fn run(mut self, listener: TcpListener) {
         // One that was accepted and has no place yet.
         let mut waiting = None;
@@ -309,7 +312,7 @@ impl Acceptor {
                 waiting
                     .take()
                     .into_iter()
-                    .for_each(|accepted| self.place(accepted));
+                    .for_each(|accepted| self.serve_connection(accepted));
             }
             let connections = &self.shared.connections;
             tokio::select! {
@@ -317,19 +320,19 @@ impl Acceptor {
                     waiting = accepted.ok();
                     if waiting.is_none() {
                         // Usually too many open files.
-                        connections.end_least();
+                        connections.end_lowest_priority();
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
                 },
                 () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
                 () = tokio::time::sleep_until(next_look) => {
                     connections.end_late(&limits);
-                    next_look = Instant::now() + look_interval(&limits);
+                    next_look = Instant::now() + check_interval(&limits);
                 }
                 changed = self.stopped.changed() => {
                     match (changed, *self.stopped.borrow()) {
-                        (Ok(()), Stop::Run) => {}
-                        (Ok(()), Stop::Drain(time)) => break time,
+                        (Ok(()), StopSignal::Run) => {}
+                        (Ok(()), StopSignal::Drain(time)) => break time,
                         (Err(_), _) => break Duration::ZERO,
                     }
                 }
@@ -339,33 +342,33 @@ impl Acceptor {
         self.drain(time).await;
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> ProxyLimits {
         self.shared.settings.get().config.limits
     }
 
     /// True if there is a place for one more connection, or one was made.
-    fn has_place(&self, limits: &Limits) -> bool {
+    fn has_place(&self, limits: &ProxyLimits) -> bool {
         let connections = &self.shared.connections;
-        connections.len() < limits.connections || connections.end_least()
+        connections.len() < limits.connections || connections.end_lowest_priority()
     }
 
     /// Lets open requests and tunnels end within `time`, then cuts them off.
     async fn drain(&self, time: Duration) {
         let connections = &self.shared.connections;
-        connections.tell_all(Order::Finish);
-        if tokio::time::timeout(time, connections.all_left())
+        connections.tell_all(ConnectionOrder::Finish);
+        if tokio::time::timeout(time, connections.wait_until_empty())
             .await
             .is_err()
         {
-            connections.tell_all(Order::Cut);
+            connections.tell_all(ConnectionOrder::Close);
             // They end at once; one that does not is not waited for.
-            let cut = tokio::time::timeout(CUT_TIME, connections.all_left());
+            let cut = tokio::time::timeout(CUT_TIME, connections.wait_until_empty());
             cut.await.unwrap_or(());
         }
     }
 
     /// Serves a connection that was accepted.
-    fn place(&self, (stream, peer): (TcpStream, SocketAddr)) {
+    fn serve_connection(&self, (stream, peer): (TcpStream, SocketAddr)) {
         // Without it events wait for each other; with it they only cost more packets.
         if stream.set_nodelay(true).is_err() {
             return;
@@ -379,8 +382,8 @@ impl Acceptor {
         let time = Duration::from_millis(self.limits().header_ms);
         tokio::spawn(async move {
             let secured = tokio::select! {
-                secured = secure(stream, tls, time) => secured,
-                () = connection.ordered(Order::Cut) => None,
+                secured = accept_tls(stream, tls, time) => secured,
+                () = connection.wait_for_order(ConnectionOrder::Close) => None,
             };
             if let Some(stream) = secured {
                 serve(shared, stream, (connection, inbound)).await;
@@ -391,7 +394,7 @@ impl Acceptor {
 
 /// Serves the requests of one connection.
 async fn serve<S>(
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     stream: S,
     (connection, inbound): (Arc<Connection>, Arc<InboundConnection>),
 ) where
@@ -411,8 +414,8 @@ async fn serve<S>(
         tokio::select! {
             // A client that went away is no event of ours.
             _ = serving.as_mut() => return,
-            () = connection.ordered(Order::Cut) => return,
-            () = connection.ordered(Order::Finish), if !finishing => {
+            () = connection.wait_for_order(ConnectionOrder::Close) => return,
+            () = connection.wait_for_order(ConnectionOrder::Finish), if !finishing => {
                 finishing = true;
                 serving.as_mut().graceful_shutdown();
             }
@@ -421,7 +424,7 @@ async fn serve<S>(
 }
 
 /// How HTTP is spoken with clients.
-fn http_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
+fn http_builder(limits: &ProxyLimits) -> auto::Builder<TokioExecutor> {
     let ping = Duration::from_millis(limits.ping_ms);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -6,11 +6,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
-use trimtab_store::{Collect, SessionId};
+use trimtab_store::{CollectOptions, SessionId};
 
-use crate::config::Retention;
+use crate::config::StoreRetention;
 use crate::conversation::store_state::OpenedStore;
-use crate::request::shared::Shared;
+use crate::request::shared::SharedState;
 
 /// How often the store is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -24,15 +24,15 @@ const IDLE: Duration = Duration::from_hours(12);
 const RETAIN_EVERY: Duration = Duration::from_hours(1);
 
 /// Looks after the store until the proxy is gone.
-pub(crate) async fn run(shared: Weak<Shared>) {
-    let mut keeper = Keeper::default();
+pub(crate) async fn run(shared: Weak<SharedState>) {
+    let mut keeper = StoreKeeper::default();
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(shared) = shared.upgrade() else {
             return;
         };
         let kept = spawn_blocking(move || {
-            keeper.look(&shared);
+            keeper.check_store(&shared);
             keeper
         });
         // After a panic it begins anew.
@@ -41,16 +41,16 @@ pub(crate) async fn run(shared: Weak<Shared>) {
 }
 
 #[derive(Default)]
-struct Keeper {
+struct StoreKeeper {
     /// When each session was leased last, in the store that it is for.
     leased: HashMap<SessionId, Instant>,
     opened: Weak<OpenedStore>,
     retained: Option<Instant>,
 }
 
-impl Keeper {
-    fn look(&mut self, shared: &Shared) {
-        shared.store_state.look();
+impl StoreKeeper {
+    fn check_store(&mut self, shared: &SharedState) {
+        shared.store_state.recheck();
         let Some(opened) = shared.store_state.usable() else {
             return;
         };
@@ -60,7 +60,7 @@ impl Keeper {
                 ..Self::default()
             };
         }
-        opened.families.let_go_idle(IDLE);
+        opened.client_sessions.evict_idle(IDLE);
         self.lease(&opened);
         let is_due = self.retained.is_none_or(|at| at.elapsed() >= RETAIN_EVERY);
         if is_due {
@@ -72,7 +72,7 @@ impl Keeper {
 
     /// Leases the sessions in memory whose lease is missing or old.
     fn lease(&mut self, opened: &OpenedStore) {
-        let mut sessions = opened.families.sessions();
+        let mut sessions = opened.client_sessions.sessions();
         self.leased.retain(|session, _| sessions.contains(session));
         sessions.retain(|session| {
             let at = self.leased.get(session);
@@ -88,16 +88,16 @@ impl Keeper {
 }
 
 /// Removes what the settings do not want kept, and says so.
-fn retain(shared: &Shared, opened: &OpenedStore, retention: Retention) {
-    let request = Collect {
+fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention) {
+    let request = CollectOptions {
         older_than: retention.max_age(),
         max_bytes: retention.max_bytes(),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let state = &shared.store_state;
     match opened.store.collect(&request) {
         Ok(done) if done.sessions.is_empty() => {}
-        Ok(done) => state.tell(&format!(
+        Ok(done) => state.notify(&format!(
             "retention: removed {} sessions with {} outputs, {} bytes freed, {} kept",
             done.sessions.len(),
             done.outputs,
@@ -105,10 +105,10 @@ fn retain(shared: &Shared, opened: &OpenedStore, retention: Retention) {
             done.bytes_kept
         )),
         Err(error) => {
-            state.failed(&error);
+            state.note_failure(&error);
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
-            state.tell(&format!("retention: nothing was removed: {line}"));
+            state.notify(&format!("retention: nothing was removed: {line}"));
         }
     }
 }

@@ -15,14 +15,14 @@ use hyper::upgrade::{self, OnUpgrade};
 use hyper_util::rt::TokioIo;
 use trimtab_wire::scan::detect;
 
-use crate::config::Mode;
-use crate::request::context::Asked;
-use crate::routing::route::Route;
-use crate::routing::spoken_dialects::Spoken;
-use crate::transport::body::{self, Body};
+use crate::config::ProxyMode;
+use crate::request::context::RequestContext;
+use crate::routing::route::UpstreamRoute;
+use crate::routing::spoken_dialects::SpokenDialects;
+use crate::transport::body::{self, ProxyBody};
 use crate::transport::connections::Connection;
 use crate::transport::headers;
-use crate::transport::upload_progress::Order;
+use crate::transport::upload_progress::ConnectionOrder;
 
 const WEBSOCKET: &str = "websocket";
 /// What a client is told that wants to converse over a WebSocket.
@@ -30,16 +30,16 @@ const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
 
 /// The client's end of a tunnel: it counts as a connection until it ends.
-type Client = (OnUpgrade, Option<Arc<Connection>>);
+pub(crate) type TunnelClient = (OnUpgrade, Option<Arc<Connection>>);
 
 /// The connection of a request that asks for a WebSocket.
-pub(crate) fn asked_for(parts: &mut Parts) -> Option<OnUpgrade> {
-    let wants = parts.method == Method::GET && names(&parts.headers, WEBSOCKET);
+pub(crate) fn requested_upgrade(parts: &mut Parts) -> Option<OnUpgrade> {
+    let wants = parts.method == Method::GET && has_protocol(&parts.headers, WEBSOCKET);
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     upgrade.filter(|_| wants)
 }
 
-fn names(headers: &HeaderMap, protocol: &str) -> bool {
+fn has_protocol(headers: &HeaderMap, protocol: &str) -> bool {
     let values = headers.get_all(UPGRADE).iter();
     let mut named = values
         .filter_map(|value| value.to_str().ok())
@@ -48,55 +48,67 @@ fn names(headers: &HeaderMap, protocol: &str) -> bool {
 }
 
 /// Answers a request that asks for a WebSocket.
-pub(crate) async fn answer(mut asked: Asked, client: Client) -> Response<Body> {
-    let by_path = detect(b"", &asked.path);
-    let by_client = || Spoken::by_client(&asked.headers);
-    let spoken = by_path.map_or_else(by_client, Spoken::from);
-    let settings = Arc::clone(&asked.settings);
-    let path = asked.path.clone();
-    let chosen = settings.routes.choose(&path, spoken, None, &asked.headers);
+pub(crate) async fn answer(
+    mut context: RequestContext,
+    client: TunnelClient,
+) -> Response<ProxyBody> {
+    let by_path = detect(b"", &context.path);
+    let by_client = || SpokenDialects::by_client(&context.headers);
+    let spoken = by_path.map_or_else(by_client, SpokenDialects::from);
+    let settings = Arc::clone(&context.settings);
+    let path = context.path.clone();
+    let chosen = settings
+        .routes
+        .choose(&path, spoken, None, &context.headers);
     let (route, rest) = match chosen {
         Ok(chosen) => chosen,
-        Err(why) => return asked.misdirected(why, spoken),
+        Err(why) => return context.no_route(why, spoken),
     };
-    let mode = headers::mode(&asked.headers)
+    let mode = headers::mode(&context.headers)
         .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, None));
-    if by_path.is_some() && mode == Mode::On {
-        let mut answer = asked.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
+    if by_path.is_some() && mode == ProxyMode::On {
+        let mut answer = context.refuse(StatusCode::UPGRADE_REQUIRED, OVER_HTTP);
         let http = HeaderValue::from_static("HTTP/1.1");
         answer.headers_mut().insert(UPGRADE, http);
         return answer;
     }
-    asked.note.because("endpoint");
-    connect(asked, &route, rest, client).await
+    context.pending_record.set_reason("endpoint");
+    connect(context, &route, rest, client).await
 }
 
 /// Connects the client to the upstream, if that agrees.
-async fn connect(mut asked: Asked, route: &Route, rest: &str, client: Client) -> Response<Body> {
-    let Some(mut request) = asked.to(route, rest, body::full("")) else {
-        return asked.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
+async fn connect(
+    mut context: RequestContext,
+    route: &UpstreamRoute,
+    rest: &str,
+    client: TunnelClient,
+) -> Response<ProxyBody> {
+    let Some(mut request) = context.upstream_request(route, rest, body::full_body("")) else {
+        return context.refuse(StatusCode::BAD_REQUEST, "the path cannot be sent on");
     };
     ask_for_websocket(request.headers_mut());
-    let upstream = asked.shared.client.clone();
+    let upstream = context.shared.client.clone();
     let mut answer = match upstream.upgrade(request).await {
         Ok(answer) => answer,
-        Err(failed) => return asked.unreachable(&failed),
+        Err(failed) => return context.unreachable(&failed),
     };
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return asked.hand_on(answer.map(body::passing), None);
+        let idle = context.settings.config.limits.idle_time();
+        let answer = answer.map(|body| body::from_upstream(body, idle));
+        return context.deliver(answer, None);
     }
     let (client, connection) = client;
     if let Some(connection) = connection {
-        connection.progress().becomes_tunnel();
+        connection.progress().set_tunnel();
         let upstream = upgrade::on(&mut answer);
         tokio::spawn(async move {
             tokio::select! {
-                () = pass(client, upstream) => {}
-                () = connection.ordered(Order::Cut) => {}
+                () = copy_both_ways(client, upstream) => {}
+                () = connection.wait_for_order(ConnectionOrder::Close) => {}
             }
         });
     }
-    let mut answer = asked.hand_on(answer.map(|_| body::full("")), None);
+    let mut answer = context.deliver(answer.map(|_| body::full_body("")), None);
     ask_for_websocket(answer.headers_mut());
     answer
 }
@@ -108,7 +120,7 @@ fn ask_for_websocket(headers: &mut HeaderMap) {
 }
 
 /// Passes bytes both ways until both have ended.
-async fn pass(client: OnUpgrade, upstream: OnUpgrade) {
+async fn copy_both_ways(client: OnUpgrade, upstream: OnUpgrade) {
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else {
         return;
     };

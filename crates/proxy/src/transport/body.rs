@@ -20,59 +20,69 @@ use crate::resources::reserved_buffer::ReservedBuffer;
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Any body that we send.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body of these bytes.
-pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+pub(crate) fn full_body(bytes: impl Into<Bytes>) -> ProxyBody {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()
 }
 
 /// A body that passes as it comes.
-pub(crate) fn passing(incoming: Incoming) -> Body {
+pub(crate) fn pass_through(incoming: Incoming) -> ProxyBody {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
+/// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
+/// timer watches an answer.
+pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
+    IdleLimitedBody::sent_by("upstream", pass_through(incoming), idle).boxed_unsync()
+}
+
 /// As much of a body as was asked for.
-pub(crate) enum Collected {
+pub(crate) enum CollectedBody {
     /// All of it.
     Whole(Bytes),
     /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
     /// it, or the error.
-    Longer(Bytes, Body),
+    Longer(Bytes, ProxyBody),
 }
 
 /// Reads a body up to a number of bytes, which must be few: nobody counts them.
-pub(crate) async fn collect(body: Body, limit: usize) -> Collected {
+pub(crate) async fn collect(body: ProxyBody, limit: usize) -> CollectedBody {
     receive(body, limit, (None, 1), |_| ()).await.into()
 }
 
 /// Reads a body up to a number of bytes, into memory that is reserved as it comes.
-pub(crate) async fn collect_reserved(body: Body, limit: usize, memory: Reservation) -> Collected {
+pub(crate) async fn collect_reserved(
+    body: ProxyBody,
+    limit: usize,
+    memory: Reservation,
+) -> CollectedBody {
     receive(body, limit, (Some(memory), 1), |_| ()).await.into()
 }
 
-impl From<Received> for Collected {
-    fn from(received: Received) -> Self {
+impl From<ReceivedBody> for CollectedBody {
+    fn from(received: ReceivedBody) -> Self {
         match received {
-            Received::Whole(bytes, _) => Self::Whole(bytes),
-            Received::TooLong(read, rest) | Received::NoMemory(read, rest) => {
+            ReceivedBody::Whole(bytes, _) => Self::Whole(bytes),
+            ReceivedBody::TooLong(read, rest) | ReceivedBody::NoMemory(read, rest) => {
                 Self::Longer(read, rest)
             }
-            Received::Broken(read, error) => Self::Longer(read, failing(error)),
+            ReceivedBody::Broken(read, error) => Self::Longer(read, failing_body(error)),
         }
     }
 }
 
 /// A body that was read as far as it could be.
-pub(crate) enum Received {
+pub(crate) enum ReceivedBody {
     /// All of it, and the memory that is reserved for the work on it.
     Whole(Bytes, Option<Reservation>),
     /// It is longer than the limit: what was read, and the rest of it.
-    TooLong(Bytes, Body),
+    TooLong(Bytes, ProxyBody),
     /// There is no memory for more of it: what was read, and the rest of it.
-    NoMemory(Bytes, Body),
+    NoMemory(Bytes, ProxyBody),
     /// It broke off: what was read, and why.
     Broken(Bytes, BoxError),
 }
@@ -80,44 +90,44 @@ pub(crate) enum Received {
 /// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
 /// for each byte of it. `seen` is shown each piece.
 pub(crate) async fn receive(
-    mut body: Body,
+    mut body: ProxyBody,
     limit: usize,
     (memory, factor): (Option<Reservation>, usize),
     mut seen: impl FnMut(&[u8]),
-) -> Received {
+) -> ReceivedBody {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if expected > limit {
-        return Received::TooLong(Bytes::new(), body);
+        return ReceivedBody::TooLong(Bytes::new(), body);
     }
     let mut buffer = ReservedBuffer::new(memory, factor);
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
             Ok(Err(_)) => continue,
-            Err(error) => return Received::Broken(buffer.freeze().0, error),
+            Err(error) => return ReceivedBody::Broken(buffer.freeze().0, error),
         };
         seen(&data);
         let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
-            return Received::TooLong(buffer.freeze().0, body);
+            return ReceivedBody::TooLong(buffer.freeze().0, body);
         }
         if !has_room {
-            return Received::NoMemory(buffer.freeze().0, body);
+            return ReceivedBody::NoMemory(buffer.freeze().0, body);
         }
     }
     let (bytes, memory) = buffer.freeze();
-    Received::Whole(bytes, memory)
+    ReceivedBody::Whole(bytes, memory)
 }
 
 /// A body that is nothing but an error.
-pub(crate) fn failing(error: BoxError) -> Body {
-    StreamBody::new(Failing(Some(error))).boxed_unsync()
+pub(crate) fn failing_body(error: BoxError) -> ProxyBody {
+    StreamBody::new(FailingBody(Some(error))).boxed_unsync()
 }
 
-struct Failing(Option<BoxError>);
+struct FailingBody(Option<BoxError>);
 
-impl Stream for Failing {
+impl Stream for FailingBody {
     type Item = Result<Frame<Bytes>, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -127,25 +137,25 @@ impl Stream for Failing {
 
 /// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
 /// it before. What `ready` fails with, the body fails with.
-pub(crate) fn held(
+pub(crate) fn held_body(
     bytes: Bytes,
     ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
-) -> Body {
-    Held {
+) -> ProxyBody {
+    HeldBody {
         bytes,
         ready: Some(Box::pin(ready)),
     }
     .boxed_unsync()
 }
 
-type Ready = dyn Future<Output = Result<(), BoxError>> + Send;
+type ReadyFuture = dyn Future<Output = Result<(), BoxError>> + Send;
 
-struct Held {
+struct HeldBody {
     bytes: Bytes,
-    ready: Option<Pin<Box<Ready>>>,
+    ready: Option<Pin<Box<ReadyFuture>>>,
 }
 
-impl HttpBody for Held {
+impl HttpBody for HeldBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -179,23 +189,23 @@ impl HttpBody for Held {
 }
 
 /// A body that begins with bytes that were read from it before.
-pub(crate) fn rejoined(read: Bytes, rest: Body) -> Body {
+pub(crate) fn rejoined_body(read: Bytes, rest: ProxyBody) -> ProxyBody {
     if read.is_empty() {
         return rest;
     }
-    Rejoined {
+    RejoinedBody {
         read: Some(read),
-        rest,
+        unread: rest,
     }
     .boxed_unsync()
 }
 
-struct Rejoined {
+struct RejoinedBody {
     read: Option<Bytes>,
-    rest: Body,
+    unread: ProxyBody,
 }
 
-impl HttpBody for Rejoined {
+impl HttpBody for RejoinedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -206,16 +216,16 @@ impl HttpBody for Rejoined {
         if let Some(read) = self.read.take() {
             return Poll::Ready(Some(Ok(Frame::data(read))));
         }
-        Pin::new(&mut self.rest).poll_frame(context)
+        Pin::new(&mut self.unread).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.is_none() && self.rest.is_end_stream()
+        self.read.is_none() && self.unread.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         let read = self.read.as_ref().map_or(0, |read| read.len() as u64);
-        let rest = self.rest.size_hint();
+        let rest = self.unread.size_hint();
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(read));
         if let Some(upper) = rest.upper() {
@@ -227,16 +237,16 @@ impl HttpBody for Rejoined {
 
 /// Nothing came for too long.
 #[derive(Debug, Error)]
-#[error("{who} sent nothing for {limit:?}")]
-pub(crate) struct Silence {
-    who: &'static str,
+#[error("{sender} sent nothing for {limit:?}")]
+pub(crate) struct IdleTimeout {
+    sender: &'static str,
     limit: Duration,
 }
 
 /// A body that fails when nothing has come for too long while somebody waited for it.
-pub(crate) struct Idle {
-    inner: Body,
-    who: &'static str,
+pub(crate) struct IdleLimitedBody {
+    inner: ProxyBody,
+    sender: &'static str,
     limit: Duration,
     /// Since when somebody waits: the time in which nobody wants more does not count.
     waiting: Option<Instant>,
@@ -246,17 +256,12 @@ pub(crate) struct Idle {
     wakes: Option<Waker>,
 }
 
-impl Idle {
-    /// Watches a body that an upstream sends.
-    pub(crate) fn new(inner: Body, limit: Duration) -> Self {
-        Self::of("upstream", inner, limit)
-    }
-
-    /// Watches a body that `who` sends.
-    pub(crate) fn of(who: &'static str, inner: Body, limit: Duration) -> Self {
+impl IdleLimitedBody {
+    /// Watches a body that `sender` sends.
+    pub(crate) fn sent_by(sender: &'static str, inner: ProxyBody, limit: Duration) -> Self {
         Self {
             inner,
-            who,
+            sender,
             limit,
             waiting: None,
             alarm: Box::pin(tokio::time::sleep(limit)),
@@ -265,7 +270,7 @@ impl Idle {
     }
 }
 
-impl HttpBody for Idle {
+impl HttpBody for IdleLimitedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -289,8 +294,8 @@ impl HttpBody for Idle {
         this.wakes = Some(context.waker().clone());
         while this.alarm.as_mut().poll(context).is_ready() {
             if since.elapsed() >= this.limit {
-                let (who, limit) = (this.who, this.limit);
-                return Poll::Ready(Some(Err(Silence { who, limit }.into())));
+                let (who, limit) = (this.sender, this.limit);
+                return Poll::Ready(Some(Err(IdleTimeout { sender: who, limit }.into())));
             }
             this.alarm.as_mut().reset(since + this.limit);
         }
@@ -312,18 +317,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_too_long_is_given_back_whole() {
-        let long = rejoined(Bytes::from_static(b"ab"), full("cdef"));
-        let Collected::Longer(read, rest) = collect(long, 3).await else {
+        let long = rejoined_body(Bytes::from_static(b"ab"), full_body("cdef"));
+        let CollectedBody::Longer(read, rest) = collect(long, 3).await else {
             panic!("it is longer");
         };
-        let whole = rejoined(read, rest).collect().await.unwrap().to_bytes();
+        let whole = rejoined_body(read, rest)
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes();
         assert_eq!(whole, "abcdef");
     }
 
     #[tokio::test]
     async fn a_short_body_is_read_whole() {
-        let body = rejoined(Bytes::from_static(b"ab"), full("cd"));
-        let Collected::Whole(bytes) = collect(body, 4).await else {
+        let body = rejoined_body(Bytes::from_static(b"ab"), full_body("cd"));
+        let CollectedBody::Whole(bytes) = collect(body, 4).await else {
             panic!("it is not longer");
         };
         assert_eq!(bytes, "abcd");
@@ -331,8 +340,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_of_a_broken_body_is_given_on() {
-        let body = rejoined(Bytes::from_static(b"ab"), failing("gone".into()));
-        let Collected::Longer(read, mut rest) = collect(body, 9).await else {
+        let body = rejoined_body(Bytes::from_static(b"ab"), failing_body("gone".into()));
+        let CollectedBody::Longer(read, mut rest) = collect(body, 9).await else {
             panic!("it is not whole");
         };
         assert_eq!(read, "ab");
@@ -342,7 +351,7 @@ mod tests {
     #[tokio::test]
     async fn a_held_body_is_not_whole_before_its_time() {
         let (now, ready) = tokio::sync::oneshot::channel::<()>();
-        let mut body = held(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
+        let mut body = held_body(Bytes::from_static(b"abc"), async { Ok(ready.await?) });
         assert_eq!(body.size_hint().exact(), Some(3));
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(first, "ab");
@@ -353,16 +362,17 @@ mod tests {
         assert_eq!(last, "c");
         assert!(body.frame().await.is_none() && body.is_end_stream());
 
-        let failed = held(Bytes::from_static(b"abc"), async { Err("no room".into()) });
+        let failed = held_body(Bytes::from_static(b"abc"), async { Err("no room".into()) });
         assert!(failed.collect().await.is_err());
-        let ready = held(Bytes::from_static(b"abc"), async { Ok(()) });
+        let ready = held_body(Bytes::from_static(b"abc"), async { Ok(()) });
         assert_eq!(ready.collect().await.unwrap().to_bytes(), "abc");
     }
 
     #[tokio::test]
     async fn silence_is_an_error() {
         let never = StreamBody::new(Never).boxed_unsync();
-        let error = Idle::new(never, Duration::from_millis(5)).frame().await;
+        let error = IdleLimitedBody::sent_by("upstream", never, Duration::from_millis(5));
+        let error = error.boxed_unsync().frame().await;
         assert!(error.unwrap().is_err());
     }
 

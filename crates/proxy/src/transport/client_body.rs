@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 
-use crate::transport::body::{self, Body, BoxError, Idle, Silence};
+use crate::transport::body::{self, BoxError, IdleLimitedBody, IdleTimeout, ProxyBody};
 use crate::transport::connections::Connection;
-use crate::transport::watched_body::{FrameWatch, PolledFrame, watched};
+use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 
 /// What went wrong with the body of a request, if anything did.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +19,12 @@ pub(crate) struct BodyFault(Arc<OnceLock<(StatusCode, String)>>);
 
 impl BodyFault {
     /// The status and the words with which the request is answered.
-    pub(crate) fn found(&self) -> Option<&(StatusCode, String)> {
+    pub(crate) fn get(&self) -> Option<&(StatusCode, String)> {
         self.0.get()
     }
 
     fn note(&self, error: &BoxError) {
-        let fault = if error.is::<Silence>() {
+        let fault = if error.is::<IdleTimeout>() {
             let why = format!(
                 "the request body did not go on: {error}\n\
                  hint: limits.body_idle_ms is how long the proxy waits"
@@ -51,33 +51,33 @@ pub(crate) struct ClientBody {
 
 impl ClientBody {
     /// The body, and what will be known of its faults.
-    pub(crate) fn watched(
+    pub(crate) fn wrap(
         incoming: Incoming,
         limit: Duration,
         connection: Option<Arc<Connection>>,
-    ) -> (Body, BodyFault) {
+    ) -> (ProxyBody, BodyFault) {
         let fault = BodyFault::default();
-        let body = Idle::of("the client", body::passing(incoming), limit);
+        let body = IdleLimitedBody::sent_by("the client", body::pass_through(incoming), limit);
         let watch = Self {
             fault: fault.clone(),
             connection,
         };
-        (watched(body, watch), fault)
+        (watched_body(body, watch), fault)
     }
 
     /// Tells the connection whether its client keeps up.
-    fn tell(&self, polled: &PolledFrame, is_end: bool) {
+    fn note_progress(&self, polled: &PolledFrame, is_end: bool) {
         let Some(connection) = &self.connection else {
             return;
         };
         let mut progress = connection.progress();
         match polled {
-            Poll::Pending => progress.awaits_body(Instant::now()),
-            Poll::Ready(Some(Ok(_))) if is_end => progress.body_ended(),
+            Poll::Pending => progress.begin_body(Instant::now()),
+            Poll::Ready(Some(Ok(_))) if is_end => progress.end_body(),
             Poll::Ready(Some(Ok(frame))) => {
-                progress.body_came(frame.data_ref().map_or(0, Bytes::len));
+                progress.note_body_bytes(frame.data_ref().map_or(0, Bytes::len));
             }
-            Poll::Ready(Some(Err(_)) | None) => progress.body_ended(),
+            Poll::Ready(Some(Err(_)) | None) => progress.end_body(),
         }
     }
 }
@@ -85,14 +85,14 @@ impl ClientBody {
 impl Drop for ClientBody {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {
-            connection.progress().body_ended();
+            connection.progress().end_body();
         }
     }
 }
 
 impl FrameWatch for ClientBody {
     fn polled(&mut self, polled: &PolledFrame, is_end: bool) {
-        self.tell(polled, is_end);
+        self.note_progress(polled, is_end);
         if let Poll::Ready(Some(Err(error))) = polled {
             self.fault.note(error);
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 
-use crate::config::Limits;
-use crate::transport::upload_progress::{Order, Progress, Worth};
+use crate::config::ProxyLimits;
+use crate::transport::upload_progress::{ConnectionOrder, ConnectionPriority, ConnectionProgress};
 
 /// All connections of clients.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Connections {
     next: AtomicU64,
     /// How many of them stay.
     staying: AtomicUsize,
-    left: Notify,
+    emptied: Notify,
 }
 
 impl Connections {
@@ -35,8 +35,8 @@ impl Connections {
         let connection = Arc::new(Connection {
             number: self.next.fetch_add(1, Ordering::Relaxed),
             all: Arc::clone(self),
-            progress: Mutex::new(Progress::new(Instant::now())),
-            order: watch::Sender::new(Order::Serve),
+            progress: Mutex::new(ConnectionProgress::new(Instant::now())),
+            order: watch::Sender::new(ConnectionOrder::Serve),
         });
         self.staying.fetch_add(1, Ordering::Relaxed);
         self.open()
@@ -50,42 +50,42 @@ impl Connections {
     }
 
     /// Ends the connection that is worth least. False if all of them are needed.
-    pub(crate) fn end_least(&self) -> bool {
+    pub(crate) fn end_lowest_priority(&self) -> bool {
         let now = Instant::now();
         let open = self.open();
-        let worths = open.values().filter(|open| open.stays());
-        let worths = worths.filter_map(|open| Some((open.progress().worth(now)?, open)));
+        let worths = open.values().filter(|open| open.is_serving());
+        let worths = worths.filter_map(|open| Some((open.progress().priority(now)?, open)));
         let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
             return false;
         };
-        least.tell(if matches!(worth, Worth::Idle(_)) {
-            Order::Finish
+        least.order(if matches!(worth, ConnectionPriority::Idle(_)) {
+            ConnectionOrder::Finish
         } else {
-            Order::Cut
+            ConnectionOrder::Close
         });
         true
     }
 
     /// Ends all connections whose time is over.
-    pub(crate) fn end_late(&self, limits: &Limits) {
+    pub(crate) fn end_late(&self, limits: &ProxyLimits) {
         let now = Instant::now();
         for connection in self.open().values() {
             let order = connection.progress().order(now, limits);
-            connection.tell(order);
+            connection.order(order);
         }
     }
 
     /// Tells all of them the same.
-    pub(crate) fn tell_all(&self, order: Order) {
+    pub(crate) fn tell_all(&self, order: ConnectionOrder) {
         for connection in self.open().values() {
-            connection.tell(order);
+            connection.order(order);
         }
     }
 
     /// Waits until all of them have ended.
-    pub(crate) async fn all_left(&self) {
+    pub(crate) async fn wait_until_empty(&self) {
         loop {
-            let left = self.left.notified();
+            let left = self.emptied.notified();
             if self.open().is_empty() {
                 return;
             }
@@ -98,24 +98,24 @@ impl Connections {
 pub(crate) struct Connection {
     number: u64,
     all: Arc<Connections>,
-    progress: Mutex<Progress>,
-    order: watch::Sender<Order>,
+    progress: Mutex<ConnectionProgress>,
+    order: watch::Sender<ConnectionOrder>,
 }
 
 impl Connection {
     /// What it is doing.
-    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, ConnectionProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stays(&self) -> bool {
-        *self.order.borrow() == Order::Serve
+    fn is_serving(&self) -> bool {
+        *self.order.borrow() == ConnectionOrder::Serve
     }
 
     /// Gives an order, unless there is a stricter one.
-    fn tell(&self, order: Order) {
+    fn order(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
-            if *old == Order::Serve && order > Order::Serve {
+            if *old == ConnectionOrder::Serve && order > ConnectionOrder::Serve {
                 self.all.staying.fetch_sub(1, Ordering::Relaxed);
             }
             let is_stricter = order > *old;
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Waits for an order that is at least so strict.
-    pub(crate) async fn ordered(&self, least: Order) {
+    pub(crate) async fn wait_for_order(&self, least: ConnectionOrder) {
         let mut orders = self.order.subscribe();
         // It cannot fail: the sender is here.
         drop(orders.wait_for(|order| *order >= least).await);
@@ -139,9 +139,9 @@ impl Connection {
 
     /// Notes down that it is gone.
     pub(crate) fn leave(&self) {
-        self.tell(Order::Cut);
+        self.order(ConnectionOrder::Close);
         self.all.open().remove(&self.number);
-        self.all.left.notify_one();
+        self.all.emptied.notify_one();
     }
 }
 
@@ -156,7 +156,7 @@ impl Drop for OpenRequest {
 
 /// How often it is looked for connections whose time is over: a part of the shortest time that
 /// any of them has.
-pub(crate) fn look_interval(limits: &Limits) -> Duration {
+pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
     let shortest = [
         limits.header_ms,
         limits.keep_alive_ms,

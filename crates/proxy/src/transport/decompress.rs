@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 use crate::resources::memory_budget::Reservation;
 
 /// The largest window of a zstd frame that is accepted, as a power of two: 8 MiB, what
@@ -87,7 +87,7 @@ impl Encoding {
 pub(crate) fn decode(
     headers: &HeaderMap,
     body: &Bytes,
-    limits: &Limits,
+    limits: &ProxyLimits,
     memory: Reservation,
 ) -> Result<Option<Bytes>, NotDecoded> {
     let Some(encoding) = Encoding::named(headers)? else {
@@ -110,7 +110,7 @@ fn unpack(
     most: usize,
     memory: Option<Reservation>,
 ) -> Result<Bytes, NotDecoded> {
-    let mut output = Output::new(encoding, most, memory)?;
+    let mut output = DecodedOutput::new(encoding, most, memory)?;
     match encoding {
         Encoding::Gzip => output.read(flate2::read::MultiGzDecoder::new(body))?,
         Encoding::Deflate => {
@@ -139,7 +139,7 @@ fn zstd_reader(body: &[u8]) -> Result<impl Read, NotDecoded> {
 }
 
 /// What is being unpacked.
-struct Output {
+struct DecodedOutput {
     bytes: Vec<u8>,
     most: usize,
     /// What the decoder takes for itself.
@@ -147,7 +147,7 @@ struct Output {
     memory: Option<Reservation>,
 }
 
-impl Output {
+impl DecodedOutput {
     fn new(
         encoding: Encoding,
         most: usize,
@@ -220,7 +220,7 @@ mod tests {
     fn decoded(encoding: &'static str, body: Vec<u8>) -> Result<Option<Bytes>, NotDecoded> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
-        let limits = Limits::default();
+        let limits = ProxyLimits::default();
         let memory = MemoryBudget::new(&limits).always_reserve(None, 0);
         decode(&headers, &Bytes::from(body), &limits, memory)
     }
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn body_over_the_budget_is_not_unpacked() {
-        let limits = Limits {
+        let limits = ProxyLimits {
             tenant_memory_bytes: 4 << 20,
-            ..Limits::default()
+            ..ProxyLimits::default()
         };
         let budget = MemoryBudget::new(&limits);
         let mut headers = HeaderMap::new();

@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::Mode;
+use crate::config::ProxyMode;
 
 /// What every header of ours begins with.
 const PREFIX: &str = "x-trimtab-";
@@ -88,38 +88,38 @@ pub(crate) fn to_client(headers: &mut HeaderMap) {
 
 /// The headers of a request whose answer we read as they go upstream: it must not come
 /// compressed.
-pub(crate) fn of_managed(headers: HeaderMap) -> HeaderMap {
+pub(crate) fn to_upstream_uncompressed(headers: HeaderMap) -> HeaderMap {
     let mut headers = to_upstream(headers);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
 }
 
 /// The headers of a request whose body was unpacked.
-pub(crate) fn unpacked(headers: &mut HeaderMap) {
+pub(crate) fn remove_encoding(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
 }
 
 /// What the request's own headers say is to be done with it.
-pub(crate) fn mode(headers: &HeaderMap) -> Option<Mode> {
-    if text(headers, &BYPASS).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Some(Mode::Bypass);
+pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
+    if header_text(headers, &BYPASS).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Some(ProxyMode::Bypass);
     }
-    match text(headers, &MODE)?.to_ascii_lowercase().as_str() {
-        "on" => Some(Mode::On),
-        "observe" => Some(Mode::Observe),
-        "bypass" => Some(Mode::Bypass),
+    match header_text(headers, &MODE)?.to_ascii_lowercase().as_str() {
+        "on" => Some(ProxyMode::On),
+        "observe" => Some(ProxyMode::Observe),
+        "bypass" => Some(ProxyMode::Bypass),
         _ => None,
     }
 }
 
 /// The value of a header, if it is there once and is text.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let value = headers.get(name)?.to_str().ok()?.trim();
     (!value.is_empty()).then_some(value)
 }
 
 /// Sets a header of ours; a value that cannot stand in a header is left out.
-pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(crate) fn set_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn modes_by_header() {
         let of = |name, value| mode(&of_pairs(&[(name, value)]));
-        assert_eq!(of("x-trimtab-mode", "Observe"), Some(Mode::Observe));
-        assert_eq!(of("x-trimtab-bypass", "true"), Some(Mode::Bypass));
+        assert_eq!(of("x-trimtab-mode", "Observe"), Some(ProxyMode::Observe));
+        assert_eq!(of("x-trimtab-bypass", "true"), Some(ProxyMode::Bypass));
         assert_eq!(of("x-trimtab-mode", "nonsense"), None);
     }
 }

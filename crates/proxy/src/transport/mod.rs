@@ -3,7 +3,6 @@
 pub(crate) mod body;
 pub(crate) mod client_body;
 pub(crate) mod connections;
-pub(crate) mod counted_body;
 pub(crate) mod decompress;
 pub(crate) mod headers;
 pub(crate) mod upload_progress;

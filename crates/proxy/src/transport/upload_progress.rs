@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 
 /// How long a client must have stopped sending or reading before its connection may go in
 /// favour of another: the one that stopped first goes first.
@@ -14,19 +14,19 @@ const STEP: usize = 256;
 
 /// What a connection is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
+pub(crate) enum ConnectionOrder {
     /// Go on.
     Serve,
     /// Take no further request, and end when those under way are answered.
     Finish,
     /// End at once.
-    Cut,
+    Close,
 }
 
 /// What a connection is worth: the less, the sooner it goes. Within a kind the one that has
 /// waited longest is worth least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Worth {
+pub(crate) enum ConnectionPriority {
     /// It has not sent a whole request head, since then.
     NoRequest(Instant),
     /// It is between two requests, since then.
@@ -39,7 +39,7 @@ pub(crate) enum Worth {
 
 /// What a connection is doing.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ConnectionProgress {
     /// Requests that are under way.
     requests: usize,
     /// Since when a request head is awaited of which a part has come, or the first one of all.
@@ -51,14 +51,14 @@ pub(crate) struct Progress {
     is_tunnel: bool,
     /// Since when a body is awaited, and how much of it has come meanwhile.
     body_since: Option<Instant>,
-    came: usize,
+    body_bytes: usize,
     /// Since when the client takes no byte of what is sent.
     blocked_since: Option<Instant>,
     /// When the last byte was read or written.
     last_byte: Instant,
 }
 
-impl Progress {
+impl ConnectionProgress {
     /// A connection that was accepted.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Progress {
             is_http2: false,
             is_tunnel: false,
             body_since: None,
-            came: 0,
+            body_bytes: 0,
             blocked_since: None,
             last_byte: now,
         }
@@ -89,12 +89,12 @@ impl Progress {
     }
 
     /// It has become a tunnel.
-    pub(crate) fn becomes_tunnel(&mut self) {
+    pub(crate) fn set_tunnel(&mut self) {
         self.is_tunnel = true;
     }
 
     /// Bytes came.
-    pub(crate) fn has_read(&mut self, now: Instant) {
+    pub(crate) fn note_read(&mut self, now: Instant) {
         self.last_byte = now;
         if self.requests == 0 && !self.is_http2 && !self.is_tunnel {
             self.head_since.get_or_insert(now);
@@ -102,73 +102,77 @@ impl Progress {
     }
 
     /// The client took bytes.
-    pub(crate) fn has_written(&mut self, now: Instant) {
+    pub(crate) fn note_written(&mut self, now: Instant) {
         self.last_byte = now;
         self.blocked_since = None;
     }
 
     /// The client takes no more bytes now.
-    pub(crate) fn is_blocked(&mut self, now: Instant) {
+    pub(crate) fn note_blocked(&mut self, now: Instant) {
         self.blocked_since.get_or_insert(now);
     }
 
     /// The rest of a body is awaited.
-    pub(crate) fn awaits_body(&mut self, now: Instant) {
+    pub(crate) fn begin_body(&mut self, now: Instant) {
         if self.body_since.is_none() {
-            self.came = 0;
+            self.body_bytes = 0;
             self.body_since = Some(now);
         }
     }
 
     /// Bytes of a body came.
-    pub(crate) fn body_came(&mut self, bytes: usize) {
-        self.came = self.came.saturating_add(bytes);
-        if self.came >= STEP {
+    pub(crate) fn note_body_bytes(&mut self, bytes: usize) {
+        self.body_bytes = self.body_bytes.saturating_add(bytes);
+        if self.body_bytes >= STEP {
             self.body_since = None;
         }
     }
 
     /// No more of a body is awaited.
-    pub(crate) fn body_ended(&mut self) {
+    pub(crate) fn end_body(&mut self) {
         self.body_since = None;
     }
 
     /// What it is worth; none if it is needed.
-    pub(crate) fn worth(&self, now: Instant) -> Option<Worth> {
+    pub(crate) fn priority(&self, now: Instant) -> Option<ConnectionPriority> {
         let is_long = |since: &Instant, long: Duration| now.duration_since(*since) >= long;
         let stalled = [self.blocked_since, self.body_since].into_iter().flatten();
         let stalled = stalled.filter(|since| is_long(since, STALLED)).min();
         if self.is_tunnel {
             let quiet = Some(self.last_byte).filter(|since| is_long(since, QUIET_TUNNEL));
-            return quiet.map(Worth::QuietTunnel);
+            return quiet.map(ConnectionPriority::QuietTunnel);
         }
         if let Some(since) = stalled {
-            return Some(Worth::Stalled(since));
+            return Some(ConnectionPriority::Stalled(since));
         }
         match self.head_since {
             _ if self.requests > 0 => None,
-            Some(since) => Some(Worth::NoRequest(since)),
-            None => Some(Worth::Idle(self.idle_since)),
+            Some(since) => Some(ConnectionPriority::NoRequest(since)),
+            None => Some(ConnectionPriority::Idle(self.idle_since)),
         }
     }
 
     /// What is to be done with it because its time is over.
-    pub(crate) fn order(&self, now: Instant, limits: &Limits) -> Order {
+    pub(crate) fn order(&self, now: Instant, limits: &ProxyLimits) -> ConnectionOrder {
         let is_over =
             |since: Instant, limit: u64| now.duration_since(since) >= Duration::from_millis(limit);
         let blocked = self.blocked_since;
         if blocked.is_some_and(|since| is_over(since, limits.answer_stall_ms)) {
-            return Order::Cut;
+            return ConnectionOrder::Close;
         }
         if self.is_tunnel {
             let is_over = is_over(self.last_byte, limits.idle_ms);
-            return if is_over { Order::Cut } else { Order::Serve };
+            return if is_over {
+                ConnectionOrder::Close
+            } else {
+                ConnectionOrder::Serve
+            };
         }
         match self.head_since {
-            _ if self.requests > 0 => Order::Serve,
-            Some(since) if is_over(since, limits.header_ms) => Order::Cut,
-            None if is_over(self.idle_since, limits.keep_alive_ms) => Order::Finish,
-            Some(_) | None => Order::Serve,
+            _ if self.requests > 0 => ConnectionOrder::Serve,
+            Some(since) if is_over(since, limits.header_ms) => ConnectionOrder::Close,
+            None if is_over(self.idle_since, limits.keep_alive_ms) => ConnectionOrder::Finish,
+            Some(_) | None => ConnectionOrder::Serve,
         }
     }
 }
@@ -183,87 +187,103 @@ mod tests {
     fn least_worth_is_the_connection_whose_client_did_least() {
         let start = Instant::now();
         let now = start + 600 * SECOND;
-        let silent = Progress::new(start);
-        let mut idle = Progress::new(start);
+        let silent = ConnectionProgress::new(start);
+        let mut idle = ConnectionProgress::new(start);
         idle.begin(false);
         idle.end(start);
-        let mut stalled = Progress::new(start);
+        let mut stalled = ConnectionProgress::new(start);
         stalled.begin(false);
-        stalled.awaits_body(start);
-        let mut unread = Progress::new(start);
+        stalled.begin_body(start);
+        let mut unread = ConnectionProgress::new(start);
         unread.begin(false);
-        unread.is_blocked(start + SECOND);
-        let mut tunnel = Progress::new(start);
+        unread.note_blocked(start + SECOND);
+        let mut tunnel = ConnectionProgress::new(start);
         tunnel.begin(false);
-        tunnel.becomes_tunnel();
+        tunnel.set_tunnel();
         tunnel.end(start);
         let all = [silent, idle, stalled, unread, tunnel];
-        let worths: Vec<Worth> = all.iter().map(|one| one.worth(now).unwrap()).collect();
+        let worths: Vec<ConnectionPriority> =
+            all.iter().map(|one| one.priority(now).unwrap()).collect();
         assert!(worths.is_sorted(), "{worths:?}");
-        let mut needed = Progress::new(start);
+        let mut needed = ConnectionProgress::new(start);
         needed.begin(false);
-        assert_eq!(needed.worth(now), None);
+        assert_eq!(needed.priority(now), None);
         // A thinking model takes its time: that is nobody's stall.
-        assert_eq!(needed.order(now, &Limits::default()), Order::Serve);
+        assert_eq!(
+            needed.order(now, &ProxyLimits::default()),
+            ConnectionOrder::Serve
+        );
     }
 
     #[test]
     fn trickle_keeps_no_place_but_steady_bytes_do() {
         let start = Instant::now();
-        let mut progress = Progress::new(start);
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         for second in 0..100 {
-            progress.awaits_body(start + second * SECOND);
-            progress.body_came(1);
+            progress.begin_body(start + second * SECOND);
+            progress.note_body_bytes(1);
         }
         let now = start + 100 * SECOND;
-        assert_eq!(progress.worth(now), Some(Worth::Stalled(start)));
-        progress.body_came(STEP);
-        progress.awaits_body(now);
-        assert_eq!(progress.worth(now), None);
+        assert_eq!(
+            progress.priority(now),
+            Some(ConnectionPriority::Stalled(start))
+        );
+        progress.note_body_bytes(STEP);
+        progress.begin_body(now);
+        assert_eq!(progress.priority(now), None);
     }
 
     #[test]
     fn time_for_a_head_runs_from_its_first_byte() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         progress.end(start);
         let later = start + 200 * SECOND;
-        progress.has_read(later);
-        assert_eq!(progress.order(later + 29 * SECOND, &limits), Order::Serve);
-        progress.has_read(later + 29 * SECOND);
-        assert_eq!(progress.order(later + 30 * SECOND, &limits), Order::Cut);
+        progress.note_read(later);
+        assert_eq!(
+            progress.order(later + 29 * SECOND, &limits),
+            ConnectionOrder::Serve
+        );
+        progress.note_read(later + 29 * SECOND);
+        assert_eq!(
+            progress.order(later + 30 * SECOND, &limits),
+            ConnectionOrder::Close
+        );
     }
 
     #[test]
     fn idle_connection_is_closed_gently() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(true);
         progress.end(start);
         // A ping is no request.
-        progress.has_read(start + SECOND);
+        progress.note_read(start + SECOND);
         let kept = Duration::from_millis(limits.keep_alive_ms);
         let over = start + kept;
         let before = start + kept.saturating_sub(SECOND);
-        assert_eq!(progress.order(before, &limits), Order::Serve);
-        assert_eq!(progress.order(over, &limits), Order::Finish);
+        assert_eq!(progress.order(before, &limits), ConnectionOrder::Serve);
+        assert_eq!(progress.order(over, &limits), ConnectionOrder::Finish);
     }
 
     #[test]
     fn reader_that_reads_now_and_then_is_kept() {
-        let (start, limits) = (Instant::now(), Limits::default());
-        let mut progress = Progress::new(start);
+        let (start, limits) = (Instant::now(), ProxyLimits::default());
+        let mut progress = ConnectionProgress::new(start);
         progress.begin(false);
         for minute in 0..100 {
-            progress.is_blocked(start + 60 * minute * SECOND);
+            progress.note_blocked(start + 60 * minute * SECOND);
             let now = start + 60 * (minute + 1) * SECOND;
-            assert_eq!(progress.order(now, &limits), Order::Serve);
-            progress.has_written(now);
+            assert_eq!(progress.order(now, &limits), ConnectionOrder::Serve);
+            progress.note_written(now);
         }
         let dead = start + 10_000 * SECOND;
-        progress.is_blocked(dead);
-        assert_eq!(progress.order(dead + 300 * SECOND, &limits), Order::Cut);
+        progress.note_blocked(dead);
+        assert_eq!(
+            progress.order(dead + 300 * SECOND, &limits),
+            ConnectionOrder::Close
+        );
     }
 }

@@ -7,30 +7,30 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client as Pool, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use trimtab::network::{Connector, Outgoing, Versions};
+use trimtab::network::{Connector, HttpVersions, OutboundNetwork};
 
-use crate::config::Limits;
-use crate::transport::body::{Body, BoxError};
+use crate::config::ProxyLimits;
+use crate::transport::body::{BoxError, ProxyBody, from_upstream};
 
 /// How much is read from a connection at a time, at most.
 const READ_BUFFER: usize = 64 << 10;
 
 /// Sends requests to upstreams. Follows no redirect, and never sends a body twice.
 #[derive(Clone)]
-pub(crate) struct Client {
-    pool: Pool<Connector, Body>,
+pub(crate) struct UpstreamClient {
+    pool: Pool<Connector, ProxyBody>,
     /// For connections that become something else: HTTP/2 has no such thing.
-    upgrades: Pool<Connector, Body>,
-    outgoing: Outgoing,
+    upgrades: Pool<Connector, ProxyBody>,
+    outgoing: OutboundNetwork,
     answer_time: Duration,
 }
 
-impl Client {
-    /// A client with no connections yet, which `outgoing` will make.
-    pub(crate) fn new(limits: &Limits, outgoing: Outgoing) -> Self {
+impl UpstreamClient {
+    /// A client with no connections yet, which `network` will make.
+    pub(crate) fn new(limits: &ProxyLimits, network: OutboundNetwork) -> Self {
         let wait = Duration::from_millis(limits.connect_ms);
-        let connector = outgoing.connector(wait, Versions::All);
-        let first_version = outgoing.connector(wait, Versions::First);
+        let connector = network.connector(wait, HttpVersions::All);
+        let first_version = network.connector(wait, HttpVersions::Http1);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -40,39 +40,45 @@ impl Client {
         Self {
             pool,
             upgrades: Pool::builder(TokioExecutor::new()).build(first_version),
-            outgoing,
+            outgoing: network,
             answer_time: limits.idle_time(),
         }
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
-        self.send_by(&self.pool, request).await
+    /// Sends a request and waits for the head of its answer, whose body fails if nothing of it
+    /// comes for as long as `idle`.
+    pub(crate) async fn send(
+        &self,
+        request: Request<ProxyBody>,
+        idle: Duration,
+    ) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        let answer = self.send_by(&self.pool, request).await?;
+        Ok(answer.map(|body| from_upstream(body, idle)))
     }
 
     /// The same for a request whose connection is to become something else.
     pub(crate) async fn upgrade(
         &self,
-        request: Request<Body>,
-    ) -> Result<Response<Incoming>, Failed> {
+        request: Request<ProxyBody>,
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         self.send_by(&self.upgrades, request).await
     }
 
     async fn send_by(
         &self,
-        pool: &Pool<Connector, Body>,
-        mut request: Request<Body>,
-    ) -> Result<Response<Incoming>, Failed> {
+        pool: &Pool<Connector, ProxyBody>,
+        mut request: Request<ProxyBody>,
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         if let Some(credentials) = self.outgoing.credentials(request.uri()) {
             let headers = request.headers_mut();
             headers.insert(PROXY_AUTHORIZATION, credentials);
         }
         match tokio::time::timeout(self.answer_time, pool.request(request)).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(Failed::new(&error)),
-            Err(_) => Err(Failed {
+            Ok(Err(error)) => Err(UpstreamFailure::new(&error)),
+            Err(_) => Err(UpstreamFailure {
                 timed_out: true,
-                why: format!("no answer within {:?}", self.answer_time),
+                reason: format!("no answer within {:?}", self.answer_time),
             }),
         }
     }
@@ -80,14 +86,14 @@ impl Client {
 
 /// Why there is no answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Failed {
+pub(crate) struct UpstreamFailure {
     /// True if it took too long.
     pub(crate) timed_out: bool,
     /// What went wrong.
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
-impl Failed {
+impl UpstreamFailure {
     fn new(error: &Error) -> Self {
         let mut why = error.to_string();
         let mut source = std::error::Error::source(error);
@@ -97,13 +103,13 @@ impl Failed {
         }
         Self {
             timed_out: false,
-            why,
+            reason: why,
         }
     }
 }
 
-impl From<Failed> for BoxError {
-    fn from(failed: Failed) -> Self {
-        failed.why.into()
+impl From<UpstreamFailure> for BoxError {
+    fn from(failure: UpstreamFailure) -> Self {
+        failure.reason.into()
     }
 }

@@ -1,13 +1,15 @@
 //! A body that passes unchanged while something looks at its frames.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 
-use crate::transport::body::{Body, BoxError};
+use crate::transport::body::{BoxError, ProxyBody};
 
 /// What polling a body gives.
 pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
@@ -19,7 +21,7 @@ pub(crate) trait FrameWatch: Send + Unpin + 'static {
 }
 
 /// The same body, with `watch` looking at it.
-pub(crate) fn watched<B>(inner: B, watch: impl FrameWatch) -> Body
+pub(crate) fn watched_body<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
 {
@@ -52,5 +54,21 @@ where
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// The same body, whose bytes are added to `total`.
+pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
+    watched_body(inner, ByteCounter(total))
+}
+
+struct ByteCounter(Arc<AtomicU64>);
+
+impl FrameWatch for ByteCounter {
+    fn polled(&mut self, polled: &PolledFrame, _is_end: bool) {
+        if let Poll::Ready(Some(Ok(frame))) = polled {
+            let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }

@@ -27,8 +27,8 @@ impl<S> WatchedStream<S> {
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let now = Instant::now();
         match &polled {
-            Poll::Pending => self.connection.progress().is_blocked(now),
-            Poll::Ready(_) => self.connection.progress().has_written(now),
+            Poll::Pending => self.connection.progress().note_blocked(now),
+            Poll::Ready(_) => self.connection.progress().note_written(now),
         }
         polled
     }
@@ -49,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.connection.progress().has_read(Instant::now());
+            self.connection.progress().note_read(Instant::now());
         }
         polled
     }

@@ -1,12 +1,11 @@
-//! Reasoning that is bound to everything before it: nothing that the proxy does makes a
-//! provider refuse it.
+//! Signed reasoning: no action of the proxy makes a provider reject it.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use crate::fake::{Got, post};
 use crate::talk::{Talk, lines, path};
@@ -32,17 +31,17 @@ fn settings(upstream: &str, preset: &str) -> ProxyConfig {
 
 /// A provider that signs a thought before every call of a tool; now and then it says something.
 async fn thinker() -> Upstream {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         let reply = if received.serial % 7 == 6 {
-            Reply::text(format!("part {} is done", received.serial))
+            ScriptedReply::text(format!("part {} is done", received.serial))
         } else {
-            Reply::call("read", json!({"part": received.serial}))
+            ScriptedReply::call("read", json!({"part": received.serial}))
         };
         reply.thinking(format!("thought number {}", received.serial))
     });
-    let options = Options {
+    let options = UpstreamOptions {
         sign: true,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     Upstream::start(options).await.unwrap()
 }
@@ -117,7 +116,7 @@ async fn conversation(dialect: Dialect, preset: &str, thinking: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signed_thought_is_never_refused() {
+async fn signed_reasoning_is_never_rejected() {
     let adaptive = json!({"type": "adaptive"});
     for dialect in [Dialect::Messages, Dialect::Responses] {
         for preset in PRESETS.iter().filter(|preset| preset.name != "none") {

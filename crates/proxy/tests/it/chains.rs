@@ -1,11 +1,11 @@
-//! Conversations of Responses of which the provider keeps the earlier messages.
+//! Responses conversations whose earlier messages the provider keeps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, Running};
+use trimtab_proxy::{ModelRule, Proxy, ProxyConfig, RunningProxy};
 use trimtab_store::MemoryStore;
 
 use crate::fake::{Asked, Reply, Upstream, post};
@@ -105,7 +105,7 @@ async fn play(window: Option<u64>, limit: usize, stream: bool) -> (Vec<String>, 
 }
 
 #[tokio::test]
-async fn a_part_passes_as_it_came_while_the_conversation_fits() {
+async fn partial_request_passes_through_while_the_conversation_fits() {
     for stream in [false, true] {
         let (sent, seen) = play(None, 1_000_000, stream).await;
         let seen: Vec<String> = seen.iter().map(Asked::text).collect();
@@ -126,7 +126,7 @@ async fn a_conversation_that_the_provider_keeps_stays_within_the_window() {
 }
 
 #[tokio::test]
-async fn an_overflow_of_a_conversation_that_the_provider_keeps_is_recovered_from() {
+async fn overflow_of_a_provider_side_conversation_is_recovered() {
     let (sent, seen) = play(None, 9_000, false).await;
     assert!(seen.len() > sent.len(), "something was sent again");
     let again = seen.iter().find(|asked| {
@@ -135,7 +135,7 @@ async fn an_overflow_of_a_conversation_that_the_provider_keeps_is_recovered_from
     assert!(again.is_some());
 }
 
-async fn told(config: ProxyConfig) -> (Running, String, Arc<Mutex<Vec<String>>>) {
+async fn told(config: ProxyConfig) -> (RunningProxy, String, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let telling = Arc::clone(&told);
     let running = Proxy::new(config, Arc::new(MemoryStore::new()))
@@ -148,7 +148,7 @@ async fn told(config: ProxyConfig) -> (Running, String, Arc<Mutex<Vec<String>>>)
 }
 
 #[tokio::test]
-async fn a_conversation_whose_beginning_was_not_seen_passes_and_is_told_of_once() {
+async fn unseen_conversation_passes_and_is_reported_once() {
     let upstream = keeping(1_000_000).await;
     let body = |previous: &str| {
         json!({"model": "m", "previous_response_id": previous, "input": "and now?"}).to_string()
@@ -170,7 +170,7 @@ async fn a_conversation_whose_beginning_was_not_seen_passes_and_is_told_of_once(
 }
 
 #[tokio::test]
-async fn requests_that_name_what_only_the_provider_has_pass_and_are_told_of_once() {
+async fn requests_with_provider_side_state_pass_and_are_reported_once() {
     let named = [
         ("conversation", json!("conv_1")),
         ("conversation", json!({"id": "conv_2"})),
@@ -199,7 +199,7 @@ async fn requests_that_name_what_only_the_provider_has_pass_and_are_told_of_once
 }
 
 #[tokio::test]
-async fn items_that_are_referred_to_are_read_in_their_places() {
+async fn item_references_are_resolved_in_place() {
     let upstream = keeping(1_000_000).await;
     let (_running, base) = proxy(with_window(&upstream, Some(9_000))).await;
     let question = json!({"role": "user", "content": "read the file"});

@@ -1,4 +1,4 @@
-//! HTTP itself: both versions, and clients that go away.
+//! HTTP/1.1 and HTTP/2, and clients that disconnect.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use trimtab_model::Dialect;
-use trimtab_proxy::Running;
+use trimtab_proxy::RunningProxy;
 
 use crate::fake::{self, Reply, post, send};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
@@ -194,7 +194,7 @@ async fn many_streams_share_one_connection() {
 
 /// Nothing is left of a request whose client went away, and its session goes on.
 async fn nothing_is_left(
-    running: &Running,
+    running: &RunningProxy,
     base: &str,
     (talk, session): (&Talk, &str),
     (stream, streams): (
@@ -218,7 +218,7 @@ async fn nothing_is_left(
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_the_middle_of_a_stream_leaves_nothing() {
+async fn client_disconnect_during_a_stream_leaks_nothing() {
     for dialect in Dialect::ALL {
         for large in [false, true] {
             for second in [false, true] {
@@ -249,7 +249,7 @@ async fn a_client_that_leaves_in_the_middle_of_a_stream_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_answer_leaves_nothing() {
+async fn client_disconnect_before_the_answer_leaks_nothing() {
     let (upstream, mut streams) = by_hand().await;
     let (running, base) = proxy(config(&format!("http://{upstream}"))).await;
     let talk = talk(Dialect::Messages, true);
@@ -313,7 +313,7 @@ async fn bodies_in_chunks_with_trailers_are_managed() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_to_be_told_to_go_on_is_told() {
+async fn expect_100_continue_is_answered() {
     let upstream = echo().await;
     let (running, _) = proxy(config(&upstream.url())).await;
     let body = talk(Dialect::Messages, true).body();
@@ -365,7 +365,7 @@ async fn other_methods_pass() {
 }
 
 #[tokio::test]
-async fn trailers_do_not_spoil_an_answer() {
+async fn trailers_do_not_break_an_answer() {
     // An upstream that closes its stream with a trailer.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

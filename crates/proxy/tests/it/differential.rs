@@ -1,5 +1,5 @@
-//! The same requests directly and through the proxy: the client sees no difference, whatever
-//! goes wrong on either side.
+//! The same requests directly and through the proxy: the client sees no difference, whatever fails
+//! on either side.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_proxy::{ProxyConfig, Running};
+use trimtab_proxy::{ProxyConfig, RunningProxy};
 use trimtab_store::{MemoryStore, Store};
-use trimtab_testkit::bodies::{Style, talk};
-use trimtab_testkit::script::{Fault, Reply};
-use trimtab_testkit::upstream::{Options, Source, Upstream};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_testkit::bodies::{JsonStyle, talk};
+use trimtab_testkit::script::{ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use crate::fake::{Got, send};
 use crate::proxy_with;
@@ -46,7 +46,7 @@ fn settings(upstream: &str) -> ProxyConfig {
 }
 
 /// Proxies in front of `upstream` whose stores go wrong in different ways.
-async fn proxies(upstream: &str) -> Vec<(Running, String)> {
+async fn proxies(upstream: &str) -> Vec<(RunningProxy, String)> {
     let good: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let mut proxies = vec![proxy_with(settings(upstream), good).await];
     let wrongs = [
@@ -147,14 +147,14 @@ fn made(dialect: Dialect, got: Option<Got>) -> Made {
     let (mut text, mut parts) = (String::new(), Vec::new());
     let streamed = got.header("content-type").starts_with("text/event-stream");
     if got.status == 200 && streamed {
-        let mut watcher = Watcher::new(dialect);
-        let mut note = |event: Event<'_>| match event {
-            Event::Text(delta) => text.push_str(&delta.text()),
-            Event::Reasoning(delta) => parts.push(format!("thought {}", delta.text())),
-            Event::Call(call) => parts.push(format!("call {} {}", call.name, call.arguments)),
-            Event::Stop(stop) => parts.push(format!("stop {stop}")),
-            Event::Error(error) => parts.push(format!("error {}", error.message)),
-            Event::End => parts.push("end".to_owned()),
+        let mut watcher = StreamWatcher::new(dialect);
+        let mut note = |event: StreamEvent<'_>| match event {
+            StreamEvent::Text(delta) => text.push_str(&delta.text()),
+            StreamEvent::Reasoning(delta) => parts.push(format!("thought {}", delta.text())),
+            StreamEvent::Call(call) => parts.push(format!("call {} {}", call.name, call.arguments)),
+            StreamEvent::Stop(stop) => parts.push(format!("stop {stop}")),
+            StreamEvent::Error(error) => parts.push(format!("error {}", error.message)),
+            StreamEvent::End => parts.push("end".to_owned()),
             _ => {}
         };
         watcher.push(&body, &mut note);
@@ -196,13 +196,15 @@ fn unpacked(got: &Got) -> Vec<u8> {
 }
 
 /// The fault of a case, and what the model says in it.
-fn reply(number: usize, faults: &[Fault]) -> Reply {
+fn reply(number: usize, faults: &[ScriptedFault]) -> ScriptedReply {
     let reply = match number % 5 {
-        0 => Reply::text("a short answer"),
-        1 => Reply::text("a longer answer, word by word, so that it comes in several events"),
-        2 => Reply::call("read", json!({"path": "a.txt"})),
-        3 => Reply::text("Let me see. ").and_call("read", json!({"path": number})),
-        _ => Reply::text("said after a thought").thinking("hm, let me think"),
+        0 => ScriptedReply::text("a short answer"),
+        1 => {
+            ScriptedReply::text("a longer answer, word by word, so that it comes in several events")
+        }
+        2 => ScriptedReply::call("read", json!({"path": "a.txt"})),
+        3 => ScriptedReply::text("Let me see. ").and_call("read", json!({"path": number})),
+        _ => ScriptedReply::text("said after a thought").thinking("hm, let me think"),
     };
     // Every second answer is good.
     match faults.get((number / 2) % faults.len()) {
@@ -225,7 +227,7 @@ fn cases() -> impl Iterator<Item = Case> {
         let dialect = Dialect::ALL[number % 3];
         let stream = !number.is_multiple_of(4);
         // Only the plain spelling is sure to have the field as it is looked for.
-        let style = Style(if stream { number as u64 * 977 } else { 0 });
+        let style = JsonStyle(if stream { number as u64 * 977 } else { 0 });
         let mut body = talk.body(dialect, style);
         if !stream {
             let at = body.find("\"stream\"").unwrap();
@@ -243,25 +245,25 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_sees_no_difference() {
+async fn client_sees_no_difference_with_the_proxy() {
     // Panics are part of this test; their messages are not.
     std::panic::set_hook(Box::new(|info| {
         if !info.to_string().contains("on purpose") {
             eprintln!("{info}");
         }
     }));
-    let faults = Fault::catalogue();
+    let faults = ScriptedFault::catalogue();
     assert!(faults.len() >= 40, "{}", faults.len());
     let known = faults.clone();
-    let source = Source::with(move |received| {
+    let source = ReplySource::with(move |received| {
         let number = received
             .header("x-case")
             .and_then(|number| number.parse().ok());
         reply(number.unwrap_or(0), &known)
     });
-    let upstream = Upstream::start(Options {
+    let upstream = Upstream::start(UpstreamOptions {
         keep_bodies: false,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     })
     .await
     .unwrap();

@@ -1,4 +1,4 @@
-//! What a model reads is durable, and what is not passes as it came.
+//! Everything that a model reads is durable; other requests pass through unchanged.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +38,7 @@ fn names_a_stored_output(store: &dyn Store, text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_ref_is_in_the_store_when_the_request_that_shows_it_is_whole() {
+async fn ref_is_durable_before_its_request_is_complete() {
     for dialect in Dialect::ALL {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let found = Arc::new(Mutex::new(Vec::new()));
@@ -65,7 +65,7 @@ async fn a_ref_is_in_the_store_when_the_request_that_shows_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_made_durable_passes_as_it_came() {
+async fn request_passes_through_if_data_cannot_be_made_durable() {
     for dialect in Dialect::ALL {
         let upstream = Upstream::start(move |_, _| Reply::json(200, answer(dialect, "fine", 100)));
         let upstream = upstream.await;
@@ -89,7 +89,7 @@ async fn what_cannot_be_made_durable_passes_as_it_came() {
 
 /// The thread that serves connections decides what is quick, and never waits for a disk.
 #[tokio::test]
-async fn who_serves_connections_never_calls_the_store() {
+async fn connection_threads_never_call_the_store() {
     for dialect in Dialect::ALL {
         // What they put away at once is more than waits in memory.
         for preset in ["steady", "refs", "turns", "archive"] {

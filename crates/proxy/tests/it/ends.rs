@@ -1,4 +1,4 @@
-//! However hidden rounds end, the client gets an answer or an error, never nothing.
+//! However hidden rounds end, the client gets an answer or an error.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, Proxy};
 use trimtab_store::MemoryStore;
-use trimtab_testkit::script::Reply as Says;
-use trimtab_testkit::upstream::{Count, Options, Source, Upstream as Strict};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_testkit::script::ScriptedReply as Says;
+use trimtab_testkit::upstream::{Count, ReplySource, Upstream as Strict, UpstreamOptions};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use crate::fake::{Asked, Got, Reply, Upstream, post};
 use crate::fits::HEADERS;
@@ -46,9 +46,9 @@ fn has_ours(asked: &Asked) -> bool {
 /// An error event in a stream.
 fn error_of(dialect: Dialect, got: &Got) -> Option<String> {
     let mut message = None;
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     watcher.push(&got.body, |event| {
-        if let Event::Error(error) = event {
+        if let StreamEvent::Error(error) = event {
             message = Some(error.message.clone());
         }
     });
@@ -64,7 +64,7 @@ async fn ask(upstream: &Upstream, dialect: Dialect, stream: bool) -> Got {
 }
 
 #[tokio::test]
-async fn a_refused_hidden_round_does_not_cost_the_answer() {
+async fn rejected_hidden_round_still_gives_an_answer() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let upstream = Upstream::start(move |number, asked| {
@@ -81,7 +81,7 @@ async fn a_refused_hidden_round_does_not_cost_the_answer() {
             assert_eq!(got.status, 200);
             assert_eq!(said(dialect, &got.text()), "without", "{dialect} {stream}");
             let last = upstream.seen().last().unwrap().clone();
-            let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&last.body, dialect).unwrap();
             assert_eq!(trimtab_wire::validate::validate(&scan), []);
             assert_eq!(last.json()["tools"].as_array().unwrap().len(), 1);
         }
@@ -89,7 +89,7 @@ async fn a_refused_hidden_round_does_not_cost_the_answer() {
 }
 
 #[tokio::test]
-async fn an_error_in_a_hidden_round_is_the_clients() {
+async fn error_in_a_hidden_round_reaches_the_client() {
     for dialect in Dialect::ALL {
         for (stream, status) in [(false, 429), (true, 429), (false, 503), (true, 503)] {
             let upstream = Upstream::start(move |number, asked| {
@@ -160,7 +160,7 @@ fn with_text(dialect: Dialect, whole: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_was_said_beside_the_calls_is_an_answer_that_ends() {
+async fn text_beside_retrieval_calls_becomes_a_complete_answer() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let upstream = Upstream::start(move |number, asked| {
@@ -186,7 +186,7 @@ async fn what_was_said_beside_the_calls_is_an_answer_that_ends() {
 
 /// A strict model with a small window that looks something up whenever it can.
 async fn curious(window: u64) -> Strict {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         let offered = received
             .tools
             .iter()
@@ -203,16 +203,16 @@ async fn curious(window: u64) -> Strict {
             Says::text("read")
         }
     });
-    let options = Options {
+    let options = UpstreamOptions {
         window: Some(window),
         count: Count::Estimate,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     Strict::start(options).await.unwrap()
 }
 
 #[tokio::test]
-async fn tiny_windows_give_answers_or_errors() {
+async fn tiny_windows_give_an_answer_or_an_error() {
     for dialect in Dialect::ALL {
         for window in [1_200, 1_800, 2_500, 3_500, 5_000] {
             let upstream = curious(window).await;
@@ -250,7 +250,7 @@ async fn tiny_windows_give_answers_or_errors() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_with_the_end_of_a_stream_cuts_nothing() {
+async fn client_disconnect_at_stream_end_loses_nothing() {
     for dialect in Dialect::ALL {
         // The upstream does not close its stream for a while.
         let stream = streamed(dialect, &answer(dialect, "done", 9));

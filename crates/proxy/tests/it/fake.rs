@@ -1,4 +1,4 @@
-//! An upstream that does what a test says, and a client without ideas of its own.
+//! A programmable upstream and a minimal client.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

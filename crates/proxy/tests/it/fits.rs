@@ -1,10 +1,10 @@
-//! What is sent fits: under every preset, in every dialect, with and without rules for models.
+//! Every sent window fits: under every preset, in every dialect, with and without model rules.
 
 use trimtab_engine::policy::{PRESETS, Policy};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig};
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Count, Options, Outcome, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{Count, ReplySource, RequestOutcome, Upstream, UpstreamOptions};
 
 use crate::fake::post;
 use crate::talk::{Talk, lines, path, said};
@@ -21,16 +21,16 @@ pub(crate) const HEADERS: [(&str, &str); 3] = [
 
 /// A model with a window that says the same to everything, and writes summaries.
 async fn strict(count: Count) -> Upstream {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         if received.last.contains("<summary>") {
-            return Reply::text("<summary>\nfiles were read\n</summary>");
+            return ScriptedReply::text("<summary>\nfiles were read\n</summary>");
         }
-        Reply::text("read")
+        ScriptedReply::text("read")
     });
-    Upstream::start(Options {
+    Upstream::start(UpstreamOptions {
         window: Some(WINDOW),
         count,
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     })
     .await
     .unwrap()
@@ -86,11 +86,11 @@ async fn play(dialect: Dialect, count: Count, setting: Setting) -> (u64, usize) 
     let requests = upstream.requests();
     let answered = requests
         .iter()
-        .filter(|request| request.outcome == Outcome::Answered);
+        .filter(|request| request.outcome == RequestOutcome::Answered);
     let largest = answered.map(|request| request.tokens).max().unwrap();
     let refused = requests
         .iter()
-        .filter(|request| request.outcome == Outcome::Overflow)
+        .filter(|request| request.outcome == RequestOutcome::Overflow)
         .count();
     (largest, refused)
 }

@@ -1,4 +1,4 @@
-//! A stream with hidden rounds in it is one stream, as a provider would send it.
+//! A stream with hidden rounds looks like one stream of the provider.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
@@ -115,7 +115,7 @@ fn assert_cost(usage: &Value, prompt: &str) {
 }
 
 #[tokio::test]
-async fn a_chat_stream_has_one_role_one_id_and_one_end() {
+async fn chat_stream_has_one_role_one_id_and_one_end() {
     let stream = answered(Dialect::Chat, true).await;
     assert_eq!(said(Dialect::Chat, &stream), "look 0 look 1 done");
     assert_eq!(stream.matches("data: [DONE]").count(), 1);
@@ -148,7 +148,7 @@ async fn a_chat_stream_has_one_role_one_id_and_one_end() {
 }
 
 #[tokio::test]
-async fn a_messages_stream_has_one_start_one_end_and_dense_indexes() {
+async fn messages_stream_has_one_start_one_end_and_dense_indexes() {
     let stream = answered(Dialect::Messages, true).await;
     assert_eq!(said(Dialect::Messages, &stream), "look 0 look 1 done");
     let events = events(&stream);
@@ -173,7 +173,7 @@ async fn a_messages_stream_has_one_start_one_end_and_dense_indexes() {
 }
 
 #[tokio::test]
-async fn a_responses_stream_has_one_id_and_goes_on_counting() {
+async fn responses_stream_has_one_id_and_dense_sequence_numbers() {
     let stream = answered(Dialect::Responses, true).await;
     assert_eq!(said(Dialect::Responses, &stream), "look 0 look 1 done");
     let events = events(&stream);
@@ -199,7 +199,7 @@ async fn a_responses_stream_has_one_id_and_goes_on_counting() {
 }
 
 #[tokio::test]
-async fn an_answer_in_one_piece_says_what_hidden_rounds_cost() {
+async fn whole_answer_reports_hidden_round_usage() {
     for dialect in Dialect::ALL {
         let whole: Value = serde_json::from_str(&answered(dialect, false).await).unwrap();
         assert_eq!(said(dialect, &whole.to_string()), "look 0 look 1 done");

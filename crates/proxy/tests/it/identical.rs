@@ -1,12 +1,11 @@
-//! Requests that fit, and that their provider accepts, directly and through the proxy: the
-//! upstream receives the same bytes and headers, and so does the client, also where the upstream
-//! hangs up.
+//! Accepted requests that fit, directly and through the proxy: upstream and client receive the same
+//! bytes and headers, even if the upstream disconnects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use trimtab_model::Dialect;
-use trimtab_proxy::{ProxyConfig, Running};
+use trimtab_proxy::{ProxyConfig, RunningProxy};
 use trimtab_store::MemoryStore;
 
 use crate::proxy_with;
@@ -32,7 +31,7 @@ fn settings(upstream: SocketAddr, preset: &str) -> ProxyConfig {
     config
 }
 
-async fn start(upstream: SocketAddr, preset: &str) -> (Running, SocketAddr) {
+async fn start(upstream: SocketAddr, preset: &str) -> (RunningProxy, SocketAddr) {
     let (running, _) = proxy_with(settings(upstream, preset), Arc::new(MemoryStore::new())).await;
     let address = running.address();
     (running, address)
@@ -249,7 +248,7 @@ async fn compare(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fits_and_is_accepted_passes_byte_for_byte() {
+async fn fitting_accepted_request_passes_byte_for_byte() {
     let count = if trimtab_testkit::is_long() {
         100_000
     } else {

@@ -40,7 +40,7 @@ mod websocket;
 
 use std::sync::Arc;
 
-use trimtab_proxy::{Proxy, ProxyConfig, Running};
+use trimtab_proxy::{Proxy, ProxyConfig, RunningProxy};
 use trimtab_store::{MemoryStore, Store};
 
 /// Settings for tests: any port, sessions for bodies of any size.
@@ -54,12 +54,15 @@ pub(crate) fn config(upstream: &str) -> ProxyConfig {
 }
 
 /// A proxy in front of `upstream`, and its base address.
-pub(crate) async fn proxy(config: ProxyConfig) -> (Running, String) {
+pub(crate) async fn proxy(config: ProxyConfig) -> (RunningProxy, String) {
     proxy_with(config, Arc::new(MemoryStore::new())).await
 }
 
 /// The same over a store of the test.
-pub(crate) async fn proxy_with(config: ProxyConfig, store: Arc<dyn Store>) -> (Running, String) {
+pub(crate) async fn proxy_with(
+    config: ProxyConfig,
+    store: Arc<dyn Store>,
+) -> (RunningProxy, String) {
     let running = Proxy::start(config, store).await.unwrap();
     let base = format!("http://{}", running.address());
     (running, base)

@@ -1,9 +1,9 @@
-//! What the proxy does with conversations.
+//! Management of conversations.
 
 use std::sync::Arc;
 
 use trimtab_model::Dialect;
-use trimtab_proxy::{Mode, ModelRule, ProxyConfig};
+use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
 
 use crate::fake::{Reply, Upstream, post};
@@ -39,7 +39,11 @@ async fn echo(dialect: Dialect) -> Upstream {
 async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_tools_cost() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
-        let known = windowed(config(&upstream.url()), 100_000);
+        let mut known = windowed(config(&upstream.url()), 100_000);
+        let repeats = "preset = \"steady\"\nviews.repeats = true";
+        let policy = toml::from_str(repeats).unwrap();
+        known.policies.insert("repeats".to_owned(), policy);
+        known.preset = "repeats".to_owned();
         let (running, base) = proxy(known).await;
         for (count, action) in [(40, "unchanged"), (400, "edited")] {
             let mut talk = Talk::new(dialect, &format!("read {count} lines twice"));
@@ -57,7 +61,7 @@ async fn repeated_output_becomes_a_reference_only_if_that_saves_more_than_the_to
 }
 
 #[tokio::test]
-async fn large_outputs_are_shown_short_and_stay_so() {
+async fn shortened_outputs_keep_their_view() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (running, base) = proxy(config(&upstream.url())).await;
@@ -111,10 +115,10 @@ async fn what_needs_no_change_is_not_touched() {
 }
 
 #[tokio::test]
-async fn observed_requests_go_as_they_came() {
+async fn observed_requests_are_sent_unchanged() {
     let upstream = echo(Dialect::Messages).await;
     let settings = ProxyConfig {
-        mode: Mode::Observe,
+        mode: ProxyMode::Observe,
         ..config(&upstream.url())
     };
     let (_running, base) = proxy(settings).await;
@@ -128,7 +132,7 @@ async fn observed_requests_go_as_they_came() {
 }
 
 #[tokio::test]
-async fn a_restart_gives_the_same_bytes() {
+async fn restart_gives_the_same_bytes() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -169,7 +173,7 @@ async fn tenants_do_not_share_sessions() {
 }
 
 #[tokio::test]
-async fn a_fork_and_a_sub_agent_are_branches_of_their_own() {
+async fn fork_and_sub_agent_get_separate_branches() {
     let upstream = echo(Dialect::Messages).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let headers = [("x-claude-code-session-id", "cc-1")];
@@ -199,13 +203,13 @@ async fn a_fork_and_a_sub_agent_are_branches_of_their_own() {
     assert_eq!(session(&sub).await, second);
     // Every window was valid.
     for asked in upstream.seen() {
-        let scan = trimtab_wire::scan::Scan::new(&asked.body, Dialect::Messages).unwrap();
+        let scan = trimtab_wire::scan::BodyScan::new(&asked.body, Dialect::Messages).unwrap();
         assert!(trimtab_wire::validate::validate(&scan).is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_conversation_longer_than_the_window_goes_on() {
+async fn conversation_longer_than_the_window_continues() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (_running, base) = proxy(windowed(config(&upstream.url()), 8_000)).await;
@@ -222,14 +226,14 @@ async fn a_conversation_longer_than_the_window_goes_on() {
                 "{dialect}: round {round}: {} bytes",
                 sent.len()
             );
-            let scan = trimtab_wire::scan::Scan::new(&sent, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&sent, dialect).unwrap();
             assert!(trimtab_wire::validate::validate(&scan).is_empty());
         }
     }
 }
 
 #[tokio::test]
-async fn whatever_fails_on_our_side_the_request_goes_through() {
+async fn internal_failure_passes_the_request_through() {
     use crate::stores::{Failing, Wrong};
     let upstream = echo(Dialect::Chat).await;
     let mut talk = Talk::new(Dialect::Chat, "what is in the file?");
@@ -255,7 +259,7 @@ async fn whatever_fails_on_our_side_the_request_goes_through() {
 }
 
 #[tokio::test]
-async fn a_fork_sends_what_was_sent() {
+async fn fork_reuses_the_bytes_of_its_origin() {
     let dialect = Dialect::Messages;
     let upstream = echo(dialect).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
@@ -274,7 +278,7 @@ async fn a_fork_sends_what_was_sent() {
 }
 
 #[tokio::test]
-async fn a_share_of_sessions_is_left_alone() {
+async fn holdout_sessions_are_unmanaged() {
     let upstream = echo(Dialect::Chat).await;
     let settings = ProxyConfig {
         holdout: 1.0,
@@ -289,7 +293,7 @@ async fn a_share_of_sessions_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_summary_is_written_in_the_background() {
+async fn summary_is_written_in_the_background() {
     for dialect in Dialect::ALL {
         let upstream = Upstream::start(move |_, asked| {
             let text = asked.text();
@@ -346,7 +350,7 @@ async fn a_summary_is_written_in_the_background() {
 }
 
 #[tokio::test]
-async fn a_request_can_wait_for_its_summary() {
+async fn request_can_wait_for_its_summary() {
     let dialect = Dialect::Chat;
     let upstream = Upstream::start(move |_, asked| {
         let asks = asked.json()["stream"] != true;
@@ -364,7 +368,7 @@ async fn a_request_can_wait_for_its_summary() {
     })
     .await;
     let mut settings = windowed(config(&upstream.url()), 40_000);
-    settings.compaction = trimtab_proxy::Compaction::Wait;
+    settings.compaction = trimtab_proxy::SummaryMode::Wait;
     settings.preset = "checkpoint".to_owned();
     let (_running, base) = proxy(settings).await;
     let mut talk = Talk::new(dialect, "read all files");

@@ -1,4 +1,4 @@
-//! Endpoints of our own.
+//! The proxy's own endpoints.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
@@ -8,7 +8,7 @@ use crate::talk::{Talk, lines};
 use crate::{config, proxy};
 
 #[tokio::test]
-async fn a_window_is_given_without_a_call_of_the_model() {
+async fn compress_returns_a_window_without_a_model_call() {
     let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let mut talk = Talk::new(Dialect::Chat, "what is in it?");
@@ -61,7 +61,7 @@ async fn a_window_is_given_without_a_call_of_the_model() {
 }
 
 #[tokio::test]
-async fn the_status_tells_what_was_done() {
+async fn status_counts_requests_and_actions() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     get(
@@ -77,7 +77,7 @@ async fn the_status_tells_what_was_done() {
 }
 
 #[tokio::test]
-async fn records_hold_no_keys() {
+async fn records_contain_no_keys() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let kept = std::sync::Arc::clone(&lines);
@@ -114,7 +114,7 @@ async fn records_hold_no_keys() {
 }
 
 #[tokio::test]
-async fn the_address_itself_says_what_is_there_unless_the_upstream_does() {
+async fn root_path_describes_the_proxy_unless_the_upstream_answers() {
     let nothing = Upstream::start(|_, _| Reply::json(404, r#"{"error":"not found"}"#)).await;
     let (_running, base) = proxy(config(&nothing.url())).await;
     let got = get(&base, "/", &[]).await;

@@ -1,11 +1,11 @@
-//! What is not ours to manage passes as it came.
+//! Unmanaged requests pass through unchanged.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
-use trimtab_proxy::{Mode, Proxy, ProxyConfig, Secret};
+use trimtab_proxy::{Proxy, ProxyConfig, ProxyMode, Secret};
 
 use crate::fake::{Reply, Upstream, get, post, send};
 use crate::{config, proxy};
@@ -48,7 +48,7 @@ async fn every_endpoint_passes() {
 }
 
 #[tokio::test]
-async fn broken_bodies_pass_as_they_came() {
+async fn malformed_bodies_pass_through_unchanged() {
     let upstream = Upstream::start(|_, _| Reply::json(400, r#"{"error":"bad"}"#)).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     let bodies: [&[u8]; 5] = [
@@ -69,7 +69,7 @@ async fn broken_bodies_pass_as_they_came() {
 }
 
 #[tokio::test]
-async fn long_and_packed_bodies_pass_as_they_came() {
+async fn long_and_compressed_bodies_pass_through_unchanged() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let mut settings = config(&upstream.url());
     settings.limits.body_bytes = 10_000;
@@ -97,7 +97,7 @@ async fn long_and_packed_bodies_pass_as_they_came() {
 }
 
 #[tokio::test]
-async fn streams_are_not_held_up() {
+async fn streams_are_not_delayed() {
     let upstream = Upstream::start(|_, _| {
         let mut reply = Reply::stream("");
         reply.pieces = vec![
@@ -124,7 +124,7 @@ async fn streams_are_not_held_up() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
+async fn unreachable_upstream_gives_502() {
     let (_running, base) = proxy(config("http://127.0.0.1:9")).await;
     let got = post(&base, "/v1/messages", &[], "{}").await;
     assert_eq!(got.status, 502);
@@ -134,7 +134,7 @@ async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
 const TOKEN: &str = "0f8fad5bd9cb469fa16570867728950e";
 
 #[tokio::test]
-async fn others_are_let_in_with_a_token_only() {
+async fn remote_clients_need_a_token() {
     let open = ProxyConfig {
         listen: "0.0.0.0:0".parse().unwrap(),
         ..ProxyConfig::default()
@@ -173,7 +173,7 @@ async fn others_are_let_in_with_a_token_only() {
 }
 
 #[tokio::test]
-async fn hostile_hosts_and_pages_get_nothing() {
+async fn foreign_hosts_and_origins_are_refused() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
     for host in ["evil.test", "localhost.evil.test", "127.0.0.1.evil.test:80"] {
@@ -202,7 +202,7 @@ async fn hostile_hosts_and_pages_get_nothing() {
 }
 
 #[tokio::test]
-async fn settings_change_under_way() {
+async fn settings_can_be_reloaded_under_load() {
     let one = Upstream::start(|_, _| {
         let mut reply = Reply::stream("");
         let piece = || (100, Bytes::from_static(b"data: {\"choices\":[]}\n\n"));
@@ -265,7 +265,7 @@ async fn open_streams_end_before_the_proxy_does() {
 }
 
 #[tokio::test]
-async fn bypassed_requests_are_not_looked_into() {
+async fn bypassed_requests_are_not_parsed() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;
     let (running, base) = proxy(config(&upstream.url())).await;
     let body = "{ \"messages\" : [ { \"role\":\"user\",\"content\":\"q\" } ] }";
@@ -279,7 +279,7 @@ async fn bypassed_requests_are_not_looked_into() {
     assert_eq!(got.header("x-trimtab-reason"), "bypass");
     running
         .reload(ProxyConfig {
-            mode: Mode::Bypass,
+            mode: ProxyMode::Bypass,
             ..config(&upstream.url())
         })
         .unwrap();
@@ -289,7 +289,7 @@ async fn bypassed_requests_are_not_looked_into() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_breaks_off_for_the_client() {
+async fn interrupted_upstream_stream_is_interrupted_for_the_client() {
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
     let upstream = Upstream::start(move |_, _| Reply::stream(events).cut()).await;
     let (_running, base) = proxy(config(&upstream.url())).await;

@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hand: an upstream that hangs up wherever a test wants it, and a client that sees
-//! every byte.
+//! Hand-written HTTP/1.1: an upstream that disconnects at any point, and a client that sees every
+//! byte.
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Overflow is recovered from in every dialect and every form.
+//! Recovery from every form of overflow, in every dialect.
 
 use serde_json::json;
 use trimtab_engine::policy::PRESETS;
@@ -77,7 +77,7 @@ fn long_talk(dialect: Dialect) -> Talk {
 }
 
 #[tokio::test]
-async fn an_overflow_is_recovered_from() {
+async fn overflow_is_recovered() {
     for dialect in Dialect::ALL {
         for form in FORMS {
             // The window is not known beforehand: the error teaches it.
@@ -102,7 +102,7 @@ async fn an_overflow_is_recovered_from() {
                 assert!(pair[1].body.len() < pair[0].body.len());
             }
             for asked in &seen {
-                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                let scan = trimtab_wire::scan::BodyScan::new(&asked.body, dialect).unwrap();
                 assert!(trimtab_wire::validate::validate(&scan).is_empty());
             }
             assert_eq!(running.report().recovered, 1);
@@ -135,7 +135,7 @@ async fn what_does_not_help_gives_the_providers_own_error() {
 }
 
 #[tokio::test]
-async fn a_long_answer_is_shortened_before_anything_is_lost() {
+async fn output_limit_is_lowered_before_messages_are_removed() {
     for dialect in [Dialect::Chat, Dialect::Messages] {
         let upstream = Upstream::start(move |_, asked| {
             let body = asked.json();
@@ -178,7 +178,7 @@ async fn a_long_answer_is_shortened_before_anything_is_lost() {
 }
 
 #[tokio::test]
-async fn a_throttle_is_no_overflow() {
+async fn rate_limit_is_not_an_overflow() {
     let upstream = Upstream::start(|_, _| {
         let mut reply = Reply::json(429, r#"{"error":{"message":"Rate limit reached for tokens per min. Please try again in 1s."}}"#);
         reply.headers.push(("retry-after", "1".to_owned()));
@@ -198,7 +198,7 @@ async fn a_throttle_is_no_overflow() {
 }
 
 #[tokio::test]
-async fn a_clients_own_compaction_passes_untouched_unless_it_overflows() {
+async fn client_compaction_passes_unchanged_unless_it_overflows() {
     let dialect = Dialect::Messages;
     let ask = "CRITICAL: Respond with TEXT ONLY. Write an <analysis> and then a <summary>";
     for (limit, edited) in [(1_000_000, false), (30_000, true)] {
@@ -246,13 +246,13 @@ async fn last_window(dialect: Dialect, stream: bool, window: u64) -> crate::fake
         assert_eq!(said(dialect, &got.text()), "read");
     }
     let last = upstream.seen().last().unwrap().clone();
-    let scan = trimtab_wire::scan::Scan::new(&last.body, dialect).unwrap();
+    let scan = trimtab_wire::scan::BodyScan::new(&last.body, dialect).unwrap();
     assert!(trimtab_wire::validate::validate(&scan).is_empty());
     last
 }
 
 #[tokio::test]
-async fn a_server_that_cuts_silently_is_sent_no_more_than_it_reads() {
+async fn silently_truncating_server_gets_no_more_than_it_reads() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let last = last_window(dialect, stream, 8_000).await;
@@ -276,7 +276,7 @@ fn presets() -> impl Iterator<Item = &'static str> {
 }
 
 #[tokio::test]
-async fn a_body_of_too_many_bytes_is_sent_again_smaller_under_every_preset() {
+async fn payload_too_large_is_retried_smaller_under_every_preset() {
     let explained = r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#;
     for preset in presets() {
         for text in [explained, ""] {
@@ -328,7 +328,7 @@ fn names_ref(body: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_overflow_without_figures_is_sent_again_and_refs_come_with_their_tools() {
+async fn overflow_without_figures_is_retried_with_refs_and_tools() {
     for dialect in Dialect::ALL {
         for preset in presets() {
             let upstream = without_figures(dialect, 20_000).await;

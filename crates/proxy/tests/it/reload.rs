@@ -1,4 +1,4 @@
-//! Settings that change reach conversations that are under way.
+//! Reloaded settings apply to running conversations.
 
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig};
@@ -28,7 +28,7 @@ async fn echo(dialect: Dialect) -> Upstream {
 }
 
 #[tokio::test]
-async fn another_policy_holds_for_what_comes_next() {
+async fn reloaded_policy_applies_to_new_outputs() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (running, base) = proxy(settings(&upstream.url(), "refs")).await;
@@ -59,7 +59,7 @@ async fn another_policy_holds_for_what_comes_next() {
 }
 
 #[tokio::test]
-async fn a_policy_that_was_asked_for_stays() {
+async fn requested_policy_survives_a_reload() {
     let dialect = Dialect::Chat;
     let upstream = echo(dialect).await;
     let (running, base) = proxy(settings(&upstream.url(), "refs")).await;
@@ -82,7 +82,7 @@ async fn a_policy_that_was_asked_for_stays() {
 }
 
 #[test]
-fn an_answer_must_leave_room() {
+fn output_limit_must_leave_room_for_messages() {
     let rule = |max_output: u64| ProxyConfig {
         models: vec![ModelRule {
             model: "*".to_owned(),

@@ -1,4 +1,4 @@
-//! A conversation goes on when the client's access token is renewed, and only then.
+//! A conversation continues after the client's access token is renewed, and only then.
 
 use serde_json::Value;
 use trimtab_model::Dialect;
@@ -36,7 +36,7 @@ fn list(upstream: &Upstream, dialect: Dialect, at: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_renewed_token_gets_the_same_bytes() {
+async fn renewed_token_gets_the_same_bytes() {
     for dialect in Dialect::ALL {
         let upstream = echo(dialect).await;
         let (_running, base) = proxy(config(&upstream.url())).await;
@@ -67,7 +67,7 @@ async fn a_renewed_token_gets_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn nobody_gets_a_conversation_that_they_cannot_present() {
+async fn renewed_token_must_present_the_whole_conversation() {
     let dialect = Dialect::Messages;
     let upstream = echo(dialect).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
@@ -90,7 +90,7 @@ async fn nobody_gets_a_conversation_that_they_cannot_present() {
 }
 
 #[tokio::test]
-async fn keys_are_not_renewed() {
+async fn api_keys_never_share_conversations() {
     let dialect = Dialect::Messages;
     let upstream = echo(dialect).await;
     let (_running, base) = proxy(config(&upstream.url())).await;

@@ -1,4 +1,4 @@
-//! What was learned of models holds after a restart.
+//! Learned limits of models survive a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ async fn written(store: &Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn a_window_is_found_out_once() {
+async fn learned_window_survives_a_restart() {
     for dialect in Dialect::ALL {
         let upstream = unknown(dialect).await;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -86,7 +86,7 @@ async fn a_window_is_found_out_once() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_costs_nothing_but_what_was_learned() {
+async fn failing_store_loses_only_learned_windows() {
     for wrong in [Wrong::ReadOnly, Wrong::Full(2)] {
         let upstream = unknown(Dialect::Chat).await;
         let store: Arc<dyn Store> = Arc::new(Failing::new(wrong));

@@ -1,4 +1,4 @@
-//! Retrieval calls of the model are served inside the proxy.
+//! The proxy serves the model's retrieval calls.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ async fn a_retrieval_call_is_served_and_hidden() {
             let (before, after) = (list(dialect, &seen[1]), list(dialect, &seen[2]));
             assert_eq!(before[..], after[..before.len()], "{dialect} {stream}");
             for asked in &seen {
-                let scan = trimtab_wire::scan::Scan::new(&asked.body, dialect).unwrap();
+                let scan = trimtab_wire::scan::BodyScan::new(&asked.body, dialect).unwrap();
                 assert_eq!(
                     trimtab_wire::validate::validate(&scan),
                     [],
@@ -158,7 +158,7 @@ async fn mixed(dialect: Dialect, stream: bool, between: Between) -> Asked {
 }
 
 #[tokio::test]
-async fn calls_of_the_client_go_to_the_client() {
+async fn client_tool_calls_reach_the_client() {
     for dialect in Dialect::ALL {
         for stream in [false, true] {
             let sent = mixed(dialect, stream, Between::Nothing).await;
@@ -167,7 +167,7 @@ async fn calls_of_the_client_go_to_the_client() {
                 "{dialect}: {}",
                 sent.text()
             );
-            let scan = trimtab_wire::scan::Scan::new(&sent.body, dialect).unwrap();
+            let scan = trimtab_wire::scan::BodyScan::new(&sent.body, dialect).unwrap();
             assert_eq!(
                 trimtab_wire::validate::validate(&scan),
                 [],
@@ -183,7 +183,7 @@ async fn calls_of_the_client_go_to_the_client() {
 }
 
 #[tokio::test]
-async fn calls_of_an_answer_that_was_thrown_away_are_not_put_back() {
+async fn calls_of_a_discarded_answer_are_not_restored() {
     let dialect = Dialect::Chat;
     let upstream = asks_both(dialect).await;
     let (_running, base) = proxy(config(&upstream.url())).await;
@@ -261,7 +261,7 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 }
 
 #[tokio::test]
-async fn tools_are_offered_when_and_only_when_there_is_a_ref() {
+async fn retrieval_tools_are_offered_only_with_a_ref() {
     let dialect = Dialect::Messages;
     let upstream =
         Upstream::start(move |_, asked| reply(dialect, asked, &answer(dialect, "ok", 9))).await;

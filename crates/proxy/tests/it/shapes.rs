@@ -1,6 +1,6 @@
-//! Request bodies of every shape that a client may send, in every spelling that JSON allows.
+//! Request bodies of every shape that clients send, in every JSON spelling.
 //!
-//! None of them has anything to manage: outputs are short, no text repeats.
+//! None of them needs management: outputs are short, and no text repeats.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,11 @@
-//! Stores that come, go, and cannot be written.
+//! Stores that appear, disappear, or become read-only.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use trimtab_model::Dialect;
 use trimtab_proxy::Proxy;
-use trimtab_store::{Collect, Error, MemoryStore, SessionId, Store};
+use trimtab_store::{CollectOptions, Error, MemoryStore, SessionId, Store};
 
 use crate::config;
 use crate::fake::{Reply, Upstream, get, post};
@@ -75,7 +75,7 @@ async fn read_only_store_can_be_read_and_requests_pass() {
 }
 
 #[tokio::test]
-async fn store_that_cannot_be_opened_stops_nobody() {
+async fn unopenable_store_passes_requests() {
     let upstream = echo().await;
     let running = Proxy::opening(config(&upstream.url()), |_| Err(Error::Full))
         .run()
@@ -112,9 +112,9 @@ async fn no_ref_is_sent_that_was_removed() {
         }
         // Once the whole session, once a single output of it.
         if round % 2 == 0 {
-            let request = Collect {
+            let request = CollectOptions {
                 sessions: [session].into(),
-                ..Collect::default()
+                ..CollectOptions::default()
             };
             store.collect(&request).unwrap();
         } else {
@@ -127,7 +127,7 @@ async fn no_ref_is_sent_that_was_removed() {
 }
 
 #[tokio::test]
-async fn store_in_place_of_another_gets_its_own_keys() {
+async fn replaced_store_uses_its_own_secret() {
     let upstream = echo().await;
     let swapped = Arc::new(AtomicBool::new(false));
     let (one, other) = (

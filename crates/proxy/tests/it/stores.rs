@@ -1,4 +1,4 @@
-//! Stores that go wrong.
+//! Failing stores, for tests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use trimtab_model::Ref;
 use trimtab_store::{
-    Collect, Collected, Error, Form, MemoryStore, Metadata, Naming, Put, Result, SessionId,
-    SessionInfo, Spilled, Store, StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, Error, MemoryStore, OpenOutput, OutputForm, OutputMetadata, Put,
+    RefMinter, Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
 };
 
 /// How a store goes wrong.
@@ -93,17 +93,17 @@ impl Store for Failing {
         self.inner.put(session, put)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         self.call(false)?;
         self.inner.open(session, id, form)
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.call(false)?;
         self.inner.metadata(session, id)
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         self.inner.list(session)
     }
 
@@ -159,9 +159,9 @@ impl Store for Failing {
         self.inner.read(session, stream, from, limit)
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.call(false)?;
-        self.inner.naming(session)
+        self.inner.ref_minter(session)
     }
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
@@ -190,11 +190,11 @@ impl Store for Failing {
         self.inner.secret()
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         self.inner.collect(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.inner.spill(session, id)
     }
 }

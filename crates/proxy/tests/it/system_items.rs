@@ -1,11 +1,11 @@
-//! Entries that the client adds in the system's name stay where it put them.
+//! System entries of the client keep their place.
 
 use serde_json::{Value, json};
 use trimtab_engine::policy::PRESETS;
 use trimtab_model::Dialect;
 use trimtab_proxy::ModelRule;
-use trimtab_testkit::script::Reply;
-use trimtab_testkit::upstream::{Options, Received, Source, Upstream};
+use trimtab_testkit::script::ScriptedReply;
+use trimtab_testkit::upstream::{ReceivedRequest, ReplySource, Upstream, UpstreamOptions};
 
 use crate::fake::post;
 use crate::fits::HEADERS;
@@ -32,15 +32,15 @@ async fn bodies(
     knows: Knows,
     more: impl Fn(&mut Talk, usize),
 ) -> Vec<Value> {
-    let source = Source::with(|received| {
+    let source = ReplySource::with(|received| {
         if received.last.contains("<summary>") {
-            return Reply::text("<summary>\nfiles were read\n</summary>");
+            return ScriptedReply::text("<summary>\nfiles were read\n</summary>");
         }
-        Reply::text("read")
+        ScriptedReply::text("read")
     });
-    let options = Options {
+    let options = UpstreamOptions {
         window: (knows == Knows::Provider).then_some(WINDOW),
-        ..Options::new(source)
+        ..UpstreamOptions::new(source)
     };
     let upstream = Upstream::start(options).await.unwrap();
     let mut config = config(&upstream.url());
@@ -65,7 +65,7 @@ async fn bodies(
         "{preset} {knows:?}"
     );
     assert!(running.report().edited > 0, "{preset}");
-    let is_summary = |received: &Received| {
+    let is_summary = |received: &ReceivedRequest| {
         let asks = ["<summary>", "Summarise this tool output"];
         asks.iter().any(|words| received.last.contains(words))
     };
@@ -76,7 +76,7 @@ async fn bodies(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_item_of_the_developer_stays_first() {
+async fn unknown_developer_item_stays_first() {
     let tools = json!({"type": "additional_tools", "role": "developer",
         "tools": [{"type": "custom", "name": "exec", "description": "runs"}]});
     for preset in presets() {
@@ -128,7 +128,7 @@ fn assert_accepted(body: &Value, context: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn system_messages_of_a_conversation_stay_in_it_and_never_come_first() {
+async fn system_messages_stay_in_place_and_never_come_first() {
     for knows in [Knows::Proxy, Knows::Provider] {
         for preset in presets() {
             let context = format!("{preset} {knows:?}");

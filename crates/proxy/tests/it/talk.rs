@@ -295,9 +295,9 @@ pub(crate) fn said(dialect: Dialect, got: &str) -> String {
         };
     }
     let mut text = String::new();
-    let mut watcher = trimtab_wire::sse::Watcher::new(dialect);
+    let mut watcher = trimtab_wire::sse::StreamWatcher::new(dialect);
     watcher.push(got.as_bytes(), |event| {
-        if let trimtab_wire::sse::Event::Text(delta) = event {
+        if let trimtab_wire::sse::StreamEvent::Text(delta) = event {
             text.push_str(&delta.text());
         }
     });

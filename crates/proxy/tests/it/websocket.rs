@@ -1,4 +1,4 @@
-//! A WebSocket is refused where a conversation could be managed, and connected elsewhere.
+//! A WebSocket is refused on model paths and tunnelled elsewhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn ask(proxy: SocketAddr, path: &str, more: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn a_conversation_is_sent_back_to_http_at_once() {
+async fn websocket_to_a_model_path_gets_426() {
     let (upstream, connected) = loud().await;
     let (running, _) = proxy(config(&format!("http://{upstream}"))).await;
     for path in ["/v1/responses", "/v1/messages", "/v1/chat/completions"] {
@@ -74,7 +74,7 @@ async fn a_conversation_is_sent_back_to_http_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_connected() {
+async fn other_websockets_are_tunnelled() {
     let (upstream, connected) = loud().await;
     let (running, _) = proxy(config(&format!("http://{upstream}"))).await;
     let others = [
@@ -97,7 +97,7 @@ async fn what_is_not_ours_is_connected() {
 }
 
 #[tokio::test]
-async fn pages_of_other_hosts_get_no_websocket() {
+async fn foreign_origins_get_no_websocket() {
     let (upstream, connected) = loud().await;
     let (running, _) = proxy(config(&format!("http://{upstream}"))).await;
     let (_stream, head) = ask(
@@ -111,7 +111,7 @@ async fn pages_of_other_hosts_get_no_websocket() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_agree_has_the_last_word() {
+async fn upstream_refusal_of_a_websocket_is_forwarded() {
     let upstream =
         crate::fake::Upstream::start(|_, _| crate::fake::Reply::json(403, r#"{"error":"no"}"#))
             .await;

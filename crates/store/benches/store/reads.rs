@@ -6,7 +6,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use trimtab_store::{FolderStore, LineRange, Put, Query, SessionId, Store};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 use crate::writes::text;
 
@@ -128,7 +128,7 @@ fn compare(what: &str, large: Large) {
 
 fn tail(what: &str, large: &Rc<Large>) {
     let (plain, large_a, large_b) = (large.plain(), Rc::clone(large), Rc::clone(large));
-    Comparison::new(format!("{what}: the last 200 lines"), 50)
+    BenchComparison::new(format!("{what}: the last 200 lines"), 50)
         .candidate("seek and read, knowing where", move || {
             let mut file = File::open(&plain).unwrap();
             file.seek(SeekFrom::Start(large_a.tail)).unwrap();
@@ -152,7 +152,7 @@ fn search(title: &str, large: &Rc<Large>, query: Query<'static>, arguments: &[&s
     let (rg, own) = (ripgrep(), Rc::clone(large));
     let Some(rg) = rg else {
         println!("\n{title}: skipped, ripgrep is not installed");
-        Comparison::new(title, 5)
+        BenchComparison::new(title, 5)
             .candidate("trimtab: grep", move || own.grep(&query))
             .run();
         return;
@@ -162,7 +162,7 @@ fn search(title: &str, large: &Rc<Large>, query: Query<'static>, arguments: &[&s
         .iter()
         .map(|&argument| argument.to_owned())
         .collect();
-    let medians = Comparison::new(title, 5)
+    let medians = BenchComparison::new(title, 5)
         .candidate("ripgrep, one thread, on the plain file", move || {
             let mut command = Command::new(&rg);
             command

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use rusqlite::Connection;
 use trimtab_store::{FolderStore, Put, SessionId, Store, Stream};
-use trimtab_testkit::bench::Comparison;
+use trimtab_testkit::bench::BenchComparison;
 
 /// Text like a build log, never the same twice.
 pub(crate) fn text(len: usize, seed: u64) -> Vec<u8> {
@@ -70,7 +70,7 @@ pub(crate) fn puts() {
         let files = Rc::clone(&home);
         let (mut file, mut row, mut output) = (0, 0, 0);
         // Copying the text is measured too, but it is the same for all three.
-        Comparison::new(format!("durable put of {name}"), rounds)
+        BenchComparison::new(format!("durable put of {name}"), rounds)
             .candidate("plain file: write, sync, rename, sync", move || {
                 file += 1;
                 plain_file(files.path(), &vary(size, file), file);
@@ -119,7 +119,7 @@ pub(crate) fn appends() {
     let (line, row) = (entry.clone(), entry.clone());
     let mut file = File::create(home.path().join("log")).unwrap();
     let mut position = 0;
-    Comparison::new("append 400 bytes to a log", 300)
+    BenchComparison::new("append 400 bytes to a log", 300)
         .candidate("plain file: write, sync", move || {
             file.write_all(&line).unwrap();
             file.sync_data().unwrap();

@@ -1,7 +1,12 @@
 use super::*;
 
-fn session(name: &str, parent: Option<&str>, used: u64, outputs: &[(&str, u64)]) -> PictureSession {
-    PictureSession {
+fn session(
+    name: &str,
+    parent: Option<&str>,
+    used: u64,
+    outputs: &[(&str, u64)],
+) -> SnapshotSession {
+    SnapshotSession {
         id: id(name),
         parent: parent.map(id),
         used,
@@ -9,7 +14,7 @@ fn session(name: &str, parent: Option<&str>, used: u64, outputs: &[(&str, u64)])
         stream_bytes: 1,
         outputs: outputs
             .iter()
-            .map(|(id, blob)| PictureOutput {
+            .map(|(id, blob)| SnapshotOutput {
                 id: (*id).to_owned(),
                 blobs: vec![*blob],
             })
@@ -21,31 +26,31 @@ fn id(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-fn picture(sessions: Vec<PictureSession>) -> Picture {
+fn picture(sessions: Vec<SnapshotSession>) -> StoreSnapshot {
     let blobs = sessions
         .iter()
         .flat_map(|session| &session.outputs)
         .flat_map(|output| &output.blobs)
         .map(|blob| (*blob, 100))
         .collect();
-    Picture { sessions, blobs }
+    StoreSnapshot { sessions, blobs }
 }
 
-fn names(removal: &Removal) -> Vec<&str> {
+fn names(removal: &RemovalPlan) -> Vec<&str> {
     removal.sessions.iter().map(SessionId::as_str).collect()
 }
 
-fn older_than(millis: u64) -> Collect {
-    Collect {
+fn older_than(millis: u64) -> CollectOptions {
+    CollectOptions {
         older_than: Some(Duration::from_millis(millis)),
-        ..Collect::default()
+        ..CollectOptions::default()
     }
 }
 
 #[test]
-fn nothing_is_asked_nothing_goes() {
+fn empty_request_removes_nothing() {
     let picture = picture(vec![session("a", None, 0, &[("r1", 1)])]);
-    let removal = decide(&picture, &Collect::default(), 1_000_000);
+    let removal = decide(&picture, &CollectOptions::default(), 1_000_000);
     assert!(removal.sessions.is_empty() && removal.outputs.is_empty());
     assert_eq!(removal.report.bytes_kept, 101);
 }
@@ -64,7 +69,7 @@ fn age_is_that_of_the_last_use() {
 }
 
 #[test]
-fn a_live_session_keeps_those_above_it() {
+fn live_session_protects_its_parents() {
     let picture = picture(vec![
         session("top", None, 100, &[]),
         session("middle", Some("top"), 100, &[]),
@@ -76,7 +81,7 @@ fn a_live_session_keeps_those_above_it() {
 }
 
 #[test]
-fn shared_bytes_are_freed_with_their_last_holder() {
+fn shared_blobs_are_freed_with_their_last_holder() {
     let picture = picture(vec![
         session("a", None, 100, &[("r1", 1)]),
         session("b", None, 900, &[("r2", 1)]),
@@ -86,16 +91,16 @@ fn shared_bytes_are_freed_with_their_last_holder() {
 }
 
 #[test]
-fn size_takes_the_oldest_first_and_spares_the_live() {
+fn size_limit_removes_oldest_and_skips_live_sessions() {
     let picture = picture(vec![
         session("newest", None, 990, &[("r3", 3)]),
         session("oldest", None, 100, &[("r1", 1)]),
         session("middle", None, 200, &[("r2", 2)]),
     ]);
-    let mut request = Collect {
+    let mut request = CollectOptions {
         max_bytes: Some(250),
         live_within: Duration::from_millis(100),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     assert_eq!(names(&decide(&picture, &request, 1_000)), ["oldest"]);
     request.max_bytes = Some(0);
@@ -105,19 +110,19 @@ fn size_takes_the_oldest_first_and_spares_the_live() {
 }
 
 #[test]
-fn an_output_goes_only_if_nobody_below_names_it() {
+fn output_stays_while_a_child_names_it() {
     let picture = picture(vec![
         session("top", None, 0, &[("r1", 1), ("r2", 2), ("r3", 3)]),
         session("child", Some("top"), 0, &[("r4", 4)]),
     ]);
-    let reach = |sessions: &[(&str, &[&str])]| Collect {
+    let reach = |sessions: &[(&str, &[&str])]| CollectOptions {
         reachable: Some(
             sessions
                 .iter()
                 .map(|(name, ids)| (id(name), ids.iter().map(|id| (*id).to_owned()).collect()))
                 .collect(),
         ),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let all = reach(&[("top", &["r1"]), ("child", &["r2", "r4"])]);
     let removal = decide(&picture, &all, 1_000);
@@ -129,13 +134,13 @@ fn an_output_goes_only_if_nobody_below_names_it() {
 }
 
 #[test]
-fn nothing_is_counted_twice() {
+fn removed_bytes_are_counted_once() {
     let picture = picture(vec![session("a", None, 100, &[("r1", 1), ("r2", 2)])]);
-    let request = Collect {
+    let request = CollectOptions {
         reachable: Some(BTreeMap::from([(id("a"), BTreeSet::new())])),
         max_bytes: Some(0),
         live_within: Duration::ZERO,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let removal = decide(&picture, &request, 1_000);
     assert_eq!(removal.report.outputs, 2);
@@ -144,7 +149,7 @@ fn nothing_is_counted_twice() {
 }
 
 #[test]
-fn a_ring_of_parents_ends() {
+fn cyclic_parents_terminate() {
     let picture = picture(vec![
         session("a", Some("b"), 100, &[]),
         session("b", Some("a"), 900, &[]),

@@ -1,23 +1,23 @@
-//! Writes to one session in one transaction: one sync for all of them.
+//! Executes several writes of one session in one transaction, with one sync.
 
-use super::putting::{ATTEMPTS, Incoming, insert};
-use super::streams::{self, Packed};
+use super::put_output::{ATTEMPTS, IncomingBytes, insert};
+use super::streams::{self, PackedEntry};
 use super::{FolderStore, rows};
-use crate::put::{Input, Labels};
-use crate::write::{Kind, check};
+use crate::put::{OutputLabels, PutInput};
+use crate::write::{WriteKind, check};
 use crate::{Error, Result, SessionId, Stream, Write};
 
-/// A write that is ready to be carried out.
-enum Ready<'w> {
+/// A prepared write.
+enum PreparedWrite<'w> {
     Put {
         id: &'w str,
-        labels: &'w Labels,
-        incoming: Vec<Incoming<'w>>,
+        labels: &'w OutputLabels,
+        incoming: Vec<IncomingBytes<'w>>,
     },
     Append {
         stream: Stream,
         expected: u64,
-        entries: Vec<Packed>,
+        entries: Vec<PackedEntry>,
     },
 }
 
@@ -39,13 +39,15 @@ impl FolderStore {
                 rows::save_session(db, &row)?;
                 Ok(true)
             });
-            // After an error too: it may have come through.
+            // Also after an error: the commit may have succeeded.
             if !matches!(done, Ok(false)) {
-                incoming(&mut ready).for_each(Incoming::leave_file);
+                incoming(&mut ready).for_each(IncomingBytes::leave_file);
             }
             if done? {
                 return incoming(&mut ready).try_for_each(|bytes| self.confirm(bytes));
             }
+            // Bytes that were found before have been collected. Store them and repeat the whole
+            // batch.
             for bytes in incoming(&mut ready) {
                 bytes.make_image(&self.blobs)?;
             }
@@ -53,34 +55,34 @@ impl FolderStore {
         Err(Error::Busy)
     }
 
-    /// Compresses what is written, before the others have to wait for it.
-    fn prepare<'w>(&self, write: &'w Write) -> Result<Ready<'w>> {
+    /// Compresses the data before the transaction starts, so that other writers do not wait for it.
+    fn prepare<'w>(&self, write: &'w Write) -> Result<PreparedWrite<'w>> {
         Ok(match &write.0 {
-            Kind::Put {
+            WriteKind::Put {
                 id,
                 labels,
                 bytes,
                 text,
             } => {
                 let text = text.as_deref().map(str::as_bytes);
-                // With no more room than it needs: there may be many thousands of these.
+                // No spare capacity, because there may be many thousands of these.
                 let mut incoming = Vec::with_capacity(1 + usize::from(text.is_some()));
                 for bytes in std::iter::once(bytes.as_slice()).chain(text) {
-                    let mut next = Incoming::new(&self.blobs, Input::Slice(bytes))?;
+                    let mut next = IncomingBytes::new(&self.blobs, PutInput::Slice(bytes))?;
                     next.make_image(&self.blobs)?;
                     incoming.push(next);
                 }
-                Ready::Put {
+                PreparedWrite::Put {
                     id,
                     labels,
                     incoming,
                 }
             }
-            Kind::Append {
+            WriteKind::Append {
                 stream,
                 expected,
                 entries,
-            } => Ready::Append {
+            } => PreparedWrite::Append {
                 stream: *stream,
                 expected: *expected,
                 entries: entries.iter().map(|entry| streams::pack(entry)).collect(),
@@ -89,22 +91,23 @@ impl FolderStore {
     }
 }
 
-/// False if some bytes have to be made durable first.
+/// Executes the writes. False if some bytes must be made durable first.
 fn carry_out(
     db: &rusqlite::Connection,
     row: &mut rows::SessionRow,
-    write: &mut Ready<'_>,
+    write: &mut PreparedWrite<'_>,
 ) -> Result<bool> {
     match write {
-        Ready::Put {
+        PreparedWrite::Put {
             id,
             labels,
             incoming,
         } => match insert(db, row, labels, incoming)? {
+            // The ref was given out before this write, so it must match exactly.
             Some(reference) => check(id, reference.id()).map(|()| true),
             None => Ok(false),
         },
-        Ready::Append {
+        PreparedWrite::Append {
             stream,
             expected,
             entries,
@@ -112,9 +115,11 @@ fn carry_out(
     }
 }
 
-fn incoming<'r, 'w>(ready: &'r mut [Ready<'w>]) -> impl Iterator<Item = &'r mut Incoming<'w>> {
+fn incoming<'r, 'w>(
+    ready: &'r mut [PreparedWrite<'w>],
+) -> impl Iterator<Item = &'r mut IncomingBytes<'w>> {
     ready.iter_mut().flat_map(|write| match write {
-        Ready::Put { incoming, .. } => incoming.as_mut_slice(),
-        Ready::Append { .. } => &mut [],
+        PreparedWrite::Put { incoming, .. } => incoming.as_mut_slice(),
+        PreparedWrite::Append { .. } => &mut [],
     })
 }

@@ -1,4 +1,4 @@
-//! What of a store is whole, and what is not.
+//! Checks which parts of a store are intact.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,35 +7,34 @@ use rusqlite::Connection;
 
 use super::FolderStore;
 use super::disk::Dir;
-use super::salvage::{OnlyLook, Salvage, Salvaged};
+use super::salvage::{ReportOnly, Salvage, SalvageSink};
 use super::schema::{self, DATABASE};
 use crate::{Error, Result, SessionId};
 
-/// More complaints of the database about its own structure say nothing more.
+/// The maximum number of reported structural faults.
 const MOST_FAULTS: usize = 20;
 
-/// What of a store is whole, and what is not.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreCheck {
-    /// Sessions that can be read.
+    /// Readable sessions.
     pub sessions: u64,
-    /// Outputs that can be read, to the last byte.
+    /// Completely readable outputs.
     pub outputs: u64,
-    /// Entries of logs and journals that can be read.
+    /// Readable entries of logs and journals.
     pub entries: u64,
-    /// Sessions that cannot be read; not even their names are known.
+    /// Unreadable sessions, whose names are unknown.
     pub lost_sessions: u64,
-    /// What cannot be read of sessions that can be.
+    /// Unreadable parts of readable sessions.
     pub lost: Vec<(SessionId, String)>,
-    /// True if the secret of the store cannot be read: who used the store under it will be
-    /// somebody new.
+    /// True if the secret of the store is unreadable. Its users will then become new tenants.
     pub secret_lost: bool,
-    /// What is wrong with the structure of the database, in its own words.
+    /// Structural faults of the database, as `SQLite` reports them.
     pub faults: Vec<String>,
 }
 
 impl StoreCheck {
-    /// True if nothing is lost and nothing is wrong.
+    /// True if nothing is lost and there are no faults.
     pub fn is_sound(&self) -> bool {
         self.lost_sessions == 0
             && self.lost.is_empty()
@@ -45,17 +44,17 @@ impl StoreCheck {
 }
 
 impl FolderStore {
-    /// Reads everything in the store at `path` and says what is whole. Changes nothing, and may
+    /// Reads everything in the store at `path` and reports what is intact. Changes nothing, and may
     /// run while the store is in use.
     pub fn check(path: impl AsRef<Path>) -> Result<StoreCheck> {
         let dir = Dir::open(path.as_ref(), None)?;
         let blobs = dir.folder("blobs").ok();
-        look(&dir, DATABASE, blobs.as_ref(), &mut OnlyLook)
+        salvage_database(&dir, DATABASE, blobs.as_ref(), &mut ReportOnly)
     }
 }
 
-/// Reads the database `name` in `dir`, and hands on what is whole.
-pub(super) fn look<S: Salvaged>(
+/// Reads the database `name` in `dir` and passes everything intact to the sink.
+pub(super) fn salvage_database<S: SalvageSink>(
     dir: &Dir,
     name: &str,
     blobs: Option<&Dir>,
@@ -87,7 +86,7 @@ pub(super) fn look<S: Salvaged>(
     Ok(report)
 }
 
-/// What the database says about its own structure.
+/// The result of the integrity check of `SQLite`.
 fn faults(db: &Connection) -> Vec<String> {
     let check = format!("PRAGMA integrity_check({MOST_FAULTS})");
     let said = db.prepare(&check).and_then(|mut check| {

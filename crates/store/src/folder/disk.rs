@@ -1,5 +1,5 @@
-//! A folder held by a handle. Names inside it are made by us, links in it are not followed, and
-//! every step can be made to fail by a test.
+//! A folder held by a handle. File names are generated, links are not followed, and tests can make
+//! every operation fail.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,26 +15,26 @@ use crate::{Error, Result, refs};
 
 const FOLDER_MODE: Mode = Mode::RWXU;
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Names of files that are not finished begin with this.
+/// The prefix of unfinished files.
 pub(super) const UNFINISHED: &str = "new-";
 
-/// Asked before every step on the disk; a test may let the step fail.
-pub(crate) type Fault = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
+/// Called before every disk operation; a test may return an error.
+pub(crate) type FaultHook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
 
 pub(super) struct Dir {
     fd: OwnedFd,
     path: PathBuf,
-    fault: Option<Fault>,
+    fault: Option<FaultHook>,
 }
 
-/// What is at a name.
-pub(super) struct Entry {
+/// A directory entry.
+pub(super) struct FileStat {
     pub byte_size: u64,
-    /// Last change, in milliseconds since 1970.
+    /// The modification time in milliseconds since 1970.
     pub changed: u64,
 }
 
-/// Tells a file from another one that takes its name.
+/// Identifies a file, to detect that another file has taken its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -42,7 +42,7 @@ pub(super) struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The file that has this name now, if there is one.
+    /// The file that has this name now, if any.
     pub(super) fn at(path: &Path) -> Result<Option<Self>> {
         match sys::lstat(path) {
             Ok(stat) => Ok(Some(Self {
@@ -56,20 +56,20 @@ impl FileIdentity {
 }
 
 impl Dir {
-    /// Opens the folder at `path`, which must be ours and no link.
-    pub(super) fn open(path: &Path, fault: Option<Fault>) -> Result<Self> {
+    /// Opens the folder at `path`, which must belong to us and not be a link.
+    pub(super) fn open(path: &Path, fault: Option<FaultHook>) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::open(path, flags, Mode::empty());
         let fd = fd.map_err(|error| not_a_folder(path, error))?;
         Self::checked(fd, path.to_owned(), fault)
     }
 
-    /// Opens the folder `name` in this one, and makes it if need be.
+    /// Opens the subfolder `name`, and creates it if necessary.
     pub(super) fn folder(&self, name: &str) -> Result<Self> {
         let path = self.path.join(name);
         match sys::mkdirat(&self.fd, name, FOLDER_MODE) {
             Ok(()) => self.sync()?,
-            // On a read-only disk it must be there already: opening tells.
+            // On a read-only disk it must already exist; opening it will tell.
             Err(rustix::io::Errno::EXIST | rustix::io::Errno::ROFS) => {}
             Err(error) => return Err(Error::io("make the folder", &path, error.into())),
         }
@@ -79,8 +79,9 @@ impl Dir {
         Self::checked(fd, path, self.fault.clone())
     }
 
-    fn checked(fd: OwnedFd, path: PathBuf, fault: Option<Fault>) -> Result<Self> {
+    fn checked(fd: OwnedFd, path: PathBuf, fault: Option<FaultHook>) -> Result<Self> {
         let stat = sys::fstat(&fd).map_err(|error| Error::io("look at", &path, error.into()))?;
+        // Another user could change files of a folder that belongs to them.
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             let why = "belongs to another user".to_owned();
             return Err(Error::NotAStore { path, why });
@@ -92,7 +93,7 @@ impl Dir {
         &self.path
     }
 
-    /// Keeps everybody else out of the folder.
+    /// Makes the folder accessible to its owner only.
     pub(super) fn make_private(&self) -> Result<()> {
         let stat = sys::fstat(&self.fd).map_err(|error| self.error("look at", "", error))?;
         if Mode::from_raw_mode(stat.st_mode) == FOLDER_MODE {
@@ -101,7 +102,7 @@ impl Dir {
         sys::fchmod(&self.fd, FOLDER_MODE).map_err(|error| self.error("protect", "", error))
     }
 
-    /// A new file that only we may read.
+    /// Creates a file that only its owner can read.
     pub(super) fn create(&self, name: &str) -> Result<File> {
         self.step("create", name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -110,7 +111,7 @@ impl Dir {
             .map_err(|error| self.error("create", name, error))
     }
 
-    /// The file that processes lock to make a store one at a time.
+    /// The lock file that lets only one process create a store.
     pub(super) fn lock_file(&self, name: &str) -> Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = sys::openat(&self.fd, name, flags, FILE_MODE);
@@ -118,9 +119,10 @@ impl Dir {
             .map_err(|error| self.error("open", name, error))
     }
 
-    /// Opens a plain file for reading; none if it is not there.
+    /// Opens a regular file for reading; none if it does not exist.
     pub(super) fn open_file(&self, name: &str) -> Result<Option<File>> {
         self.step("open", name)?;
+        // NONBLOCK keeps a planted FIFO from blocking.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match sys::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => {
@@ -134,12 +136,12 @@ impl Dir {
         }
     }
 
-    /// What is at `name`, if it is a plain file.
-    pub(super) fn entry(&self, name: &str) -> Result<Option<Entry>> {
+    /// The entry `name`, if it is a regular file.
+    pub(super) fn entry(&self, name: &str) -> Result<Option<FileStat>> {
         match sys::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
-                Ok(Some(Entry {
+                Ok(Some(FileStat {
                     byte_size: u64::try_from(stat.st_size).unwrap_or(0),
                     changed: seconds.saturating_mul(1000),
                 }))
@@ -194,11 +196,11 @@ impl Dir {
         Ok(names)
     }
 
-    /// A new file under a name that says that it is not finished.
-    pub(super) fn unfinished(self: &Arc<Self>) -> Result<Unfinished> {
+    /// Creates a file under an unfinished name.
+    pub(super) fn unfinished(self: &Arc<Self>) -> Result<TemporaryFile> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let file = self.create(&name)?;
-        Ok(Unfinished {
+        Ok(TemporaryFile {
             dir: Arc::clone(self),
             file,
             name,
@@ -218,14 +220,14 @@ impl Dir {
     }
 }
 
-/// 32 random characters: no name is ever made from input.
+/// 32 random characters. No name is ever derived from input.
 pub(super) fn random_name() -> Result<String> {
     let mut bytes = [0; 16];
     refs::random(&mut bytes)?;
     Ok(data_encoding::HEXLOWER.encode(&bytes))
 }
 
-/// True for names that [`random_name`] makes.
+/// True for names made by [`random_name`].
 pub(super) fn is_random_name(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -240,22 +242,22 @@ fn not_a_folder(path: &Path, error: rustix::io::Errno) -> Error {
     }
 }
 
-/// A file that is being written. Dropped before it is finished, it is removed.
-pub(super) struct Unfinished {
+/// A file that is being written. It is removed if dropped before it is finished.
+pub(super) struct TemporaryFile {
     dir: Arc<Dir>,
     file: File,
     name: String,
     finished: bool,
 }
 
-impl Unfinished {
+impl TemporaryFile {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.dir.step("write", &self.name)?;
         let written = self.file.write_all(bytes);
         written.map_err(|error| Error::io("write", &self.dir.path.join(&self.name), error))
     }
 
-    /// Makes it durable under the name `name`.
+    /// Makes the file durable under `name`.
     pub(super) fn finish(mut self, name: &str) -> Result<()> {
         self.dir.step("sync", &self.name)?;
         let synced = self.file.sync_all();
@@ -264,17 +266,17 @@ impl Unfinished {
         self.finished = true;
         let synced = self.dir.sync();
         if synced.is_err() {
-            // Not durable, so not there; a leftover is swept up later.
+            // The file is not durable, so remove it. Collection removes leftovers.
             let _ = self.dir.remove(name);
         }
         synced
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if !self.finished {
-            // A leftover is swept up later.
+            // Collection removes leftovers.
             let _ = self.dir.remove(&self.name);
         }
     }
@@ -285,6 +287,7 @@ impl ImageBytes for File {
     fn read_exact_at(&self, start: u64, into: &mut [u8]) -> Result<()> {
         let read = FileExt::read_exact_at(self, into, start);
         read.map_err(|error| match error.kind() {
+            // Positions come from verified tables, so the file was truncated.
             io::ErrorKind::UnexpectedEof => damaged(),
             _ => Error::io("read", Path::new("an output"), error),
         })

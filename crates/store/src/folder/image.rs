@@ -1,51 +1,50 @@
-//! Making an image: an output as it is stored, its frames first, compressed where that pays,
-//! then its tables.
+//! Builds the stored image of an output: compressed frames, followed by their tables.
 
 use std::io::Read;
 use std::sync::Arc;
 
-use super::disk::{Dir, Unfinished, random_name};
-use crate::frames::{FRAME, Scan, Scanned, Scanner};
-use crate::image::{FrameWriter, Outline};
+use super::disk::{Dir, TemporaryFile, random_name};
+use crate::frames::{FRAME, FrameScan, OutputScan, OutputScanner};
+use crate::image::{FrameWriter, ImageOutline};
 use crate::{Error, Result};
 
-/// Larger images get a file of their own; below this the database is faster.
+/// Larger images get their own file; smaller ones are faster in the database.
 pub(super) const INLINE: usize = 128 * 1024;
-/// Bytes gathered before they are written to a file.
+/// The size of file writes.
 const WRITE: usize = 1024 * 1024;
 
-/// An image that is being made.
+/// An image under construction.
 pub(super) struct ImageWriter {
     dir: Arc<Dir>,
-    /// What is not yet in a file is pending there.
+    /// Its pending bytes are not in a file yet.
     frames: FrameWriter,
-    file: Option<Unfinished>,
+    file: Option<TemporaryFile>,
 }
 
-/// An image that is complete, and durable if it is a file.
-pub(super) struct Image {
-    pub outline: Outline,
-    pub body: Body,
+/// A complete image, durable if it is a file.
+pub(super) struct OutputImage {
+    pub outline: ImageOutline,
+    pub body: ImageBody,
 }
 
-pub(super) enum Body {
-    /// To be kept in the database.
+pub(super) enum ImageBody {
+    /// To be stored in the database.
     Inline(Vec<u8>),
-    /// In a file of this name.
-    File(KeptFile),
+    /// Stored in this file.
+    File(UnclaimedFile),
 }
 
-/// A durable file that no row names yet. Dropped, it is removed again.
-pub(super) struct KeptFile {
+/// A durable file that no row names yet. It is removed if dropped.
+pub(super) struct UnclaimedFile {
     dir: Arc<Dir>,
     pub name: String,
     pub named: bool,
 }
 
-impl Drop for KeptFile {
+impl Drop for UnclaimedFile {
     fn drop(&mut self) {
         if !self.named {
-            // A leftover is swept up later.
+            // Collection removes leftovers.
             let _ = self.dir.remove(&self.name);
         }
     }
@@ -61,7 +60,7 @@ impl ImageWriter {
     }
 
     /// Adds the next frame.
-    pub(super) fn push(&mut self, bytes: &[u8], scanned: Scanned) -> Result<()> {
+    pub(super) fn push(&mut self, bytes: &[u8], scanned: FrameScan) -> Result<()> {
         self.frames.push(bytes, scanned);
         let limit = if self.file.is_some() { WRITE } else { INLINE };
         if self.frames.pending.len() > limit {
@@ -81,8 +80,8 @@ impl ImageWriter {
         Ok(())
     }
 
-    /// Adds the tables and makes the image durable, if it is a file.
-    pub(super) fn finish(mut self, scan: &Scan) -> Result<Image> {
+    /// Adds the tables, and makes the image durable if it is a file.
+    pub(super) fn finish(mut self, scan: &OutputScan) -> Result<OutputImage> {
         let outline = self.frames.finish(scan);
         if self.frames.pending.len() > INLINE {
             self.flush()?;
@@ -95,16 +94,16 @@ impl ImageWriter {
             }
             let dir = Arc::clone(&self.dir);
             let named = false;
-            Body::File(KeptFile { dir, name, named })
+            ImageBody::File(UnclaimedFile { dir, name, named })
         } else {
-            Body::Inline(std::mem::take(&mut self.frames.pending))
+            ImageBody::Inline(std::mem::take(&mut self.frames.pending))
         };
-        Ok(Image { outline, body })
+        Ok(OutputImage { outline, body })
     }
 }
 
-/// An image made of bytes that are all there and scanned.
-pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
+/// Builds an image from scanned bytes in memory.
+pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &OutputScan) -> Result<OutputImage> {
     let mut writer = ImageWriter::new(dir);
     for (frame, scanned) in bytes.chunks(FRAME).zip(&scan.frames) {
         writer.push(frame, *scanned)?;
@@ -112,10 +111,10 @@ pub(super) fn of(dir: &Arc<Dir>, bytes: &[u8], scan: &Scan) -> Result<Image> {
     writer.finish(scan)
 }
 
-/// Reads bytes frame by frame; gives the writer, to be finished if the bytes are new.
-pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, Scan)> {
+/// Reads bytes frame by frame. The caller finishes the writer only if the bytes are new.
+pub(super) fn read(dir: &Arc<Dir>, input: &mut dyn Read) -> Result<(ImageWriter, OutputScan)> {
     let mut writer = ImageWriter::new(dir);
-    let mut scanner = Scanner::new();
+    let mut scanner = OutputScanner::new();
     let mut frame = Vec::with_capacity(FRAME);
     loop {
         frame.clear();

@@ -1,4 +1,4 @@
-//! What belongs to the store as a whole: its secret, the count of removals, leases.
+//! Data of the store as a whole: its secret, the removal counter, leases.
 
 use std::time::Duration;
 
@@ -7,11 +7,10 @@ use rusqlite::{Connection, params};
 use super::rows::{self, signed};
 use super::schema::from_sqlite;
 use super::streams;
-use crate::refs::Secret;
+use crate::refs::SessionSecret;
 use crate::{Error, Result, SessionId, Stream, digest};
 
-/// Tables that stores did not have from the beginning. Versions that do not know them leave
-/// them alone.
+/// Tables that were added later. Older versions ignore them.
 pub(super) const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS meta (
         name TEXT PRIMARY KEY,
@@ -27,22 +26,22 @@ pub(super) const TABLES: &str = "
 
 const SECRET: &str = "secret";
 const REMOVALS: &str = "removals";
-/// Where the secret was kept before it had a row of its own: the first entry of this log.
+/// Earlier versions kept the secret in the first entry of this log.
 const FORMER_PLACE: &str = "trimtab-proxy/secret";
 
-/// True if the tables are there and the store has its secret.
+/// True if the tables and the secret exist.
 pub(super) fn is_complete(db: &Connection) -> Result<bool> {
     Ok(has_tables(db)? && value(db, SECRET)?.is_some())
 }
 
 fn has_tables(db: &Connection) -> Result<bool> {
     let count = "SELECT count(*) FROM sqlite_schema WHERE name IN ('meta', 'leases')";
-    let count = rows::one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;
+    let count = rows::query_one(db, count, [], |row| row.get::<_, i64>(0).map(Some))?;
     Ok(count == Some(2))
 }
 
-/// Makes the tables and the secret where they are missing. A secret of an older version is
-/// taken over; one that is damaged is not replaced, because data may depend on it.
+/// Creates missing tables and a missing secret. The secret of an older version is copied. A damaged
+/// secret is not replaced, because data may depend on it.
 pub(super) fn complete(db: &Connection) -> Result<()> {
     db.execute_batch(TABLES).map_err(from_sqlite)?;
     if value(db, SECRET)?.is_some() {
@@ -50,7 +49,7 @@ pub(super) fn complete(db: &Connection) -> Result<()> {
     }
     let secret = match former_secret(db)? {
         Some(secret) => secret,
-        None => *Secret::random()?.as_bytes(),
+        None => *SessionSecret::random()?.as_bytes(),
     };
     set_secret(db, &secret)
 }
@@ -85,13 +84,13 @@ fn former_secret(db: &Connection) -> Result<Option<[u8; 32]>> {
         .map_err(|_| Error::damaged("the secret of an older version"))
 }
 
-/// How often something was removed.
+/// The removal counter.
 pub(super) fn removals(db: &Connection) -> Result<u64> {
     let count = value(db, REMOVALS)?.and_then(|bytes| bytes.try_into().ok());
     Ok(count.map_or(0, u64::from_le_bytes))
 }
 
-/// Notes, in the transaction that removes something, that refs have died.
+/// Increments the removal counter, in the transaction that removes something.
 pub(super) fn note_removal(db: &Connection) -> Result<()> {
     if !has_tables(db)? {
         complete(db)?;
@@ -100,29 +99,29 @@ pub(super) fn note_removal(db: &Connection) -> Result<()> {
     set_value(db, REMOVALS, &count.to_le_bytes())
 }
 
-/// Keeps a session from being collected until a time.
+/// Protects a session from collection until a time.
 pub(super) fn lease(db: &Connection, session: i64, until: u64) -> Result<()> {
     let insert = "INSERT OR REPLACE INTO leases (session, until) VALUES (?1, ?2)";
-    rows::run(db, insert, params![session, signed(until)])
+    rows::execute(db, insert, params![session, signed(until)])
 }
 
-/// The sessions that must not be collected at a time.
+/// The sessions protected from collection at a time.
 pub(super) fn leased(db: &Connection, now: u64) -> Result<Vec<i64>> {
     if !has_tables(db)? {
         return Ok(Vec::new());
     }
     let select = "SELECT session FROM leases WHERE until > ?1";
-    rows::all(db, select, [signed(now)], |row| row.get(0).map(Some))
+    rows::query_all(db, select, [signed(now)], |row| row.get(0).map(Some))
 }
 
-/// Removes leases that are over.
+/// Removes expired leases.
 pub(super) fn remove_expired_leases(db: &Connection, now: u64) -> Result<()> {
-    rows::run(db, "DELETE FROM leases WHERE until <= ?1", [signed(now)])
+    rows::execute(db, "DELETE FROM leases WHERE until <= ?1", [signed(now)])
 }
 
 fn value(db: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
     let select = "SELECT value, seal FROM meta WHERE name = ?1";
-    rows::one(db, select, [name], |row| {
+    rows::query_one(db, select, [name], |row| {
         let value: Vec<u8> = row.get(0)?;
         let sealed: Vec<u8> = row.get(1)?;
         let is_whole = sealed == digest::seal(&[name.as_bytes(), &value]);
@@ -133,10 +132,10 @@ fn value(db: &Connection, name: &str) -> Result<Option<Vec<u8>>> {
 fn set_value(db: &Connection, name: &str, value: &[u8]) -> Result<()> {
     let insert = "INSERT OR REPLACE INTO meta (name, value, seal) VALUES (?1, ?2, ?3)";
     let seal = digest::seal(&[name.as_bytes(), value]);
-    rows::run(db, insert, params![name, value, seal])
+    rows::execute(db, insert, params![name, value, seal])
 }
 
-/// The time until which a lease of `time` lasts.
-pub(super) fn until(now: u64, time: Duration) -> u64 {
+/// The end of a lease of `time`.
+pub(super) fn lease_end(now: u64, time: Duration) -> u64 {
     now.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

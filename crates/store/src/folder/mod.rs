@@ -1,17 +1,19 @@
-//! A store in a folder: no server, many processes.
+//! A store in a folder: embedded, and shared by several processes.
 //!
-//! A database holds sessions, refs, logs, journals and small outputs; larger outputs have files
-//! of their own. The bytes on disk are described in `docs/store-format.md`.
+//! A database holds sessions, refs, logs, journals and small outputs; larger outputs have their own
+//! files. `put_output` stores outputs, `streams` appends entries, `crate::image` reads, `removal`
+//! and `sweep` remove, and `check` and `repair` handle damage. `docs/store-format.md` specifies the
+//! bytes on disk.
 
 mod batch;
 mod check;
 mod disk;
-mod front;
+mod first_page;
 mod image;
 mod meta;
 mod options;
 mod output;
-mod putting;
+mod put_output;
 mod removal;
 mod repair;
 mod rows;
@@ -36,18 +38,18 @@ use crate::image::{ImageBytes, StoredImage};
 use crate::refs::well_formed;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo,
-    Spilled, Store, StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
+    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
 };
 pub use check::StoreCheck;
 use disk::{Dir, FileIdentity};
 pub use options::FolderOptions;
-use output::Output;
-pub use repair::Repaired;
+use output::OutputRows;
+pub use repair::RepairReport;
 use rows::BlobRow;
-use schema::{Access, DATABASE, from_sqlite};
+use schema::{DATABASE, DatabaseAccess, from_sqlite};
 
-/// Connections kept for reading; more are made when more threads read at once.
+/// The number of pooled read connections; more are opened if more threads read at once.
 const KEPT_READERS: usize = 8;
 
 /// A store in a folder. Several processes may use one at the same time.
@@ -71,25 +73,25 @@ pub struct FolderStore {
     dir: Arc<Dir>,
     blobs: Arc<Dir>,
     spills: Arc<Dir>,
-    access: Access,
-    /// The database that was opened: another one may take its name.
+    access: DatabaseAccess,
+    /// The opened database file. Another file may take its name.
     identity: FileIdentity,
-    /// Says, as long as it is open, that the store is in use.
+    /// Holds the lock that marks the store as in use.
     #[expect(dead_code, reason = "held for its lock")]
     users: Option<File>,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// Asks for the status; it never waits for others.
+    /// A connection for the status, which never waits for other operations.
     watcher: Mutex<Connection>,
 }
 
 impl FolderStore {
-    /// Opens the store in the folder `path`; makes both if they are not there.
+    /// Opens the store in the folder `path`; creates both if they do not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         FolderOptions::new().open(path)
     }
 
-    /// True if there is a store in the folder `path`, whatever its state. Makes nothing.
+    /// True if there is a store in the folder `path`, in any state. Creates nothing.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         path.as_ref().join(DATABASE).symlink_metadata().is_ok()
     }
@@ -103,21 +105,25 @@ impl FolderStore {
         (self.clock)()
     }
 
-    /// Reads from one state of the store, whatever others write meanwhile.
+    /// Reads from one consistent snapshot.
     fn reading<T>(&self, read: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = readers.pop();
+        // Release the pool before reading, so that readers do not wait for each other.
         drop(readers);
         let mut connection = if let Some(connection) = kept {
             connection
         } else {
             let opened = schema::open_for(&self.dir.path().join(DATABASE), self.access)?;
+            // A pooled connection keeps its file. A new one may have opened another file of that
+            // name.
             self.check_present()?;
             opened
         };
         let transaction = connection.transaction().map_err(from_sqlite)?;
         let result = read(&transaction);
         drop(transaction);
+        // Return the connection even after an error: a failed read does not harm it.
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.len() < KEPT_READERS {
             readers.push(connection);
@@ -125,17 +131,19 @@ impl FolderStore {
         result
     }
 
-    /// Writes all or nothing; durable once it gives `Ok`.
+    /// Writes atomically; durable once it returns `Ok`.
     fn writing<T>(&self, write: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Err(Error::ReadOnly);
         }
         let mut connection = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // Take the write lock at once. Upgrading a read transaction later could fail with a
+        // conflict.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(from_sqlite)?;
         let result = write(&transaction)?;
         transaction.commit().map_err(from_sqlite)?;
-        // What was written to a file without a name is gone when we are.
+        // Writes to a file that was deleted would disappear with this process.
         self.check_present()?;
         Ok(result)
     }
@@ -150,22 +158,23 @@ impl FolderStore {
         Err(Error::Vanished { path })
     }
 
-    /// Makes what stores of older versions lack.
+    /// Adds what stores of older versions lack.
     fn complete(&self) -> Result<()> {
-        if self.access == Access::Frozen || self.reading(|db| meta::is_complete(db))? {
+        if self.access == DatabaseAccess::Frozen || self.reading(|db| meta::is_complete(db))? {
             return Ok(());
         }
         self.writing(|db| meta::complete(db))
     }
 
-    /// Finds an output of a session or of one above it.
-    fn find(db: &Connection, session: &SessionId, id: &str) -> Result<Output> {
+    /// Finds an output of a session or its parents.
+    fn find(db: &Connection, session: &SessionId, id: &str) -> Result<OutputRows> {
+        // Reject malformed ids before any lookup. The answer is the same as for unknown ids.
         if !well_formed(id) {
             return Err(Error::NotFound);
         }
         for session in rows::up(db, session)? {
             if let Some(reference) = rows::reference(db, session.row, id)? {
-                return Output::load(db, &session, reference);
+                return OutputRows::load(db, &session, reference);
             }
         }
         Err(Error::NotFound)
@@ -188,27 +197,29 @@ impl Store for FolderStore {
         self.put_output(session, put)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         let open = || {
+            // The file is opened inside the transaction: once open, it stays readable even if
+            // collection unlinks it.
             self.reading(|db| {
                 let output = Self::find(db, session, id)?;
                 let (blob, row) = output.form(form);
                 let source = Arc::new(self.stored(db, blob, row)?);
-                Ok(Stored::new(output.metadata, source))
+                Ok(OpenOutput::new(output.metadata, source))
             })
         };
         match open() {
-            // Its file may have been removed or replaced since the row was read: look again.
+            // The file may have been removed or replaced since the row was read, so try again.
             Err(error) if error.is_damaged() => open(),
             opened => opened,
         }
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         self.reading(|db| Ok(Self::find(db, session, id)?.metadata))
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         self.reading(|db| {
             let Some(session) = rows::session(db, session)? else {
                 return Ok(Vec::new());
@@ -216,7 +227,7 @@ impl Store for FolderStore {
             let references = rows::references(db, session.row)?;
             let outputs = references
                 .into_iter()
-                .map(|row| Output::load(db, &session, row));
+                .map(|row| OutputRows::load(db, &session, row));
             outputs.map(|output| Ok(output?.metadata)).collect()
         })
     }
@@ -245,9 +256,12 @@ impl Store for FolderStore {
             rows::save_session(db, &above)?;
             let mut below = rows::used(db, child, now)?;
             if below.parent != Some(above.row) {
+                // A cycle of parents would make lookups endless.
                 let ring = rows::up(db, parent)?.iter().any(|row| row.row == below.row);
                 may_link(child, parent, ring, below.parent.is_some())?;
                 below.parent = Some(above.row);
+                // New outputs of the child belong to the owner of the tree, which shares equal
+                // bytes.
                 below.owner = above.owner;
             }
             rows::save_session(db, &below)
@@ -266,6 +280,7 @@ impl Store for FolderStore {
         entries: &[&[u8]],
     ) -> Result<u64> {
         let now = self.now();
+        // Compress before the transaction, so that other writers do not wait.
         let packed: Vec<_> = entries.iter().map(|entry| streams::pack(entry)).collect();
         self.writing(|db| {
             let mut session = rows::used(db, session, now)?;
@@ -289,10 +304,10 @@ impl Store for FolderStore {
         self.reading(|db| streams::read(db, session, stream, from, limit))
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         self.reading(|db| {
             let session = rows::session(db, session)?;
-            Ok(session.map(|session| Naming::new(session.secret)))
+            Ok(session.map(|session| RefMinter::new(session.secret)))
         })
     }
 
@@ -301,20 +316,52 @@ impl Store for FolderStore {
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
+        // The store may have been opened while the disk was full, without its secret.
         self.complete()?;
         let secret = self.reading(|db| meta::secret(db))?;
         secret.ok_or(Error::ReadOnly)
     }
 
+    fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
+        self.complete()?;
+        self.writing(|db| {
+            if meta::secret(db)? == Some(*secret) {
+                return Ok(());
+            }
+            if !rows::sessions(db)?.is_empty() {
+                return Err(Error::NotEmpty);
+            }
+            meta::set_secret(db, secret)
+        })
+    }
+
+    fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
+        self.writing(|db| {
+            let secret = minter.secret();
+            let mut row = match rows::session(db, &info.session)? {
+                Some(row) => row,
+                None => rows::insert_session(db, &info.session, secret.clone(), info.used)?,
+            };
+            if row.secret != *secret {
+                return Err(Error::OtherSession {
+                    session: info.session.to_string(),
+                });
+            }
+            (row.created, row.used) = (info.created, info.used);
+            rows::save_session(db, &row)
+        })
+    }
+
     fn status(&self) -> Result<StoreStatus> {
         self.check_present()?;
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Ok(StoreStatus {
                 removals: 0,
                 read_only: true,
             });
         }
         let path = self.dir.path().join(DATABASE);
+        // The disk may have become read-only since the store was opened.
         let writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok();
         let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(StoreStatus {
@@ -328,18 +375,18 @@ impl Store for FolderStore {
         self.writing(|db| {
             for session in sessions {
                 if let Some(session) = rows::session(db, session)? {
-                    meta::lease(db, session.row, meta::until(now, time))?;
+                    meta::lease(db, session.row, meta::lease_end(now, time))?;
                 }
             }
             Ok(())
         })
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         self.sweep(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.spill_output(session, id)
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a store in a folder.
+//! Opens a store in a folder.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -9,17 +9,17 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::FolderStore;
-use super::disk::{Dir, Fault, FileIdentity};
-use super::schema::{self, Access, DATABASE, USERS, from_sqlite};
+use super::disk::{Dir, FaultHook, FileIdentity};
+use super::schema::{self, DATABASE, DatabaseAccess, USERS, from_sqlite};
 use super::space::RESERVE;
 use crate::clock::{self, Clock};
 use crate::{Error, Result};
 
-/// How to open a [`FolderStore`].
+/// Options for opening a [`FolderStore`].
 #[derive(Clone, Default)]
 pub struct FolderOptions {
     clock: Option<Clock>,
-    fault: Option<Fault>,
+    fault: Option<FaultHook>,
 }
 
 impl FolderOptions {
@@ -28,14 +28,15 @@ impl FolderOptions {
         Self::default()
     }
 
-    /// Takes the time, in milliseconds since 1970, from `clock` instead of the computer.
+    /// Takes the time, in milliseconds since 1970, from `clock` instead of the system.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Asks `fault` before every step on files; an error is taken for the disk's. For tests.
+    /// Calls `fault` before every file operation; an error counts as an error of the disk. For
+    /// tests.
     #[doc(hidden)]
     #[must_use]
     pub fn fault(
@@ -46,14 +47,14 @@ impl FolderOptions {
         self
     }
 
-    /// Opens the store in the folder `path`; makes both if they are not there.
+    /// Opens the store in the folder `path`; creates both if they do not exist.
     pub fn open(self, path: impl AsRef<Path>) -> Result<FolderStore> {
         let path = make_folder(path.as_ref())?;
         let dir = Arc::new(Dir::open(&path, self.fault)?);
         schema::ensure(&dir)?;
         let users = use_store(&dir)?;
         let (writer, access) = open_database(&dir)?;
-        if access == Access::Write {
+        if access == DatabaseAccess::Write {
             dir.make_private()?;
         }
         let database = dir.path().join(DATABASE);
@@ -72,18 +73,18 @@ impl FolderOptions {
             readers: Mutex::default(),
             watcher: Mutex::new(watcher),
         };
-        if access == Access::Write {
+        if access == DatabaseAccess::Write {
             store.keep_reserve();
-            // A disk that is full or damaged keeps nobody from reading. Who needs what is
-            // missing asks for it, and is told why it cannot be made.
+            // A full or damaged disk must not prevent reading. Operations that need the missing
+            // parts report the error.
             store.complete().unwrap_or(());
         }
         Ok(store)
     }
 }
 
-/// Says that the store is in use, for as long as the file is open. None where the disk allows
-/// no lock: then nobody can repair the store there either.
+/// Marks the store as in use while the file is open. None if the disk supports no locks; then
+/// nobody can repair the store there either.
 fn use_store(dir: &Dir) -> Result<Option<File>> {
     let Ok(users) = dir.lock_file(USERS) else {
         return Ok(None);
@@ -98,8 +99,8 @@ fn use_store(dir: &Dir) -> Result<Option<File>> {
     }
 }
 
-/// Opens the database. On a full disk that may take the space of the reserve.
-fn open_database(dir: &Dir) -> Result<(Connection, Access)> {
+/// Opens the database. On a full disk this may use the space of the reserve.
+fn open_database(dir: &Dir) -> Result<(Connection, DatabaseAccess)> {
     match schema::open(dir) {
         Err(Error::Full) => {
             dir.remove(RESERVE)?;
@@ -115,7 +116,7 @@ impl fmt::Debug for FolderOptions {
     }
 }
 
-/// The folder with every link on the way to it resolved, but not followed itself.
+/// The folder with all links in its parents resolved, but not followed itself.
 fn make_folder(path: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Error::io("find", path, error))?;

@@ -1,28 +1,28 @@
-//! An output with all that is known of it.
+//! An output with its metadata.
 
 use rusqlite::Connection;
 use trimtab_model::Ref;
 
 use super::rows::{self, BlobRow, RefRow, SessionRow};
 use crate::digest::Digest;
-use crate::{Error, Form, Metadata, Result};
+use crate::{Error, OutputForm, OutputMetadata, Result};
 
-/// An output with the rows that it is made of.
-pub(super) struct Output {
+/// An output with its rows.
+pub(super) struct OutputRows {
     pub reference: RefRow,
-    whole: BlobRow,
+    blob: BlobRow,
     text: Option<(i64, BlobRow)>,
-    pub metadata: Metadata,
+    pub metadata: OutputMetadata,
 }
 
-impl Output {
+impl OutputRows {
     pub(super) fn load(db: &Connection, session: &SessionRow, reference: RefRow) -> Result<Self> {
         let whole = rows::blob(db, reference.blob)?;
         let text = reference
             .text
             .map(|id| Ok((id, rows::blob(db, id)?)))
             .transpose()?;
-        // The id is made from the digest: it proves that these are its bytes.
+        // The id is derived from the digest, which proves that the row names these bytes.
         let proven = session
             .secret
             .ref_id(&reference.labels.call, &whole.outline.digest);
@@ -39,7 +39,7 @@ impl Output {
         let text_size = text
             .as_ref()
             .map_or(0, |(_, text)| text.outline.image_size());
-        let metadata = Metadata {
+        let metadata = OutputMetadata {
             reference: Ref::issue(reference.id.clone(), Some(byte_size), Some(lines)),
             session: session.id.clone(),
             labels: reference.labels.clone(),
@@ -51,24 +51,24 @@ impl Output {
         };
         Ok(Self {
             reference,
-            whole,
+            blob: whole,
             text,
             metadata,
         })
     }
 
-    /// The blob that holds the bytes with `digest`, if one of the output's does.
+    /// The blob of this output with `digest`, if any.
     pub(super) fn holder(&self, digest: &Digest) -> Option<i64> {
         let text = self.text.iter().map(|(id, row)| (*id, row));
-        std::iter::once((self.reference.blob, &self.whole))
+        std::iter::once((self.reference.blob, &self.blob))
             .chain(text)
             .find_map(|(id, row)| (row.outline.digest == *digest).then_some(id))
     }
 
-    pub(super) fn form(&self, form: Form) -> (i64, &BlobRow) {
+    pub(super) fn form(&self, form: OutputForm) -> (i64, &BlobRow) {
         match (form, &self.text) {
-            (Form::Text, Some((id, row))) => (*id, row),
-            _ => (self.reference.blob, &self.whole),
+            (OutputForm::Text, Some((id, row))) => (*id, row),
+            _ => (self.reference.blob, &self.blob),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Removing sessions and outputs.
+//! Removes sessions and outputs.
 //!
-//! A session is removed in two parts. First its row goes, in one short transaction: from then
-//! on it is not there for anybody. What it held is garbage then, and is removed in small steps.
-//! A process that is killed in between leaves garbage, which the next collection finds.
+//! A session is removed in two parts. First its row is deleted in one short transaction, which
+//! makes it invisible to everybody. Its other rows are then garbage and are removed in small steps.
+//! If the process is killed in between, the next collection finds the garbage.
 
 use rusqlite::{Connection, Transaction, params};
 
@@ -17,12 +17,12 @@ const SOME_REFS: &str = "DELETE FROM refs WHERE session = ?1
      AND id IN (SELECT id FROM refs WHERE session = ?1 LIMIT ?2)";
 const SOME_ENTRIES: &str = "DELETE FROM entries WHERE session = ?1 AND (stream, position) IN
      (SELECT stream, position FROM entries WHERE session = ?1 LIMIT ?2)";
-/// Sessions that are hidden in one transaction.
+/// The number of sessions hidden per transaction.
 const HIDDEN_AT_ONCE: usize = 64;
 
 impl FolderStore {
     pub(super) fn delete_output(&self, session: &SessionId, id: &str) -> Result<()> {
-        let (spills, files) = self.freeing(|db| {
+        let (spills, files) = self.with_reserve(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
             let found = if well_formed(id) {
                 rows::reference(db, session.row, id)?
@@ -34,15 +34,18 @@ impl FolderStore {
             let blobs: Vec<i64> = std::iter::once(reference.blob)
                 .chain(reference.text)
                 .collect();
+            // Count the removal in the same transaction, so that no process can use a removed ref
+            // unnoticed.
             meta::note_removal(db)?;
             Ok((spills, remove_unheld(db, &blobs)?))
         })?;
+        // Files after rows: a row without its file would be a loss.
         self.remove_spills(&spills)?;
         self.remove_blobs(&files)
     }
 
     pub(super) fn delete_whole_session(&self, session: &SessionId) -> Result<()> {
-        self.freeing(|db| {
+        self.with_reserve(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
             hide(db, &session)?;
             meta::note_removal(db)
@@ -50,7 +53,7 @@ impl FolderStore {
         self.remove_garbage()
     }
 
-    /// Hides the sessions for which `may_go` says so; gives those that stay.
+    /// Hides the sessions for which `may_go` returns true; returns the others.
     pub(super) fn hide_sessions(
         &self,
         sessions: &[SessionId],
@@ -58,7 +61,7 @@ impl FolderStore {
     ) -> Result<Vec<SessionId>> {
         let mut staying = Vec::new();
         for sessions in sessions.chunks(HIDDEN_AT_ONCE) {
-            staying.extend(self.freeing(|db| {
+            staying.extend(self.with_reserve(|db| {
                 let mut staying = Vec::new();
                 for session in sessions {
                     let Some(row) = rows::session(db, session)? else {
@@ -70,6 +73,7 @@ impl FolderStore {
                         staying.push(session.clone());
                     }
                 }
+                // Do not disturb other processes if nothing was removed.
                 if staying.len() < sessions.len() {
                     meta::note_removal(db)?;
                 }
@@ -79,10 +83,10 @@ impl FolderStore {
         Ok(staying)
     }
 
-    /// Removes single outputs; what they held becomes garbage.
+    /// Removes single outputs; their blobs become garbage.
     pub(super) fn remove_outputs(&self, outputs: &[(SessionId, String)]) -> Result<()> {
         for outputs in outputs.chunks(HIDDEN_AT_ONCE) {
-            let spills = self.freeing(|db| {
+            let spills = self.with_reserve(|db| {
                 let mut spills = Vec::new();
                 for (session, id) in outputs {
                     if let Some(session) = rows::session(db, session)? {
@@ -97,14 +101,14 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Removes rows of sessions that are gone, bytes that no output holds, and their files.
-    /// Rows go before files: a file that outlives its row is swept up later, a row that
-    /// outlived its file would be a loss.
+    /// Removes rows of hidden sessions, unreferenced blobs, and their files. Rows are removed
+    /// before files: a file without a row is removed later, but a row without a file would be a
+    /// loss.
     pub(super) fn remove_garbage(&self) -> Result<()> {
         for session in self.gone_sessions("spills")? {
-            let spills = self.freeing(|db| {
+            let spills = self.with_reserve(|db| {
                 let delete = "DELETE FROM spills WHERE session = ?1 RETURNING file";
-                rows::all(db, delete, [session], |row| row.get(0).map(Some))
+                rows::query_all(db, delete, [session], |row| row.get(0).map(Some))
             })?;
             self.remove_spills(&spills)?;
         }
@@ -112,6 +116,7 @@ impl FolderStore {
         for (table, delete) in [("refs", SOME_REFS), ("entries", SOME_ENTRIES)] {
             for session in self.gone_sessions(table)? {
                 let some = |db: &Transaction<'_>, most: usize| {
+                    // The statement runs in many small steps, so keep it prepared.
                     let mut delete = db.prepare_cached(delete).map_err(from_sqlite)?;
                     delete
                         .execute(params![session, signed(most as u64)])
@@ -123,8 +128,8 @@ impl FolderStore {
         self.remove_unheld_blobs()
     }
 
-    /// The numbers of sessions that are gone and still have rows in `table`. Each number is
-    /// looked up in the table's index, so that the rows themselves are not read.
+    /// The numbers of hidden sessions that still have rows in `table`. Reads only the index of the
+    /// table.
     fn gone_sessions(&self, table: &str) -> Result<Vec<i64>> {
         let select = format!(
             "WITH RECURSIVE held(session) AS (
@@ -136,17 +141,17 @@ impl FolderStore {
              SELECT session FROM held
              WHERE session IS NOT NULL AND session NOT IN (SELECT id FROM sessions)"
         );
-        self.reading(|db| rows::all(db, &select, [], |row| row.get(0).map(Some)))
+        self.reading(|db| rows::query_all(db, &select, [], |row| row.get(0).map(Some)))
     }
 
-    /// Bytes that no output holds. They are looked for without keeping others from writing,
-    /// and looked at again when they are removed.
+    /// Removes unreferenced blobs. They are searched without a write lock and checked again when
+    /// they are removed.
     fn remove_unheld_blobs(&self) -> Result<()> {
         let select = "SELECT id FROM blobs WHERE id NOT IN (
                  SELECT blob FROM refs UNION ALL SELECT text FROM refs WHERE text IS NOT NULL
              )";
         let unheld: Vec<i64> =
-            self.reading(|db| rows::all(db, select, [], |row| row.get(0).map(Some)))?;
+            self.reading(|db| rows::query_all(db, select, [], |row| row.get(0).map(Some)))?;
         let mut unheld = unheld.as_slice();
         let mut steps = self.steps();
         while !unheld.is_empty() {
@@ -171,28 +176,28 @@ impl FolderStore {
     }
 }
 
-/// Removes the row of a session and what says that it is in use.
+/// Removes the row of a session and its lease.
 fn hide(db: &Connection, session: &SessionRow) -> Result<()> {
     for mut child in rows::children(db, session.row)? {
         child.parent = None;
         rows::save_session(db, &child)?;
     }
-    rows::run(db, "DELETE FROM sessions WHERE id = ?1", [session.row])
+    rows::execute(db, "DELETE FROM sessions WHERE id = ?1", [session.row])
 }
 
-/// Removes the row of an output; gives the names of its spilled files.
+/// Removes the row of an output; returns the names of its spilled files.
 fn remove_output(db: &Connection, session: i64, id: &str) -> Result<Vec<String>> {
     let spilled = "DELETE FROM spills WHERE session = ?1 AND id = ?2 RETURNING file";
-    let files = rows::all(db, spilled, params![session, id], |row| {
+    let files = rows::query_all(db, spilled, params![session, id], |row| {
         row.get(0).map(Some)
     })?;
     let delete = "DELETE FROM refs WHERE session = ?1 AND id = ?2";
-    rows::run(db, delete, params![session, id])?;
+    rows::execute(db, delete, params![session, id])?;
     Ok(files)
 }
 
-/// Removes those of `blobs` that no output holds; gives the names of their files. Only
-/// sessions of the tree under its owner can hold a blob.
+/// Removes unreferenced blobs among `blobs`; returns the names of their files. Only sessions of the
+/// owner's tree can reference a blob.
 fn remove_unheld(db: &Connection, blobs: &[i64]) -> Result<Vec<String>> {
     let numbers: Vec<String> = blobs.iter().map(ToString::to_string).collect();
     let numbers = format!("[{}]", numbers.join(","));
@@ -211,7 +216,7 @@ fn remove_unheld(db: &Connection, blobs: &[i64]) -> Result<Vec<String>> {
              SELECT text FROM refs
              WHERE session IN (SELECT id FROM holders) AND text IS NOT NULL
          ) RETURNING file";
-    let files = rows::all(db, delete, [numbers], |row| {
+    let files = rows::query_all(db, delete, [numbers], |row| {
         row.get::<_, Option<String>>(0).map(Some)
     })?;
     let files = files.into_iter().flatten();

@@ -1,8 +1,8 @@
-//! A new database from what can be read of a damaged one.
+//! Builds a new database from the readable parts of a damaged one.
 //!
-//! The damaged database gets a second name first and stays under it. The new one is made under
-//! another name and takes the place of the old one when it is complete. Whoever is killed in
-//! between leaves the store as it was, and the next repair begins with the same bytes.
+//! The damaged database first gets a second name and stays under it. The new one is built under
+//! another name and finally replaces the old one. A killed repair leaves the store unchanged, and
+//! the next repair starts from the same bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,31 +10,33 @@ use rusqlite::{Connection, named_params, params};
 
 use super::check::{self, StoreCheck};
 use super::disk::{Dir, FileIdentity};
-use super::front::WithNewFront;
+use super::first_page::FirstPageCopy;
 use super::rows::{self, BlobRow, RefRow, SessionRow, signed};
-use super::salvage::{Salvaged, SpillRow};
+use super::salvage::{SalvageSink, SpillRow};
 use super::schema::{self, DATABASE, NewDatabase, USERS, from_sqlite};
-use super::streams::{self, Packed};
+use super::streams::{self, PackedEntry};
 use super::{FolderStore, meta};
 use crate::{Error, Result, clock};
 
-/// Databases that were moved aside have names that begin with this.
+/// The prefix of databases that were moved aside.
 pub(super) const DAMAGED: &str = "damaged-";
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repaired {
-    /// What was found, and what is lost.
+pub struct RepairReport {
+    /// What was found and lost.
     pub found: StoreCheck,
-    /// Where the damaged database is now; none if nothing was wrong.
+    /// The new name of the damaged database; none if nothing was wrong.
     pub moved_to: Option<PathBuf>,
 }
 
 impl FolderStore {
-    /// Makes a new database from what can be read of a damaged one. Refuses while another
-    /// process has the store open.
-    pub fn repair(path: impl AsRef<Path>) -> Result<Repaired> {
+    /// Builds a new database from the readable parts of a damaged one. Fails while another process
+    /// has the store open.
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
         let dir = Dir::open(path.as_ref(), None)?;
+        // The lock is held until the repair ends, because every other process takes it when
+        // opening.
         let users = dir.lock_file(USERS)?;
         if users.try_lock().is_err() {
             return Err(Error::InUse {
@@ -46,12 +48,12 @@ impl FolderStore {
         let found = Self::check(dir.path())?;
         if found.is_sound() {
             let moved_to = None;
-            return Ok(Repaired { found, moved_to });
+            return Ok(RepairReport { found, moved_to });
         }
         let aside = move_aside(&dir)?;
         let new = NewDatabase::make(&dir)?;
         begin(&new.connection)?;
-        let mut sink = Rebuild {
+        let mut sink = DatabaseRebuild {
             db: &new.connection,
         };
         let found = match &aside {
@@ -59,15 +61,17 @@ impl FolderStore {
             None => found,
         };
         finish(&new.connection)?;
+        // The old write-ahead log belongs to the old database and must not be applied to the new
+        // one.
         schema::remove_log(&dir)?;
         new.finish(&dir)?;
         let moved_to = aside.map(|name| dir.path().join(name));
-        Ok(Repaired { found, moved_to })
+        Ok(RepairReport { found, moved_to })
     }
 }
 
-/// Gives the damaged database and its write-ahead log a second name; none if there is no
-/// database. After a repair that was cut off they have one already.
+/// Gives the damaged database and its write-ahead log a second name; none if there is no database.
+/// After an interrupted repair they already have one.
 fn move_aside(dir: &Dir) -> Result<Option<String>> {
     if dir.entry(DATABASE)?.is_none() {
         return Ok(None);
@@ -81,6 +85,7 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     }
     let name = format!("{DAMAGED}{}.db", clock::system()());
     let log = format!("{DATABASE}-wal");
+    // The log is linked first: without it the copy of the database would miss its last writes.
     if dir.entry(&log)?.is_some() {
         dir.link(&log, &format!("{name}-wal"))?;
     }
@@ -89,16 +94,17 @@ fn move_aside(dir: &Dir) -> Result<Option<String>> {
     Ok(Some(name))
 }
 
-/// Takes over what can be read; what is wrong with the database is told as it was found.
-fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut Rebuild<'_>) -> Result<StoreCheck> {
-    let found = check::look(dir, name, Some(blobs), sink)?;
+/// Copies everything readable and reports the faults.
+fn save(dir: &Dir, name: &str, blobs: &Dir, sink: &mut DatabaseRebuild<'_>) -> Result<StoreCheck> {
+    let found = check::salvage_database(dir, name, Some(blobs), sink)?;
+    // If no session is readable, the first page may be lost. Try with a page of an empty store.
     if found.sessions > 0 {
         return Ok(found);
     }
-    let Some(copied) = WithNewFront::make(dir, name)? else {
+    let Some(copied) = FirstPageCopy::make(dir, name)? else {
         return Ok(found);
     };
-    let again = check::look(dir, &copied.name, Some(blobs), sink)?;
+    let again = check::salvage_database(dir, &copied.name, Some(blobs), sink)?;
     Ok(StoreCheck {
         faults: found.faults,
         ..again
@@ -109,10 +115,10 @@ fn begin(db: &Connection) -> Result<()> {
     db.execute_batch("BEGIN").map_err(from_sqlite)
 }
 
-/// Adds the secret if it was lost, and sees that the new database is sound.
+/// Adds a lost secret, and checks the new database.
 fn finish(db: &Connection) -> Result<()> {
     meta::complete(db)?;
-    // Whoever remembers refs of the old database must look again.
+    // Processes that remember refs of the old database must look them up again.
     meta::note_removal(db)?;
     db.execute_batch("COMMIT").map_err(from_sqlite)?;
     let sound = db.query_row("PRAGMA integrity_check(1)", [], |row| {
@@ -125,12 +131,12 @@ fn finish(db: &Connection) -> Result<()> {
     }
 }
 
-/// Writes what was found into a new database, under the same numbers.
-struct Rebuild<'a> {
+/// Writes the salvaged rows into a new database, under the same ids.
+struct DatabaseRebuild<'a> {
     db: &'a Connection,
 }
 
-impl Salvaged for Rebuild<'_> {
+impl SalvageSink for DatabaseRebuild<'_> {
     fn secret(&mut self, secret: &[u8; 32]) -> Result<()> {
         meta::set_secret(self.db, secret)
     }
@@ -141,11 +147,11 @@ impl Salvaged for Rebuild<'_> {
              VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, x'')";
         let secret = session.secret.as_bytes();
         let values = params![session.row, session.id.as_str(), secret];
-        rows::run(self.db, insert, values)?;
+        rows::execute(self.db, insert, values)?;
         rows::save_session(self.db, session)
     }
 
-    fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()> {
+    fn entry(&mut self, place: streams::EntryPosition, entry: &PackedEntry) -> Result<()> {
         streams::insert(self.db, place, entry)
     }
 
@@ -166,7 +172,7 @@ impl Salvaged for Rebuild<'_> {
             ":file": file,
             ":image": image,
         };
-        rows::run(self.db, insert, values)
+        rows::execute(self.db, insert, values)
     }
 
     fn reference(&mut self, reference: &RefRow) -> Result<()> {
@@ -176,6 +182,6 @@ impl Salvaged for Rebuild<'_> {
     fn spill(&mut self, spill: &SpillRow) -> Result<()> {
         let insert = "INSERT INTO spills (session, id, file, sha256) VALUES (?1, ?2, ?3, ?4)";
         let values = params![spill.session, spill.id, spill.file, spill.sha256];
-        rows::run(self.db, insert, values)
+        rows::execute(self.db, insert, values)
     }
 }

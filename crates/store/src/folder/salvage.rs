@@ -1,7 +1,7 @@
-//! Reads what can be read of a database that may be damaged.
+//! Reads everything readable from a database that may be damaged.
 //!
-//! Rows are looked up one by one, so that a damaged page costs only the rows on it. Whatever is
-//! handed on was checked: rows by their seals, outputs and entries by their digests.
+//! Rows are looked up one by one, so that a damaged page costs only the rows on it. Everything is
+//! verified: rows by their seals, outputs and entries by their digests.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use rusqlite::{Connection, params};
 
 use super::disk::{Dir, is_random_name};
 use super::rows::{self, BlobRow, RefRow, SessionRow};
-use super::streams::{self, Packed};
+use super::streams::{self, PackedEntry};
 use super::{check::StoreCheck, meta};
 use crate::image::{ImageBytes, StoredImage};
 use crate::{Error, Result, SessionId, Stream};
 
-/// Takes what was found to be whole.
-pub(super) trait Salvaged {
+/// Receives intact data.
+pub(super) trait SalvageSink {
     fn secret(&mut self, secret: &[u8; 32]) -> Result<()>;
-    /// A session, with the positions of those of its streams that are whole.
+    /// A session, with the positions of its intact streams.
     fn session(&mut self, session: &SessionRow) -> Result<()>;
-    fn entry(&mut self, place: streams::Place, entry: &Packed) -> Result<()>;
-    /// A blob, with its owner, and its image unless that is a file.
+    fn entry(&mut self, place: streams::EntryPosition, entry: &PackedEntry) -> Result<()>;
+    /// A blob, with its owner, and with its image unless that is a file.
     fn blob(&mut self, id: i64, owner: i64, row: &BlobRow, image: Option<&[u8]>) -> Result<()>;
     fn reference(&mut self, reference: &RefRow) -> Result<()>;
     fn spill(&mut self, spill: &SpillRow) -> Result<()>;
@@ -40,12 +40,12 @@ pub(super) struct Salvage<'a, S> {
     pub blobs: Option<&'a Dir>,
     pub sink: &'a mut S,
     pub report: &'a mut StoreCheck,
-    /// Which blobs were looked at, and whether they are whole.
+    /// The visited blobs, and whether they are intact.
     pub seen: BTreeMap<i64, bool>,
 }
 
-impl<S: Salvaged> Salvage<'_, S> {
-    /// Goes through everything. Fails only where the sink does.
+impl<S: SalvageSink> Salvage<'_, S> {
+    /// Reads everything. Fails only if the sink fails.
     pub(super) fn run(&mut self) -> Result<()> {
         match meta::secret(self.db) {
             Ok(Some(secret)) => self.sink.secret(&secret)?,
@@ -62,7 +62,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(())
     }
 
-    /// The highest number that a session may have.
+    /// The highest possible session number.
     fn last_session(&self) -> i64 {
         let highest = [
             "SELECT seq FROM sqlite_sequence WHERE name = 'sessions'",
@@ -71,7 +71,7 @@ impl<S: Salvaged> Salvage<'_, S> {
             "SELECT max(session) FROM entries",
         ];
         let found = highest.into_iter().filter_map(|select| {
-            let found = rows::one(self.db, select, [], |row| row.get::<_, Option<i64>>(0));
+            let found = rows::query_one(self.db, select, [], |row| row.get::<_, Option<i64>>(0));
             found.ok().flatten()
         });
         found.max().unwrap_or(0)
@@ -81,7 +81,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         let [logged, planned] = session.positions;
         let log = self.entries(&session, Stream::Log, logged);
         let journal = self.entries(&session, Stream::Journal, planned);
-        // Neither stream is of use without the other. The outputs are.
+        // A log without its journal, or the reverse, is useless. The outputs are not.
         if let (Some(log), Some(journal)) = (&log, &journal) {
             for (place, entry) in log.iter().chain(journal) {
                 self.sink.entry(*place, entry)?;
@@ -100,13 +100,13 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(())
     }
 
-    /// All entries of a stream; none if one of them is not whole.
+    /// All entries of a stream; none if one of them is damaged.
     fn entries(
         &self,
         session: &SessionRow,
         stream: Stream,
         count: i64,
-    ) -> Option<Vec<(streams::Place, Packed)>> {
+    ) -> Option<Vec<(streams::EntryPosition, PackedEntry)>> {
         let entry = |position| {
             let place = (session.row, stream, position);
             let entry = streams::entry(self.db, place).ok().flatten()?;
@@ -115,15 +115,15 @@ impl<S: Salvaged> Salvage<'_, S> {
         (0..count).map(entry).collect()
     }
 
-    /// The ids of a session's refs that can be found, from both ends: a damaged page in the
-    /// middle hides only what is on it.
+    /// The ids of a session's refs, searched from both ends: a damaged page in the middle hides
+    /// only the rows on it.
     fn references(&mut self, session: &SessionRow) -> Vec<String> {
         let mut ids = Vec::new();
         let up = "SELECT id FROM refs WHERE session = ?1 AND id > ?2 ORDER BY id LIMIT 1";
         let down = "SELECT id FROM refs WHERE session = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
         let next = |select, from: &str| {
             let values = params![session.row, from];
-            rows::one(self.db, select, values, |row| {
+            rows::query_one(self.db, select, values, |row| {
                 row.get::<_, String>(0).map(Some)
             })
         };
@@ -139,7 +139,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         if broken {
             self.report
                 .lose(&session.id, "some of its outputs".to_owned());
-            // Behind all ids.
+            // Sorts after all ids.
             let mut first = "~".to_owned();
             while let Ok(Some(id)) = next(down, &first) {
                 if id <= last {
@@ -170,7 +170,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         }
     }
 
-    /// True if the bytes of an output are whole and the ones that its ref names.
+    /// True if the bytes of an output are intact and match its ref.
     fn output(&mut self, session: &SessionRow, reference: &RefRow) -> Result<bool> {
         let blobs = std::iter::once(reference.blob).chain(reference.text);
         for blob in blobs {
@@ -187,7 +187,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         Ok(named)
     }
 
-    /// True if a blob is whole; it is handed on the first time.
+    /// True if a blob is intact; passes it on the first time.
     fn blob(&mut self, id: i64) -> Result<bool> {
         if let Some(whole) = self.seen.get(&id) {
             return Ok(*whole);
@@ -205,7 +205,7 @@ impl<S: Salvaged> Salvage<'_, S> {
         let row = rows::blob(self.db, id)?;
         let missing = || Error::damaged("an output");
         let owner = "SELECT owner FROM blobs WHERE id = ?1";
-        let owner = rows::one(self.db, owner, [id], |row| row.get(0).map(Some))?;
+        let owner = rows::query_one(self.db, owner, [id], |row| row.get(0).map(Some))?;
         let image = match &row.file {
             None => Some(rows::image(self.db, id)?),
             Some(_) => None,
@@ -223,7 +223,7 @@ impl<S: Salvaged> Salvage<'_, S> {
 
     fn spill(&self, session: i64, id: &str) -> Option<SpillRow> {
         let select = "SELECT file, sha256 FROM spills WHERE session = ?1 AND id = ?2";
-        let found = rows::one(self.db, select, params![session, id], |row| {
+        let found = rows::query_one(self.db, select, params![session, id], |row| {
             Ok(Some((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
         });
         let (file, sha256) = found.ok().flatten()?;
@@ -236,10 +236,10 @@ impl<S: Salvaged> Salvage<'_, S> {
     }
 }
 
-/// Hands nothing on: only the report counts.
-pub(super) struct OnlyLook;
+/// Ignores the data, for a check.
+pub(super) struct ReportOnly;
 
-impl Salvaged for OnlyLook {
+impl SalvageSink for ReportOnly {
     fn secret(&mut self, _: &[u8; 32]) -> Result<()> {
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Salvaged for OnlyLook {
         Ok(())
     }
 
-    fn entry(&mut self, _: streams::Place, _: &Packed) -> Result<()> {
+    fn entry(&mut self, _: streams::EntryPosition, _: &PackedEntry) -> Result<()> {
         Ok(())
     }
 

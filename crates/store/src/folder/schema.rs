@@ -1,4 +1,4 @@
-//! The database: how it is made, opened and told from others.
+//! Creates, opens and identifies the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,16 +12,15 @@ use crate::{Error, Result};
 
 /// The database inside the store's folder.
 pub(super) const DATABASE: &str = "trimtab.db";
-/// Locked by the process that makes a new store.
+/// Locked by the process that creates a new store.
 const LOCK: &str = "lock";
-/// Locked, shared, by every process that has the store open; locked for itself alone by the
-/// one that repairs it.
+/// Holds a shared lock of every process that has the store open, or the exclusive lock of a repair.
 pub(super) const USERS: &str = "users";
-/// Says that a database is a store: the letters `trim`.
+/// Identifies a database as a store: the letters `trim`.
 const APPLICATION: i64 = 0x7472_696d;
-/// The format this version writes, and the newest it reads.
+/// The format that this version writes, and the newest it reads.
 const FORMAT: i64 = 1;
-/// How long a process waits for another one to finish writing.
+/// How long to wait for another writer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const SCHEMA: &str = "
@@ -85,12 +84,13 @@ const SCHEMA: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// Makes the database if there is none. A process killed at any moment leaves either no
-/// database or a whole one.
+/// Creates the database if there is none. A process killed at any moment leaves either no database
+/// or a complete one.
 pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
     if dir.entry(DATABASE)?.is_some() {
         return Ok(());
     }
+    // Refuse to create a store in a folder with other files, such as a home folder.
     for name in dir.names()? {
         let is_ours = [LOCK, USERS].contains(&name.as_str());
         if !is_ours && !name.starts_with(UNFINISHED) && !name.starts_with(DATABASE) {
@@ -103,18 +103,19 @@ pub(super) fn ensure(dir: &Arc<Dir>) -> Result<()> {
     let lock = dir.lock_file(LOCK)?;
     lock.lock()
         .map_err(|error| Error::io("lock", dir.path(), error))?;
+    // Another process may have created the store while we waited for the lock.
     if dir.entry(DATABASE)?.is_some() {
         return Ok(());
     }
     remove_unfinished(dir)?;
-    // The write-ahead log of a database that is gone must not be taken for that of the new one.
+    // The write-ahead log of a deleted database must not be applied to the new one.
     remove_log(dir)?;
     let new = NewDatabase::make(dir)?;
     meta::complete(&new.connection)?;
     new.finish(dir)
 }
 
-/// A database that is being made under another name.
+/// A database under construction, under another name.
 pub(super) struct NewDatabase {
     pub(super) connection: Connection,
     name: String,
@@ -122,11 +123,11 @@ pub(super) struct NewDatabase {
 }
 
 impl NewDatabase {
-    /// An empty one, without a secret.
+    /// An empty database without a secret.
     pub(super) fn make(dir: &Dir) -> Result<Self> {
         let name = format!("{UNFINISHED}{}", random_name()?);
         let file = dir.create(&name)?;
-        let connection = connect(&dir.path().join(&name), Access::Write)?;
+        let connection = connect(&dir.path().join(&name), DatabaseAccess::Write)?;
         fill(&connection)?;
         Ok(Self {
             connection,
@@ -135,7 +136,7 @@ impl NewDatabase {
         })
     }
 
-    /// Removes it again.
+    /// Removes it.
     pub(super) fn discard(self, dir: &Dir) -> Result<()> {
         drop(self.connection);
         dir.remove(&self.name)
@@ -143,6 +144,7 @@ impl NewDatabase {
 
     /// Makes it durable under the name of the store's database.
     pub(super) fn finish(self, dir: &Dir) -> Result<()> {
+        // Closing merges everything into the file, which can then be renamed as a whole.
         self.connection
             .close()
             .map_err(|(_, error)| from_sqlite(error))?;
@@ -153,7 +155,7 @@ impl NewDatabase {
     }
 }
 
-/// What killed processes left behind. Only with the lock held: nobody else is making a store.
+/// Removes leftovers of killed processes. Requires the lock: nobody else may be creating a store.
 fn remove_unfinished(dir: &Dir) -> Result<()> {
     let names = dir.names()?;
     let unfinished = names.iter().filter(|name| name.starts_with(UNFINISHED));
@@ -166,6 +168,7 @@ pub(super) fn remove_log(dir: &Dir) -> Result<()> {
     names.iter().try_for_each(|name| dir.remove(name))
 }
 
+// The database is not visible yet, so it needs no journal.
 fn fill(connection: &Connection) -> Result<()> {
     let fill = format!(
         "PRAGMA page_size = 16384;
@@ -182,36 +185,38 @@ fn fill(connection: &Connection) -> Result<()> {
     connection.execute_batch(&fill).map_err(from_sqlite)
 }
 
-/// What a connection may do.
+/// The access mode of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum DatabaseAccess {
     Write,
     /// For a disk that nobody can write to.
     Frozen,
 }
 
-/// Opens the database; falls back to reading only where the disk allows no more.
-pub(super) fn open(dir: &Dir) -> Result<(Connection, Access)> {
+/// Opens the database; falls back to read-only access if the disk allows no more.
+pub(super) fn open(dir: &Dir) -> Result<(Connection, DatabaseAccess)> {
     let path = dir.path().join(DATABASE);
-    match open_for(&path, Access::Write) {
-        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
-            Ok((open_for(&path, Access::Frozen)?, Access::Frozen))
-        }
-        opened => Ok((opened?, Access::Write)),
+    match open_for(&path, DatabaseAccess::Write) {
+        Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => Ok((
+            open_for(&path, DatabaseAccess::Frozen)?,
+            DatabaseAccess::Frozen,
+        )),
+        opened => Ok((opened?, DatabaseAccess::Write)),
     }
 }
 
-/// True if nothing can be created in the folder and nothing waits in the write-ahead log.
+/// True if nothing can be created in the folder and the write-ahead log is empty.
 fn is_frozen(dir: &Dir) -> Result<bool> {
     let log = dir.entry(&format!("{DATABASE}-wal"))?;
     let writable = rustix::fs::access(dir.path(), rustix::fs::Access::WRITE_OK).is_ok();
+    // With a non-empty log, an immutable connection would miss its writes.
     Ok(!writable && log.is_none_or(|log| log.byte_size == 0))
 }
 
-pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
+pub(super) fn open_for(path: &Path, access: DatabaseAccess) -> Result<Connection> {
     let connection = connect(path, access)?;
     check_kind(&connection, path)?;
-    if access == Access::Write {
+    if access == DatabaseAccess::Write {
         let prepare = "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA fullfsync = ON;
@@ -223,7 +228,7 @@ pub(super) fn open_for(path: &Path, access: Access) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Sees that a database is a store, and of a format that is known.
+/// Checks that a database is a store of a known format.
 fn check_kind(connection: &Connection, path: &Path) -> Result<()> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(from_sqlite)?;
@@ -240,7 +245,7 @@ fn check_kind(connection: &Connection, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens a database that may be damaged, to read what can be read. Nothing is written to it.
+/// Opens a possibly damaged database for reading. Nothing is written to it.
 pub(super) fn open_to_read(dir: &Dir, name: &str) -> Result<Connection> {
     let path = dir.path().join(name);
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -250,21 +255,22 @@ pub(super) fn open_to_read(dir: &Dir, name: &str) -> Result<Connection> {
     opened.busy_timeout(PATIENCE).map_err(from_sqlite)?;
     let checked = check_kind(&opened, &path);
     match checked {
-        // Without a write-ahead log, and where none can be made.
+        // There is no write-ahead log, and none can be created.
         Err(Error::Database(_) | Error::ReadOnly) if is_frozen(dir)? => {
-            open_for(&path, Access::Frozen)
+            open_for(&path, DatabaseAccess::Frozen)
         }
         checked => checked.map(|()| opened),
     }
 }
 
-fn connect(path: &Path, access: Access) -> Result<Connection> {
+fn connect(path: &Path, access: DatabaseAccess) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = match access {
-        Access::Write => {
+        DatabaseAccess::Write => {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
         }
-        Access::Frozen => {
+        DatabaseAccess::Frozen => {
+            // `immutable` lets SQLite read without creating the files that it needs otherwise.
             let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             Connection::open_with_flags(frozen_uri(path), flags)
         }
@@ -284,11 +290,11 @@ fn frozen_uri(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// Sorts the database's errors into the kinds that a caller acts on.
+/// Sorts errors of the database into the kinds that callers handle.
 pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::Full,
-        // The index of the write-ahead log could not be made longer.
+        // The index of the write-ahead log could not grow.
         _ if has_no_room_for_index(&error) => Error::Full,
         Some(ErrorCode::ReadOnly) => Error::ReadOnly,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy,
@@ -296,7 +302,7 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
             Error::damaged("the database")
         }
         _ => match error {
-            // A row that does not hold what we put into it.
+            // A row has an unexpected type.
             rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::FromSqlConversionFailure(..) => Error::damaged("a row"),

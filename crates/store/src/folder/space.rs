@@ -1,4 +1,4 @@
-//! Space: taken when there is none left, given back when there is.
+//! Manages disk space: uses the reserve on a full disk, and returns free pages.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -6,43 +6,48 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction};
 
 use super::schema::from_sqlite;
-use super::{Access, FolderStore};
+use super::{DatabaseAccess, FolderStore};
 use crate::{Error, Result};
 
-/// A file whose space is used when there is no other.
+/// A file whose space is released when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
 /// Enough for the pages that one step of a removal touches.
 const RESERVE_BYTES: usize = 1024 * 1024;
-/// Rows that one step removes: few enough that nobody waits long for its turn to write.
+/// Rows per step, few enough that other writers never wait long.
 const STEP_ROWS: usize = 128;
-/// Free pages, of 16 KiB each, that one step gives back.
+/// Free pages, of 16 KiB each, that one step returns to the disk.
 const STEP_PAGES: usize = 256;
-/// Between two steps others get their turn to write.
+/// The pause between two steps, in which others can write.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Databases up to this size are written anew in memory; larger ones take a temporary file.
+/// Databases up to this size are rewritten in memory; larger ones need a temporary file.
 const SCRUB_IN_MEMORY: u64 = 64 * 1024 * 1024;
 
 impl FolderStore {
-    /// Writes what frees space. That takes some space itself: on a full disk, the reserve's.
-    pub(super) fn freeing<T>(&self, write: impl Fn(&Transaction<'_>) -> Result<T>) -> Result<T> {
+    /// Runs a transaction that frees space. It needs some space itself, on a full disk that of the
+    /// reserve.
+    pub(super) fn with_reserve<T>(
+        &self,
+        write: impl Fn(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         match self.writing(&write) {
             Err(Error::Full) => {}
             done => return done,
         }
+        // The reserve gives the transaction just enough room.
         self.dir.remove(RESERVE)?;
-        // The log of writes that are in the database by now takes space, too.
+        // The write-ahead log also occupies space for writes that are already in the database.
         self.checkpoint()?;
         self.writing(write)
     }
 
-    /// Removes in steps, see [`Steps::run`].
-    pub(super) fn steps(&self) -> Steps<'_> {
+    /// Removes in steps, see [`RemovalSteps::run`].
+    pub(super) fn steps(&self) -> RemovalSteps<'_> {
         let rows = STEP_ROWS;
-        Steps { store: self, rows }
+        RemovalSteps { store: self, rows }
     }
 
-    /// Keeps some space back for [`freeing`](Self::freeing). Best effort: a disk that has no
-    /// room for it now may have it later.
+    /// Reserves space for [`with_reserve`](Self::with_reserve). Best effort: a disk without room
+    /// may have room later.
     pub(super) fn keep_reserve(&self) {
         if matches!(self.dir.entry(RESERVE), Ok(None)) {
             let reserve = self.dir.unfinished();
@@ -53,18 +58,20 @@ impl FolderStore {
         }
     }
 
-    /// Gives free pages and the write-ahead log back to the disk, step by step.
+    /// Returns free pages and the write-ahead log to the disk, step by step.
     pub(super) fn give_back(&self) -> Result<()> {
-        if self.access == Access::Frozen {
+        if self.access == DatabaseAccess::Frozen {
             return Ok(());
         }
         let mut free = u64::MAX;
         loop {
             let left = match self.on_writer(vacuum_step) {
-                // Others write, or there is no room for the pages that move: the next time.
+                // Others are writing, or there is no room to move pages. The next collection
+                // continues.
                 Err(Error::Busy | Error::Full) => break,
                 left => left?,
             };
+            // No progress means that the rest cannot be freed now.
             if left == 0 || left >= free {
                 break;
             }
@@ -75,11 +82,12 @@ impl FolderStore {
         Ok(())
     }
 
-    /// Writes the database anew: pages keep copies of rows that were moved within them, which
-    /// removing a row does not overwrite. False if that was not possible now.
+    /// Rewrites the database, because pages keep copies of moved rows that a removal does not
+    /// overwrite. False if that was not possible now.
     pub(super) fn scrub(&self) -> Result<bool> {
         let size = self.dir.entry(super::DATABASE)?;
         let in_memory = size.is_some_and(|entry| entry.byte_size <= SCRUB_IN_MEMORY);
+        // A temporary file would leave a copy of the text on disk, so prefer memory.
         let place = if in_memory { "MEMORY" } else { "FILE" };
         let scrub = format!("PRAGMA temp_store = {place}; VACUUM; PRAGMA temp_store = DEFAULT;");
         let done = self.on_writer(|db| db.execute_batch(&scrub).map_err(from_sqlite));
@@ -93,8 +101,8 @@ impl FolderStore {
         }
     }
 
-    /// Moves all writes from the write-ahead log into the database and empties the log. False
-    /// if others were reading it for too long.
+    /// Moves all writes from the write-ahead log into the database and truncates the log. False if
+    /// readers held it for too long.
     fn checkpoint(&self) -> Result<bool> {
         let busy = self.on_writer(|db| {
             let row = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
@@ -115,25 +123,26 @@ impl FolderStore {
     }
 }
 
-/// A removal in steps, each a transaction of its own, so that nobody waits long for its turn
-/// to write and a full disk has room for each.
-pub(super) struct Steps<'s> {
+/// A removal in steps. Each step is a transaction, so that other writers never wait long and a full
+/// disk has room for each.
+pub(super) struct RemovalSteps<'s> {
     store: &'s FolderStore,
     rows: usize,
 }
 
-impl Steps<'_> {
-    /// Carries out one step, which may remove at most so many rows as it is told.
+impl RemovalSteps<'_> {
+    /// Runs one step, which may remove at most the given number of rows.
     pub(super) fn run<T>(
         &mut self,
         step: impl Fn(&Transaction<'_>, usize) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let done = self.store.freeing(|db| step(db, self.rows));
+            let done = self.store.with_reserve(|db| step(db, self.rows));
             match done {
-                // A smaller step takes less space.
+                // A smaller step needs less space.
                 Err(Error::Full) if self.rows > 1 => self.rows = (self.rows / 4).max(1),
                 done => {
+                    // The disk is nearly full, so free the write-ahead log after each step.
                     if self.rows < STEP_ROWS {
                         self.store.checkpoint()?;
                     }
@@ -145,12 +154,12 @@ impl Steps<'_> {
     }
 }
 
-/// Gives some free pages back; gives how many are left.
+/// Returns some free pages to the disk, and the number of remaining ones.
 fn vacuum_step(db: &Connection) -> Result<u64> {
     let vacuum = format!("PRAGMA incremental_vacuum({STEP_PAGES})");
     let mut vacuum = db.prepare(&vacuum).map_err(from_sqlite)?;
     let mut rows = vacuum.query([]).map_err(from_sqlite)?;
-    // It frees one page for each row that is asked for.
+    // Each row of the result frees one page.
     while rows.next().map_err(from_sqlite)?.is_some() {}
     drop(rows);
     let left = db.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0));

@@ -1,4 +1,4 @@
-//! Plain files of outputs, for views that name a path.
+//! Writes outputs to plain files, for views that name a path.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use super::disk::{Dir, is_random_name, random_name};
 use super::{FolderStore, rows};
 use crate::frames::FRAME;
 use crate::refs::well_formed;
-use crate::{Error, Form, Result, SessionId, Spilled, Store, Stored};
+use crate::{Error, OpenOutput, OutputForm, Result, SessionId, SpilledFile, Store};
 
 impl FolderStore {
-    pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<Spilled> {
-        let stored = self.open(session, id, Form::Whole)?;
-        // The session that holds the output: its spill is the same for those below it.
+    pub(super) fn spill_output(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
+        let stored = self.open(session, id, OutputForm::Whole)?;
+        // Spills belong to the session that holds the output, so that its children share them.
         let holder = stored.metadata().session.clone();
         if let Some((file, sha256)) = self.spilled(&holder, id)? {
             let there = self.spills.entry(&file)?;
@@ -23,7 +23,7 @@ impl FolderStore {
                 write(&self.spills, &file, &stored)?;
             }
             let path = self.spills.path().join(file);
-            return Ok(Spilled { path, sha256 });
+            return Ok(SpilledFile { path, sha256 });
         }
         let file = random_name()?;
         let sha256 = write(&self.spills, &file, &stored)?;
@@ -32,15 +32,15 @@ impl FolderStore {
              ON CONFLICT DO NOTHING";
         self.writing(|db| {
             let holder = rows::session(db, &holder)?.ok_or(Error::NotFound)?;
-            rows::run(db, insert, params![holder.row, id, file, sha256])
+            rows::execute(db, insert, params![holder.row, id, file, sha256])
         })?;
-        // Another process may have been first: its path is the one.
+        // Another process may have been first, then its path counts.
         let (kept, sha256) = self.spilled(&holder, id)?.ok_or(Error::NotFound)?;
         if kept != file {
             self.spills.remove(&file)?;
         }
         let path = self.spills.path().join(kept);
-        Ok(Spilled { path, sha256 })
+        Ok(SpilledFile { path, sha256 })
     }
 
     fn spilled(&self, session: &SessionId, id: &str) -> Result<Option<(String, String)>> {
@@ -50,7 +50,7 @@ impl FolderStore {
         let select = "SELECT file, sha256 FROM spills WHERE session = ?1 AND id = ?2";
         self.reading(|db| {
             let session = rows::session(db, session)?.ok_or(Error::NotFound)?;
-            rows::one(db, select, params![session.row, id], |row| {
+            rows::query_one(db, select, params![session.row, id], |row| {
                 let file: String = row.get(0)?;
                 let sha256: String = row.get(1)?;
                 Ok(is_random_name(&file).then_some((file, sha256)))
@@ -59,8 +59,8 @@ impl FolderStore {
     }
 }
 
-/// Writes an output to the file `name` and gives its SHA-256.
-fn write(dir: &Arc<Dir>, name: &str, stored: &Stored) -> Result<String> {
+/// Writes an output to the file `name` and returns its SHA-256.
+fn write(dir: &Arc<Dir>, name: &str, stored: &OpenOutput) -> Result<String> {
     let mut file = dir.unfinished()?;
     let mut reader = stored.reader();
     let mut sha256 = Sha256::new();

@@ -1,61 +1,35 @@
-//! Logs and journals: entries by position, appended and never changed.
+//! Logs and journals: entries by position, append-only.
 
 use rusqlite::{Connection, params};
 
 use super::rows::{self, SessionRow, signed, unsigned};
 use crate::digest;
-use crate::image::{compress, decompress};
+use crate::image::{compress_entry, decompress_entry};
 use crate::{Error, Result, SessionId, Stream};
 
-/// Shorter entries are not worth compressing.
-const WORTH_COMPRESSING: usize = 256;
-
-/// An entry as it is stored.
-pub(super) struct Packed {
-    /// Size before compression; none: not compressed.
+/// A stored entry.
+pub(super) struct PackedEntry {
+    /// The size before compression; none if it is not compressed.
     byte_size: Option<i64>,
     bytes: Vec<u8>,
-    /// Digest of the entry as it came.
+    /// The digest of the uncompressed entry.
     digest: [u8; 32],
 }
 
-pub(super) fn pack(entry: &[u8]) -> Packed {
-    let digest = digest::of(entry);
-    let mut bytes = Vec::new();
-    if entry.len() >= WORTH_COMPRESSING && compress(entry, &mut bytes) {
-        let byte_size = Some(signed(entry.len() as u64));
-        return Packed {
-            byte_size,
-            bytes,
-            digest,
-        };
-    }
-    Packed {
-        byte_size: None,
-        bytes: entry.to_vec(),
-        digest,
+pub(super) fn pack(entry: &[u8]) -> PackedEntry {
+    let (byte_size, bytes) = compress_entry(entry);
+    PackedEntry {
+        byte_size,
+        bytes,
+        digest: digest::of(entry),
     }
 }
 
-fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
-    let Some(byte_size) = byte_size else {
-        return Some(bytes);
-    };
-    let byte_size = usize::try_from(byte_size).ok()?;
-    // Zstandard does not shrink text a thousandfold: a larger size is damage, not to be
-    // believed with an allocation.
-    if byte_size / 32_768 > bytes.len() {
-        return None;
-    }
-    let mut entry = Vec::new();
-    decompress(&bytes, byte_size, &mut entry).then_some(entry)
-}
+/// The place of an entry: session number, stream, position.
+pub(super) type EntryPosition = (i64, Stream, i64);
 
-/// Where an entry is: the number of its session, its stream, its position.
-pub(super) type Place = (i64, Stream, i64);
-
-/// Binds an entry to its place, so that none can be taken for another.
-fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
+/// Binds an entry to its place, so that entries cannot be swapped.
+fn seal((session, stream, position): EntryPosition, digest: &[u8; 32]) -> [u8; 8] {
     let place = [session, i64::from(stream.number()), position];
     let place: Vec<u8> = place
         .iter()
@@ -64,14 +38,15 @@ fn seal((session, stream, position): Place, digest: &[u8; 32]) -> [u8; 8] {
     digest::seal(&[&place, digest])
 }
 
-/// Appends entries if the stream is where the caller believes it to be; moves its position in
-/// `session`, which is to be saved.
+/// Appends entries if the stream is at the expected position. Advances the position in `session`,
+/// which the caller saves.
 pub(super) fn append(
     db: &Connection,
     session: &mut SessionRow,
     (stream, expected): (Stream, u64),
-    entries: &[Packed],
+    entries: &[PackedEntry],
 ) -> Result<()> {
+    // The position in the row detects concurrent writers: of two with the same position, one fails.
     let actual = position_in(session, stream);
     if unsigned(*actual) != expected {
         return Err(Error::Conflict {
@@ -88,7 +63,7 @@ pub(super) fn append(
     Ok(())
 }
 
-pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()> {
+pub(super) fn insert(db: &Connection, place: EntryPosition, entry: &PackedEntry) -> Result<()> {
     let insert = "INSERT INTO entries (session, stream, position, byte_size, seal, bytes)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let (session, stream, position) = place;
@@ -101,7 +76,7 @@ pub(super) fn insert(db: &Connection, place: Place, entry: &Packed) -> Result<()
         seal,
         entry.bytes
     ];
-    rows::run(db, insert, values)
+    rows::execute(db, insert, values)
 }
 
 fn position_in(session: &mut SessionRow, stream: Stream) -> &mut i64 {
@@ -119,21 +94,21 @@ pub(super) fn position(db: &Connection, session: &SessionId, stream: Stream) -> 
     }))
 }
 
-/// One entry as it is stored, if it is whole.
-pub(super) fn entry(db: &Connection, place: Place) -> Result<Option<Packed>> {
+/// One stored entry, if it is intact.
+pub(super) fn entry(db: &Connection, place: EntryPosition) -> Result<Option<PackedEntry>> {
     let select = "SELECT byte_size, seal, bytes FROM entries
          WHERE session = ?1 AND stream = ?2 AND position = ?3";
     let (session, stream, position) = place;
-    rows::one(
+    rows::query_one(
         db,
         select,
         params![session, stream.number(), position],
         |row| {
             let sealed: Vec<u8> = row.get(1)?;
             let (byte_size, bytes): (_, Vec<u8>) = (row.get(0)?, row.get(2)?);
-            let digest = unpack(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
+            let digest = decompress_entry(byte_size, bytes.clone()).map(|entry| digest::of(&entry));
             let digest = digest.filter(|digest| sealed == seal(place, digest));
-            Ok(digest.map(|digest| Packed {
+            Ok(digest.map(|digest| PackedEntry {
                 byte_size,
                 bytes,
                 digest,
@@ -158,10 +133,11 @@ pub(super) fn read(
     let limit = signed(limit as u64);
     let values = params![session.row, stream.number(), signed(from), limit];
     let mut expected = signed(from);
-    let entries = rows::all(db, select, values, |row| {
+    let entries = rows::query_all(db, select, values, |row| {
         let place = (session.row, stream, row.get(0)?);
         let sealed: Vec<u8> = row.get(2)?;
-        let entry = unpack(row.get(1)?, row.get(3)?);
+        let entry = decompress_entry(row.get(1)?, row.get(3)?);
+        // A gap in the positions is damage, even if each entry is intact.
         let whole =
             entry.filter(|entry| place.2 == expected && sealed == seal(place, &digest::of(entry)));
         expected += 1;
@@ -169,7 +145,7 @@ pub(super) fn read(
     });
     let damaged = || Error::damaged(format!("the {}", stream.as_str()));
     match entries {
-        // The session knows how many there must be.
+        // The session's row says how many entries there must be.
         Ok(entries) if (entries.len() as u64) < left.min(unsigned(limit)) => Err(damaged()),
         Err(Error::Damaged { .. }) => Err(damaged()),
         entries => entries,

@@ -1,4 +1,4 @@
-//! Collection: what may go is decided from a picture of the store, then removed.
+//! Collection: decides on a snapshot of the store, then removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use super::disk::{Dir, UNFINISHED, is_random_name};
 use super::repair::DAMAGED;
 use super::rows::{self, unsigned};
 use super::{FolderStore, meta};
-use crate::collect::{self, Picture, PictureOutput, PictureSession};
-use crate::{Collect, Collected, Result, SessionId, SessionInfo};
+use crate::collect::{self, SnapshotOutput, SnapshotSession, StoreSnapshot};
+use crate::{CollectOptions, CollectReport, Result, SessionId, SessionInfo};
 
-/// A file that no row names may belong to a put on its way; after an hour it does not.
+/// A file that no row names may belong to a put in progress, but not after an hour.
 const STRAY_AFTER: u64 = 60 * 60 * 1000;
-/// The same where text has to be gone now: whoever is still writing has just changed it.
+/// The same if text must be gone now: a put in progress has just changed its file.
 const STRAY_AFTER_SCRUB: u64 = 60 * 1000;
 
 impl FolderStore {
-    /// Decides without keeping others from writing. A session that came into use since then
-    /// stays, unless it is named.
-    pub(super) fn sweep(&self, request: &Collect) -> Result<Collected> {
+    /// Decides without a write lock. Sessions that came into use since then stay, unless the
+    /// request names them.
+    pub(super) fn sweep(&self, request: &CollectOptions) -> Result<CollectReport> {
         let now = self.now();
         let stray_after = if request.scrub {
             STRAY_AFTER_SCRUB
@@ -27,7 +27,8 @@ impl FolderStore {
             STRAY_AFTER
         };
         let before = now.saturating_sub(stray_after);
-        let picture = self.reading(|db| picture(db, now))?;
+        let picture = self.reading(|db| snapshot(db, now))?;
+        // Decide on the snapshot, without a lock: a large store takes a while.
         let mut removal = collect::decide(&picture, request, now);
         if request.dry_run {
             removal.report.stray_files = self.strays(before)?.len() as u64;
@@ -36,11 +37,13 @@ impl FolderStore {
         let known: BTreeMap<&SessionId, u64> =
             picture.sessions.iter().map(|s| (&s.id, s.used)).collect();
         let staying = self.hide_sessions(&removal.sessions, |db, row| {
+            // The use time is unchanged since the snapshot, so nobody has used the session.
             let is_unused = known.get(&row.id) == Some(&row.used);
             let is_leased = || Ok(meta::leased(db, now)?.contains(&row.row));
+            // A session named in the request is removed even if it is in use.
             Ok(request.sessions.contains(&row.id) || (is_unused && !is_leased()?))
         })?;
-        removal.keep(&picture, &staying);
+        removal.retain_sessions(&picture, &staying);
         self.remove_outputs(&removal.outputs)?;
         let mut report = removal.report;
         self.remove_garbage()?;
@@ -50,15 +53,17 @@ impl FolderStore {
         if !request.sessions.is_empty() {
             report.stray_files += self.remove_damaged_copies()?;
         }
-        self.freeing(|db| meta::remove_expired_leases(db, now))?;
+        // Expired leases of killed processes would accumulate.
+        self.with_reserve(|db| meta::remove_expired_leases(db, now))?;
         self.give_back()?;
         report.traces_left = request.scrub && !self.scrub()?;
+        // Recreate the reserve last, when space has been freed.
         self.keep_reserve();
         Ok(report)
     }
 
-    /// Removes databases that a repair moved aside: who wants a session gone wants it gone from
-    /// there, too. Gives how many files there were.
+    /// Removes databases that a repair moved aside, because they contain the erased sessions too.
+    /// Returns the number of files.
     fn remove_damaged_copies(&self) -> Result<u64> {
         let mut names = self.dir.names()?;
         names.retain(|name| name.starts_with(DAMAGED));
@@ -70,17 +75,19 @@ impl FolderStore {
     fn strays(&self, before: u64) -> Result<Vec<(&Dir, String)>> {
         let mut strays = Vec::new();
         for dir in [&*self.dir, &*self.blobs, &*self.spills] {
-            // Listed before the rows are read: a file named since is not in the list.
+            // List files before reading rows, so that a file named meanwhile is not in the list.
             let names = dir.names()?;
             let files = "SELECT file FROM blobs WHERE file IS NOT NULL
                  UNION ALL SELECT file FROM spills";
-            let in_use = self.reading(|db| rows::all(db, files, [], |row| row.get(0).map(Some)))?;
+            let in_use =
+                self.reading(|db| rows::query_all(db, files, [], |row| row.get(0).map(Some)))?;
             let in_use: BTreeSet<String> = in_use.into_iter().collect();
             for name in names {
+                // SQLite creates these files next to an unfinished database.
                 let stem = name.strip_suffix("-wal").or(name.strip_suffix("-shm"));
                 let stem = stem.unwrap_or(&name);
                 let ours = is_random_name(stem.strip_prefix(UNFINISHED).unwrap_or(stem));
-                // What is not a plain file is not ours to remove.
+                // Anything but a regular file is not ours.
                 let entry = dir.entry(&name).ok().flatten();
                 let old = entry.is_some_and(|entry| entry.changed < before);
                 if ours && old && !in_use.contains(&name) {
@@ -101,7 +108,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     let count = "SELECT count(*), coalesce(sum(blobs.byte_size), 0)
          FROM refs JOIN blobs ON blobs.id = refs.blob WHERE refs.session = ?1";
     let infos = sessions.into_iter().map(|session| {
-        let held = rows::one(db, count, [session.row], |row| {
+        let held = rows::query_one(db, count, [session.row], |row| {
             Ok(Some((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
         })?;
         let (outputs, byte_size) = held.unwrap_or_default();
@@ -117,7 +124,7 @@ pub(super) fn session_infos(db: &Transaction<'_>) -> Result<Vec<SessionInfo>> {
     infos.collect()
 }
 
-fn picture(db: &Connection, now: u64) -> Result<Picture> {
+fn snapshot(db: &Connection, now: u64) -> Result<StoreSnapshot> {
     let rows = rows::sessions(db)?;
     let leased: BTreeSet<i64> = meta::leased(db, now)?.into_iter().collect();
     let names: BTreeMap<i64, SessionId> =
@@ -125,8 +132,8 @@ fn picture(db: &Connection, now: u64) -> Result<Picture> {
     let blobs = blob_sizes(db)?;
     let sessions = rows.into_iter().map(|row| {
         let size = "SELECT coalesce(sum(length(bytes)), 0) FROM entries WHERE session = ?1";
-        let size = rows::one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
-        Ok(PictureSession {
+        let size = rows::query_one(db, size, [row.row], |row| row.get::<_, i64>(0).map(Some))?;
+        Ok(SnapshotSession {
             parent: row.parent.and_then(|row| names.get(&row).cloned()),
             id: row.id,
             used: row.used,
@@ -136,29 +143,29 @@ fn picture(db: &Connection, now: u64) -> Result<Picture> {
         })
     });
     let sessions = sessions.collect::<Result<_>>()?;
-    Ok(Picture { sessions, blobs })
+    Ok(StoreSnapshot { sessions, blobs })
 }
 
-/// The stored size of each blob. Images are not read for it.
+/// The stored size of each blob, without reading images.
 fn blob_sizes(db: &Connection) -> Result<BTreeMap<u64, u64>> {
     let select = "SELECT id, length(image) FROM blobs";
-    let sizes = rows::all(db, select, [], |row| {
+    let sizes = rows::query_all(db, select, [], |row| {
         Ok(Some((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)))
     })?;
     let sizes = sizes.into_iter().map(|(id, size)| {
-        // A damaged row frees an unknown size; it must not keep the others from being freed.
+        // A damaged row frees an unknown size, and must not prevent freeing others.
         let of_file = || rows::blob(db, id).map_or(0, |row| row.outline.image_size());
         (unsigned(id), size.map_or_else(of_file, unsigned))
     });
     Ok(sizes.collect())
 }
 
-fn outputs(db: &Connection, session: i64) -> Result<Vec<PictureOutput>> {
+fn outputs(db: &Connection, session: i64) -> Result<Vec<SnapshotOutput>> {
     let select = "SELECT id, blob, text FROM refs WHERE session = ?1 ORDER BY number";
-    rows::all(db, select, [session], |row| {
+    rows::query_all(db, select, [session], |row| {
         let blob: i64 = row.get(1)?;
         let text: Option<i64> = row.get(2)?;
-        Ok(Some(PictureOutput {
+        Ok(Some(SnapshotOutput {
             id: row.get(0)?,
             blobs: std::iter::once(blob).chain(text).map(unsigned).collect(),
         }))

@@ -1,15 +1,15 @@
-//! Searching a file that is in no store, in the same bounds.
+//! Searches a file outside the store, within the same bounds.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{Found, Query};
+use super::{Query, SearchResults};
 use crate::frames::{FRAME, frame_len};
-use crate::source::Source;
+use crate::source::FrameSource;
 use crate::{Error, Result};
 
 impl Query<'_> {
-    /// Searches a file. No lines of context are given, and the matches have no ref.
+    /// Searches a file, without context lines and without a ref.
     ///
     /// ```
     /// # use trimtab_store::Query;
@@ -20,7 +20,7 @@ impl Query<'_> {
     /// assert_eq!(found.matches[0].line, 1);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn search_file(&self, file: &File) -> Result<Found> {
+    pub fn search_file(&self, file: &File) -> Result<SearchResults> {
         let byte_size = file.metadata().map_err(Error::Input)?.len();
         let alone = self.clone().context(0, 0);
         let mut search = alone.start()?;
@@ -29,18 +29,18 @@ impl Query<'_> {
     }
 }
 
-/// A file as frames. One that becomes shorter while it is read ends early.
+/// A file as frames. A file that shrinks while it is read ends early.
 struct FileSource<'f> {
     file: &'f File,
     byte_size: u64,
 }
 
-impl Source for FileSource<'_> {
+impl FrameSource for FileSource<'_> {
     fn byte_size(&self) -> u64 {
         self.byte_size
     }
 
-    /// Not known, and not asked for where there is no context.
+    /// Unknown, and not needed without context.
     fn newlines(&self) -> u64 {
         0
     }

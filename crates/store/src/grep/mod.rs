@@ -1,35 +1,36 @@
-//! Searching outputs, in bounded time and memory for any pattern.
+//! Searches outputs in bounded time and memory for any pattern.
 //!
-//! - The pattern is literal unless it says otherwise; a regular expression is compiled within a
-//!   size limit, and gives up when it has cost too much (see `bounded`).
-//! - Outputs are streamed frame by frame. Lines longer than a window are searched window by
-//!   window (see `feed`).
-//! - Matches, bytes of the answer, work and time are capped, and the answer says so.
+//! - A pattern is literal by default. A regular expression is compiled within a size limit, and
+//!   gives up when it becomes too expensive (see `bounded_regex`).
+//! - Outputs are streamed frame by frame. Lines longer than a window are searched window by window
+//!   (see `search_input`).
+//! - Matches, answer size, work and time are limited, and the answer reports a limit that was
+//!   reached.
 
-mod ahead;
-mod bounded;
-mod feed;
+mod bounded_regex;
 #[cfg(unix)]
 mod file;
-mod found;
+mod frame_prefetch;
+mod match_collector;
 mod pattern;
+mod search_input;
 
 use std::cell::{Cell, RefCell};
 
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use crate::source::{Source, Stored};
-use crate::{Error, Line, LineRange, Result};
-use feed::{Feed, Work};
-use found::Collector;
-use pattern::Pattern;
+use crate::source::{FrameSource, OpenOutput};
+use crate::{Error, LineRange, OutputLine, Result};
+use match_collector::MatchCollector;
+use pattern::SearchPattern;
+use search_input::{SearchInput, WorkBudget};
 
-/// Most lines of context before or after a match.
+/// The maximum number of context lines before or after a match.
 const MOST_CONTEXT: usize = 50;
-/// An answer stops growing at this size: more than any window would take.
+/// The maximum size of an answer, more than any window could use.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// What to search for.
+/// A search query.
 ///
 /// ```
 /// # use trimtab_store::{MemoryStore, Put, Query, SessionId, Store};
@@ -42,33 +43,33 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct Query<'a> {
-    /// The text, or the regular expression.
+    /// The text or the regular expression.
     pub pattern: String,
     /// True if the pattern is a regular expression.
     pub regex: bool,
-    /// True if upper and lower case are the same.
+    /// True to ignore case.
     pub ignore_case: bool,
-    /// Lines shown before each match, at most 50.
+    /// Context lines before each match, at most 50.
     pub before: usize,
-    /// Lines shown behind each match, at most 50.
+    /// Context lines after each match, at most 50.
     pub after: usize,
-    /// So many matches are passed over before the first one that is given.
+    /// The number of matches to skip.
     pub skip_matches: usize,
     /// The search stops after this many matches.
     pub max_matches: usize,
-    /// True to leave out outputs that are not text; the answer names them.
+    /// True to skip binary outputs; the answer lists them.
     pub text_only: bool,
     /// Longer lines are clipped to this many bytes around the match.
     pub max_line_bytes: usize,
-    /// The search stops when it has cost this much. A byte that is searched for a literal
-    /// costs 1, for a regular expression 4.
+    /// The search stops at this cost. A searched byte costs 1 for a literal and 4 for a regular
+    /// expression.
     pub max_work: u64,
-    /// Asked now and then; the search stops when it says true.
+    /// Called now and then; the search stops when it returns true.
     pub expired: Option<&'a dyn Fn() -> bool>,
 }
 
 impl<'a> Query<'a> {
-    /// Searches for `text` as it stands.
+    /// Searches for `text` literally.
     pub fn literal(text: impl Into<String>) -> Self {
         Self {
             pattern: text.into(),
@@ -93,7 +94,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The same query with lines of context.
+    /// Adds context lines.
     #[must_use]
     pub fn context(mut self, before: usize, after: usize) -> Self {
         self.before = before;
@@ -101,27 +102,27 @@ impl<'a> Query<'a> {
         self
     }
 
-    /// The same query with a cap on matches.
+    /// Limits the number of matches.
     #[must_use]
     pub fn max_matches(mut self, max: usize) -> Self {
         self.max_matches = max;
         self
     }
 
-    /// The same query with a limit in time: `expired` is asked every few frames.
+    /// Limits the time: `expired` is called every few frames.
     #[must_use]
     pub fn until(mut self, expired: &'a dyn Fn() -> bool) -> Self {
         self.expired = Some(expired);
         self
     }
 
-    /// Says what is wrong with the pattern, if something is.
+    /// Checks the pattern.
     pub fn check(&self) -> Result<()> {
-        Pattern::new(self, pattern::minds_line_ends(self)).map(drop)
+        SearchPattern::new(self, pattern::minds_line_ends(self)).map(drop)
     }
 
-    /// Takes the lines around a match from the line index.
-    fn reread_context(&self, stored: &Stored, found: &mut Match) -> Result<()> {
+    /// Reads the context of a match from the line index.
+    fn reread_context(&self, stored: &OpenOutput, found: &mut SearchMatch) -> Result<()> {
         let line = found.line;
         let first = line.saturating_sub(self.before.min(MOST_CONTEXT) as u64);
         let last = stored
@@ -130,7 +131,7 @@ impl<'a> Query<'a> {
         let mut range = LineRange::new(first, line - first);
         range.max_line_bytes = self.max_line_bytes;
         let before = stored.lines(range)?.lines;
-        let mut lines: Vec<FoundLine> = before.into_iter().map(context).collect();
+        let mut lines: Vec<MatchLine> = before.into_iter().map(context).collect();
         lines.extend(found.lines.drain(..).filter(|line| line.matched));
         range.offset = line + 1;
         range.limit = last.saturating_sub(range.offset);
@@ -141,10 +142,11 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    pub(crate) fn start(&self) -> Result<Search<'_>> {
+    pub(crate) fn start(&self) -> Result<OutputSearch<'_>> {
         let crlf = pattern::minds_line_ends(self);
         let mut searcher = SearcherBuilder::new();
         searcher
+            // Binary outputs are detected by our own rule before the search.
             .binary_detection(BinaryDetection::none())
             .bom_sniffing(false)
             .line_number(true)
@@ -153,80 +155,80 @@ impl<'a> Query<'a> {
         if crlf {
             searcher.line_terminator(grep_matcher::LineTerminator::crlf());
         }
-        Ok(Search {
+        Ok(OutputSearch {
             query: self,
-            pattern: Pattern::new(self, crlf)?,
+            pattern: SearchPattern::new(self, crlf)?,
             searcher: searcher.build(),
-            found: Found::default(),
+            found: SearchResults::default(),
             bytes: 0,
             work_left: Cell::new(self.max_work),
         })
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResults {
     /// The matches, in order.
-    pub matches: Vec<Match>,
-    /// Why the search stopped before its end, if it did.
-    pub stopped: Option<Stop>,
-    /// How many matches were passed over.
+    pub matches: Vec<SearchMatch>,
+    /// The limit at which the search stopped, if any.
+    pub stopped: Option<SearchStop>,
+    /// The number of skipped matches.
     pub skipped: usize,
-    /// Outputs that were left out because they are not text.
+    /// Outputs that were skipped because they are binary.
     pub binary: Vec<String>,
-    /// Outputs that could not be searched to their end because they are damaged.
+    /// Outputs that could not be searched completely because they are damaged.
     pub damaged: Vec<String>,
 }
 
-/// Why a search stopped before its end.
+/// The limit at which a search stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stop {
-    /// There are more matches than were asked for.
+pub enum SearchStop {
+    /// There are more matches than requested.
     Matches,
-    /// The answer has grown too large.
+    /// The answer is too large.
     Bytes,
-    /// Time is up.
+    /// The time is up.
     Expired,
-    /// It has cost too much.
+    /// The search became too expensive.
     Work,
 }
 
-/// One match with its context. Contexts of neighbouring matches may overlap.
+/// A match with its context. Contexts of adjacent matches may overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match {
-    /// The ref's id of the output it is in.
+pub struct SearchMatch {
+    /// The id of the output's ref.
     pub id: String,
     /// The number of the matching line, counted from 0.
     pub line: u64,
-    /// The matching line, with the lines before and behind it.
-    pub lines: Vec<FoundLine>,
+    /// The matching line with its context.
+    pub lines: Vec<MatchLine>,
 }
 
 /// A line of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundLine {
+pub struct MatchLine {
     /// Its number, counted from 0.
     pub number: u64,
-    /// Where `bytes` begin in the output.
+    /// The position of `bytes` in the output.
     pub start: u64,
-    /// The line without its end, or a clip of it.
+    /// The line without its line end, possibly clipped.
     pub bytes: Vec<u8>,
-    /// True if something of the line is missing before or behind `bytes`.
+    /// True if the line is clipped before or after `bytes`.
     pub clipped: bool,
     /// True for the line that matched, false for context.
     pub matched: bool,
 }
 
-impl FoundLine {
-    /// As text; what is not UTF-8 is shown as the replacement character.
+impl MatchLine {
+    /// The line as text, with replacement characters for invalid UTF-8.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
-fn context(line: Line) -> FoundLine {
-    FoundLine {
+fn context(line: OutputLine) -> MatchLine {
+    MatchLine {
         number: line.number,
         start: line.start,
         clipped: line.is_clipped(),
@@ -235,18 +237,18 @@ fn context(line: Line) -> FoundLine {
     }
 }
 
-/// A search on its way through one or more outputs.
-pub(crate) struct Search<'q> {
+/// A search through one or more outputs.
+pub(crate) struct OutputSearch<'q> {
     query: &'q Query<'q>,
-    pattern: Pattern,
+    pattern: SearchPattern,
     searcher: Searcher,
-    found: Found,
+    found: SearchResults,
     bytes: usize,
     work_left: Cell<u64>,
 }
 
-impl Search<'_> {
-    pub(crate) fn output(&mut self, stored: &Stored) -> Result<()> {
+impl OutputSearch<'_> {
+    pub(crate) fn output(&mut self, stored: &OpenOutput) -> Result<()> {
         if self.is_over() {
             return Ok(());
         }
@@ -260,18 +262,18 @@ impl Search<'_> {
         if !has_long_lines {
             return Ok(());
         }
-        // What the searcher took for lines were windows of longer ones.
+        // The searcher saw windows instead of whole lines, so its context is wrong.
         let found = self.found.matches.iter_mut().skip(first);
         found
             .into_iter()
             .try_for_each(|found| self.query.reread_context(stored, found))
     }
 
-    /// Searches what `source` gives; true if it has lines that were searched in windows.
-    fn source(&mut self, id: &str, source: &dyn Source) -> Result<bool> {
+    /// Searches `source`. Returns true if it has lines that were searched in windows.
+    fn source(&mut self, id: &str, source: &dyn FrameSource) -> Result<bool> {
         let breaks = RefCell::new(Vec::new());
         let expired = Cell::new(false);
-        let mut collector = Collector {
+        let mut collector = MatchCollector {
             query: self.query,
             pattern: &self.pattern,
             id,
@@ -283,27 +285,28 @@ impl Search<'_> {
         };
         let (searcher, pattern) = (&mut self.searcher, &self.pattern);
         let query = self.query;
-        let work = Work {
+        let work = WorkBudget {
             cost: pattern.cost(),
-            left: &self.work_left,
+            remaining: &self.work_left,
         };
-        let outcome = ahead::with_frames(source, |frames| {
-            let feed = Feed::new(frames, &breaks, (query.expired, &expired), work);
+        let outcome = frame_prefetch::with_frames(source, |frames| {
+            let feed = SearchInput::new(frames, &breaks, (query.expired, &expired), work);
             searcher.search_reader(pattern, feed, &mut collector)
         });
+        // A search that gave up ends with an error of the matcher, which is not a failure.
         if self.pattern.gave_up() || self.work_left.get() == 0 {
-            self.found.stopped = self.found.stopped.or(Some(Stop::Work));
+            self.found.stopped = self.found.stopped.or(Some(SearchStop::Work));
         } else {
             outcome.map_err(Error::from_read)?;
         }
         if expired.get() {
-            self.found.stopped = self.found.stopped.or(Some(Stop::Expired));
+            self.found.stopped = self.found.stopped.or(Some(SearchStop::Expired));
         }
         let has_long_lines = !breaks.borrow().is_empty();
         Ok(has_long_lines)
     }
 
-    /// Notes that an output could not be searched to its end.
+    /// Records that an output could not be searched completely.
     pub(crate) fn damaged(&mut self, id: &str) {
         self.found.damaged.push(id.to_owned());
     }
@@ -312,7 +315,7 @@ impl Search<'_> {
         self.found.stopped.is_some()
     }
 
-    pub(crate) fn finish(self) -> Found {
+    pub(crate) fn finish(self) -> SearchResults {
         self.found
     }
 }

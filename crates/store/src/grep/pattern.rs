@@ -1,33 +1,36 @@
-//! Patterns with a bounded cost.
+//! Search patterns with a bounded cost.
 
 use grep_matcher::{LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 
 use super::Query;
-use super::bounded::{BoundedRegex, TooCostly};
+use super::bounded_regex::{BoundedRegex, TooCostly};
 use crate::{Error, Result};
 
-/// Longest regular expression, in bytes.
+/// The longest regular expression in bytes.
 const LONGEST_REGEX: usize = 256;
-/// Longest literal, in bytes; windows of long lines overlap by as much.
+/// The longest literal in bytes; windows of long lines overlap by as much.
 pub(super) const LONGEST_LITERAL: usize = 4096;
-/// Largest compiled program, in bytes: states are made from it, and one must not take long.
+/// The largest compiled program in bytes. States are built from it, so it bounds the cost of a
+/// state.
 pub(super) const PROGRAM_LIMIT: usize = 128 * 1024;
-/// Searching a byte for a regular expression costs as much as this many bytes for a literal.
+/// The cost of searching a byte for a regular expression, relative to a literal.
 const REGEX_COST: u64 = 4;
 
-/// What is searched for.
-pub(super) enum Pattern {
+/// A compiled pattern.
+pub(super) enum SearchPattern {
     Literal(RegexMatcher),
     Regex(Box<BoundedRegex>),
 }
 
-/// True if the pattern can tell `\r\n` from `\n`, which costs speed to get right.
+/// True if the pattern can distinguish `\r
+/// ` from `
+/// `, which is slower to get right.
 pub(super) fn minds_line_ends(query: &Query<'_>) -> bool {
     query.regex && query.pattern.contains('$')
 }
 
-impl Pattern {
+impl SearchPattern {
     pub(super) fn new(query: &Query<'_>, crlf: bool) -> Result<Self> {
         let longest = if query.regex {
             LONGEST_REGEX
@@ -56,7 +59,7 @@ impl Pattern {
             .map_err(|error| Error::pattern(error.to_string()))
     }
 
-    /// What searching one byte costs.
+    /// The cost of searching one byte.
     pub(super) fn cost(&self) -> u64 {
         match self {
             Self::Literal(_) => 1,
@@ -64,7 +67,7 @@ impl Pattern {
         }
     }
 
-    /// True if a search was given up because it cost too much.
+    /// True if a search gave up.
     pub(super) fn gave_up(&self) -> bool {
         match self {
             Self::Literal(_) => false,
@@ -73,7 +76,7 @@ impl Pattern {
     }
 }
 
-impl Matcher for Pattern {
+impl Matcher for SearchPattern {
     type Captures = NoCaptures;
     type Error = TooCostly;
 
@@ -83,7 +86,7 @@ impl Matcher for Pattern {
         at: usize,
     ) -> std::result::Result<Option<Match>, Self::Error> {
         match self {
-            // It has no errors of its own.
+            // Searching for a literal cannot fail.
             Self::Literal(literal) => literal.find_at(haystack, at).map_err(|_| TooCostly),
             Self::Regex(regex) => {
                 let found = regex.find_at(haystack, at)?;
@@ -96,7 +99,7 @@ impl Matcher for Pattern {
         Ok(NoCaptures::new())
     }
 
-    /// A regular expression may match a line's end: it is given one line at a time.
+    /// A regular expression may match a line end, so it gets one line at a time.
     fn line_terminator(&self) -> Option<LineTerminator> {
         match self {
             Self::Literal(literal) => literal.line_terminator(),

@@ -1,48 +1,49 @@
-//! An image: an output as a backend stores it.
+//! The stored image of an output, in the form that all persistent backends use.
 //!
-//! First its frames, compressed where that pays, then the tables of its line index. The
-//! [`Outline`] is kept beside the image. It proves that whatever is read belongs to the output's
-//! digest, so a backend need not trust the place where the bytes lie.
+//! An image is a sequence of compressed frames, followed by the tables of its line index. The
+//! [`ImageOutline`] is stored beside the image. It proves that whatever is read belongs to the
+//! digest of the output, so a backend need not trust the place where the bytes are.
 
 mod compression;
 mod outline;
-mod stored;
+mod stored_image;
 
-pub(crate) use compression::{compress, decompress};
-pub(crate) use outline::Outline;
-pub(crate) use stored::{ImageBytes, StoredImage, damaged};
+pub(crate) use compression::{compress_entry, decompress_entry};
+pub(crate) use outline::ImageOutline;
+pub(crate) use stored_image::{ImageBytes, StoredImage, damaged};
 
-use crate::frames::{SPAN, Scan, Scanned};
-use outline::{Frame, encode_table};
+use crate::frames::{FrameScan, OutputScan, SPAN};
+use compression::compress;
+use outline::{StoredFrame, encode_table};
 
 /// Writes the frames of an image, then its tables.
 #[derive(Default)]
 pub(crate) struct FrameWriter {
-    frames: Vec<Frame>,
-    /// Bytes of the image that nobody took yet. Whoever writes them elsewhere clears this.
+    frames: Vec<StoredFrame>,
+    /// The bytes of the image so far. A backend that writes them elsewhere removes them here.
     pub(crate) pending: Vec<u8>,
 }
 
 impl FrameWriter {
     /// Adds the next frame.
-    pub(crate) fn push(&mut self, bytes: &[u8], scanned: Scanned) {
+    pub(crate) fn push(&mut self, bytes: &[u8], scanned: FrameScan) {
         let before = self.pending.len();
         if !compress(bytes, &mut self.pending) {
             self.pending.extend_from_slice(bytes);
         }
         let stored = self.pending.len() - before;
-        self.frames.push(Frame {
+        self.frames.push(StoredFrame {
             stored_len: u32::try_from(stored).unwrap_or(u32::MAX),
             scanned,
         });
     }
 
     /// Adds the tables. A single frame needs none.
-    pub(crate) fn finish(&mut self, scan: &Scan) -> Outline {
+    pub(crate) fn finish(&mut self, scan: &OutputScan) -> ImageOutline {
         if self.frames.len() > 1 {
             let tables = self.frames.chunks(SPAN).flat_map(encode_table);
             self.pending.extend(tables);
         }
-        Outline::new(scan, &self.frames)
+        ImageOutline::new(scan, &self.frames)
     }
 }

@@ -1,49 +1,49 @@
-//! The line index and the check of a stored output, on two levels.
+//! The line index and the checksums of a stored output, on two levels.
 //!
-//! A table has one entry per frame and covers a span of frames; the outline has one entry per
-//! span. The nodes in a table lead up to the node of its span, and those of the spans to the
-//! digest of the output, so that whatever is read is proven to belong to that digest.
+//! A table has one entry per frame and covers a span of frames; the outline has one entry per span.
+//! The nodes in a table combine to the node of its span, and the nodes of the spans combine to the
+//! digest of the output, so everything that is read can be verified against that digest.
 //!
-//! Most outputs fit one frame: they have no table, and their outline is that frame's length.
+//! Most outputs fit one frame. They have no table, and their outline is the length of that frame.
 
-use crate::digest::{self, Digest, Node};
-use crate::frames::{SPAN, Scan, Scanned, frame_count};
+use crate::digest::{self, Digest, DigestNode};
+use crate::frames::{FrameScan, OutputScan, SPAN, frame_count};
 use crate::{Error, Result};
 
-/// Bytes of one entry of a table.
+/// The size of a table entry.
 const ENTRY: usize = 40;
-/// Bytes of the seal behind a table.
+/// The size of the seal after a table.
 const SEAL: usize = 8;
-/// Bytes of one entry of the outline.
+/// The size of an outline entry.
 const SPAN_ENTRY: usize = 48;
 
-/// One frame as it is stored. A frame that did not get shorter is kept as it came.
+/// A stored frame. A frame that compression did not shorten is stored unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct StoredFrame {
     pub stored_len: u32,
-    pub scanned: Scanned,
+    pub scanned: FrameScan,
 }
 
-/// One span as the outline has it.
+/// A span, as in the outline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct FrameSpan {
     pub stored_len: u64,
     pub newlines: u64,
-    pub node: Node,
+    pub node: DigestNode,
 }
 
-/// What is known of a stored output before any of its frames is read.
+/// Everything known about a stored output before its frames are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outline {
+pub(crate) struct ImageOutline {
     pub digest: Digest,
     pub byte_size: u64,
     pub newlines: u64,
-    pub spans: Vec<Span>,
+    pub spans: Vec<FrameSpan>,
 }
 
-impl Outline {
-    pub(crate) fn new(scan: &Scan, frames: &[Frame]) -> Self {
-        let spans = frames.chunks(SPAN).map(|frames| Span {
+impl ImageOutline {
+    pub(crate) fn new(scan: &OutputScan, frames: &[StoredFrame]) -> Self {
+        let spans = frames.chunks(SPAN).map(|frames| FrameSpan {
             stored_len: frames.iter().map(|frame| u64::from(frame.stored_len)).sum(),
             newlines: frames
                 .iter()
@@ -59,7 +59,7 @@ impl Outline {
         }
     }
 
-    /// The spans as bytes; of a single frame only its length.
+    /// Encodes the spans; for a single frame only its length.
     pub(crate) fn encode(&self) -> Vec<u8> {
         if let Some(frame) = self.only_frame() {
             return frame.stored_len.to_le_bytes().to_vec();
@@ -73,23 +73,23 @@ impl Outline {
         bytes
     }
 
-    /// Takes the spans from bytes, if they belong to the digest.
+    /// Decodes the spans and verifies them against the digest.
     pub(crate) fn decode(digest: Digest, sizes: (u64, u64), bytes: &[u8]) -> Result<Self> {
         let (byte_size, newlines) = sizes;
         let spans = if frame_count(byte_size) == 1 {
             let stored_len = bytes.try_into().map(u32::from_le_bytes);
             let stored_len = stored_len.map_err(|_| damaged())?.into();
             let node = digest;
-            vec![Span {
+            vec![FrameSpan {
                 stored_len,
                 newlines,
                 node,
             }]
         } else {
-            let spans: Option<Vec<Span>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
+            let spans: Option<Vec<FrameSpan>> = bytes.chunks(SPAN_ENTRY).map(decode_span).collect();
             spans.ok_or_else(damaged)?
         };
-        let nodes: Vec<Node> = spans.iter().map(|span| span.node).collect();
+        let nodes: Vec<DigestNode> = spans.iter().map(|span| span.node).collect();
         let whole = spans.len() as u64 == frame_count(byte_size).div_ceil(SPAN as u64)
             && spans.iter().map(|span| span.newlines).sum::<u64>() == newlines
             && (nodes.len() < 2 || digest::join_root(&nodes) == digest);
@@ -104,12 +104,12 @@ impl Outline {
         })
     }
 
-    /// The frame of an output that has just one.
-    pub(crate) fn only_frame(&self) -> Option<Frame> {
+    /// The frame of an output with only one frame.
+    pub(crate) fn only_frame(&self) -> Option<StoredFrame> {
         let span = self.spans.first().filter(|_| self.frame_count() == 1)?;
-        Some(Frame {
+        Some(StoredFrame {
             stored_len: u32::try_from(span.stored_len).ok()?,
-            scanned: Scanned {
+            scanned: FrameScan {
                 newlines: u32::try_from(span.newlines).ok()?,
                 node: span.node,
             },
@@ -120,21 +120,21 @@ impl Outline {
         frame_count(self.byte_size)
     }
 
-    /// How many frames span `number` has.
+    /// The number of frames in span `number`.
     fn frames_in(&self, number: usize) -> usize {
         let before = (number * SPAN) as u64;
         let left = self.frame_count().saturating_sub(before);
         usize::try_from(left).map_or(SPAN, |left| left.min(SPAN))
     }
 
-    /// Where the table of span `number` lies, counted from the end of the frames.
+    /// The position of the table of span `number`, relative to the end of the frames.
     pub(crate) fn table_place(&self, number: usize) -> (u64, usize) {
         let full = SPAN * ENTRY + SEAL;
         let len = self.frames_in(number) * ENTRY + SEAL;
         ((number * full) as u64, len)
     }
 
-    /// Where the frames of span `number` begin.
+    /// The position of the frames of span `number`.
     pub(crate) fn span_start(&self, number: usize) -> u64 {
         self.spans
             .iter()
@@ -143,12 +143,12 @@ impl Outline {
             .sum()
     }
 
-    /// Size of all frames as stored.
+    /// The stored size of all frames.
     pub(crate) fn frames_size(&self) -> u64 {
         self.spans.iter().map(|span| span.stored_len).sum()
     }
 
-    /// Size of frames and tables.
+    /// The stored size of frames and tables.
     pub(crate) fn image_size(&self) -> u64 {
         if self.frame_count() < 2 {
             return self.frames_size();
@@ -157,11 +157,11 @@ impl Outline {
         self.frames_size() + start + len as u64
     }
 
-    /// Reads the table of span `number`, if it belongs to the digest.
-    pub(crate) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<Frame>> {
+    /// Decodes the table of span `number` and verifies it against the digest.
+    pub(crate) fn decode_table(&self, number: usize, bytes: &[u8]) -> Result<Vec<StoredFrame>> {
         let at = bytes.len().saturating_sub(SEAL);
         let (entries, seal) = bytes.split_at_checked(at).ok_or_else(damaged)?;
-        let frames: Option<Vec<Frame>> = entries.chunks(ENTRY).map(decode_frame).collect();
+        let frames: Option<Vec<StoredFrame>> = entries.chunks(ENTRY).map(decode_frame).collect();
         let frames = frames.ok_or_else(damaged)?;
         let span = self.spans.get(number).ok_or_else(damaged)?;
         let nodes = nodes(&frames);
@@ -181,8 +181,8 @@ impl Outline {
     }
 }
 
-/// The table of a span, as it is stored.
-pub(crate) fn encode_table(frames: &[Frame]) -> Vec<u8> {
+/// Encodes the table of a span.
+pub(crate) fn encode_table(frames: &[StoredFrame]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(frames.len() * ENTRY + SEAL);
     for frame in frames {
         bytes.extend(frame.stored_len.to_le_bytes());
@@ -194,29 +194,29 @@ pub(crate) fn encode_table(frames: &[Frame]) -> Vec<u8> {
     bytes
 }
 
-fn decode_frame(bytes: &[u8]) -> Option<Frame> {
+fn decode_frame(bytes: &[u8]) -> Option<StoredFrame> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (newlines, rest) = rest.split_first_chunk::<4>()?;
-    Some(Frame {
+    Some(StoredFrame {
         stored_len: u32::from_le_bytes(*len),
-        scanned: Scanned {
+        scanned: FrameScan {
             newlines: u32::from_le_bytes(*newlines),
             node: rest.try_into().ok()?,
         },
     })
 }
 
-fn decode_span(bytes: &[u8]) -> Option<Span> {
+fn decode_span(bytes: &[u8]) -> Option<FrameSpan> {
     let (stored_len, rest) = bytes.split_first_chunk::<8>()?;
     let (newlines, rest) = rest.split_first_chunk::<8>()?;
-    Some(Span {
+    Some(FrameSpan {
         stored_len: u64::from_le_bytes(*stored_len),
         newlines: u64::from_le_bytes(*newlines),
         node: rest.try_into().ok()?,
     })
 }
 
-fn nodes(frames: &[Frame]) -> Vec<Node> {
+fn nodes(frames: &[StoredFrame]) -> Vec<DigestNode> {
     frames.iter().map(|frame| frame.scanned.node).collect()
 }
 

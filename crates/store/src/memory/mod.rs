@@ -1,4 +1,4 @@
-//! A store in memory: for tests, demonstrations and sessions that need not outlive the process.
+//! A store in memory, for tests, demonstrations and sessions that need not outlive the process.
 
 mod state;
 
@@ -9,19 +9,20 @@ use std::time::Duration;
 use trimtab_model::Ref;
 
 use crate::clock::{self, Clock};
-use crate::put::Input;
-use crate::refs::Secret;
+use crate::put::PutInput;
+use crate::refs::SessionSecret;
 use crate::session::may_link;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Naming, Put, Result, SessionId, SessionInfo, Source,
-    Spilled, Store, StoreStatus, Stored, Stream, collect, frames,
+    CollectOptions, CollectReport, Error, FrameSource, OpenOutput, OutputForm, OutputMetadata, Put,
+    RefMinter, Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, collect,
+    frames,
 };
-use state::{Output, State};
+use state::{MemoryOutput, MemoryState};
 
-/// A store in memory. Nothing survives the process; bytes are not compressed.
+/// A store in memory, without persistence and compression.
 pub struct MemoryStore {
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 impl MemoryStore {
@@ -41,8 +42,8 @@ impl MemoryStore {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change below is made after all that can fail: the state is whole at any time.
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
+        // Changes are made only after everything that can fail, so the state is always consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,8 +65,8 @@ impl Store for MemoryStore {
         let labels = put.labels();
         let text = put.text.map(|text| text.as_bytes().to_vec());
         let bytes = match put.bytes {
-            Input::Slice(bytes) => bytes.to_vec(),
-            Input::Reader(reader) => {
+            PutInput::Slice(bytes) => bytes.to_vec(),
+            PutInput::Reader(reader) => {
                 let mut bytes = Vec::new();
                 reader.read_to_end(&mut bytes).map_err(Error::Input)?;
                 bytes
@@ -75,7 +76,7 @@ impl Store for MemoryStore {
         let now = (self.clock)();
         let mut state = self.state();
         let id = state
-            .used(session, now)?
+            .session_mut(session, now)?
             .secret
             .ref_id(&labels.call, &scan.digest);
         if let Ok((holder, output)) = state.find(session, &id)
@@ -90,38 +91,38 @@ impl Store for MemoryStore {
         });
         let whole = state.blob(owner, bytes, scan);
         state.puts += 1;
-        let output = Output {
+        let output = MemoryOutput {
             number: state.puts,
             created: now,
             labels,
-            whole,
+            blob: whole,
             text,
         };
         let reference = output.metadata(session, &id).reference;
-        state.used(session, now)?.outputs.insert(id, output);
+        state.session_mut(session, now)?.outputs.insert(id, output);
         Ok(reference)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         let state = self.state();
         let (holder, output) = state.find(session, id)?;
         let blob = match form {
-            Form::Whole => &output.whole,
-            Form::Text => output.text(),
+            OutputForm::Whole => &output.blob,
+            OutputForm::Text => output.text(),
         };
-        Ok(Stored::new(
+        Ok(OpenOutput::new(
             output.metadata(holder, id),
-            Arc::clone(blob) as Arc<dyn Source>,
+            Arc::clone(blob) as Arc<dyn FrameSource>,
         ))
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
         let state = self.state();
         let (holder, output) = state.find(session, id)?;
         Ok(output.metadata(holder, id))
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         let state = self.state();
         let Some(held) = state.sessions.get(session) else {
             return Ok(Vec::new());
@@ -162,7 +163,7 @@ impl Store for MemoryStore {
             byte_size: session
                 .outputs
                 .values()
-                .map(|output| output.whole.scan.byte_size)
+                .map(|output| output.blob.scan.byte_size)
                 .sum(),
         });
         Ok(sessions.collect())
@@ -170,7 +171,7 @@ impl Store for MemoryStore {
 
     fn touch(&self, session: &SessionId) -> Result<()> {
         let now = (self.clock)();
-        self.state().used(session, now).map(|_| ())
+        self.state().session_mut(session, now).map(|_| ())
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
@@ -183,10 +184,10 @@ impl Store for MemoryStore {
         if above == Some(parent) {
             return Ok(());
         }
-        let ring = state.up(parent).any(|(id, _)| id == child);
+        let ring = state.ancestors(parent).any(|(id, _)| id == child);
         may_link(child, parent, child == parent || ring, above.is_some())?;
-        state.used(parent, now)?;
-        state.used(child, now)?.parent = Some(parent.clone());
+        state.session_mut(parent, now)?;
+        state.session_mut(child, now)?.parent = Some(parent.clone());
         Ok(())
     }
 
@@ -216,7 +217,11 @@ impl Store for MemoryStore {
                 actual,
             });
         }
-        let kept = state.used(session, now)?.streams.entry(stream).or_default();
+        let kept = state
+            .session_mut(session, now)?
+            .streams
+            .entry(stream)
+            .or_default();
         kept.extend(entries.iter().map(|entry| entry.to_vec()));
         Ok(kept.len() as u64)
     }
@@ -242,16 +247,42 @@ impl Store for MemoryStore {
         Ok(kept.iter().skip(from).take(limit).cloned().collect())
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
         let state = self.state();
         let known = state.sessions.get(session);
-        Ok(known.map(|session| Naming::new(session.secret.clone())))
+        Ok(known.map(|session| RefMinter::new(session.secret.clone())))
+    }
+
+    fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
+        let mut state = self.state();
+        let secret = Some(SessionSecret::from_bytes(*secret));
+        if state.secret != secret && !state.sessions.is_empty() {
+            return Err(Error::NotEmpty);
+        }
+        state.secret = secret;
+        Ok(())
+    }
+
+    fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
+        let mut state = self.state();
+        let is_new = !state.sessions.contains_key(&info.session);
+        let session = state.session_mut(&info.session, info.used)?;
+        if is_new {
+            session.secret = minter.secret().clone();
+        }
+        if session.secret != *minter.secret() {
+            return Err(Error::OtherSession {
+                session: info.session.to_string(),
+            });
+        }
+        (session.created, session.used) = (info.created, info.used);
+        Ok(())
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
         let mut state = self.state();
         if state.secret.is_none() {
-            state.secret = Some(Secret::random()?);
+            state.secret = Some(SessionSecret::random()?);
         }
         let secret = state.secret.as_ref().map(|secret| *secret.as_bytes());
         secret.ok_or(Error::NotFound)
@@ -276,10 +307,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         let now = (self.clock)();
         let mut state = self.state();
-        let removal = collect::decide(&state.picture(now), request, now);
+        let removal = collect::decide(&state.snapshot(now), request, now);
         if !request.dry_run && removal.report.outputs + removal.sessions.len() as u64 > 0 {
             for session in &removal.sessions {
                 state.remove_session(session);
@@ -294,7 +325,7 @@ impl Store for MemoryStore {
         Ok(removal.report)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.metadata(session, id)?;
         Err(Error::Unsupported(
             "write an output to a file: it has no folder",

@@ -1,59 +1,59 @@
-//! What a store in memory holds.
+//! The state of a store in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trimtab_model::Ref;
 
-use crate::collect::{Picture, PictureOutput, PictureSession};
+use crate::collect::{SnapshotOutput, SnapshotSession, StoreSnapshot};
 use crate::digest::Digest;
-use crate::frames::{FRAME, Scan};
-use crate::refs::Secret;
-use crate::{Error, Labels, Metadata, Result, SessionId, Source, Stream};
+use crate::frames::{FRAME, OutputScan};
+use crate::refs::SessionSecret;
+use crate::{Error, FrameSource, OutputLabels, OutputMetadata, Result, SessionId, Stream};
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) sessions: BTreeMap<SessionId, Session>,
-    /// Kept once per owner: the session at the top of the tree when they came.
+pub(super) struct MemoryState {
+    pub(super) sessions: BTreeMap<SessionId, MemorySession>,
+    /// Stored once per owner, the root session at the time of the put.
     pub(super) blobs: BTreeMap<(SessionId, Digest), Arc<Blob>>,
-    /// Counts outputs, so that they can be listed in the order in which they came.
+    /// The number of puts, used to list outputs in order.
     pub(super) puts: u64,
-    /// Counts removals.
+    /// The removal counter.
     pub(super) removals: u64,
-    /// The secret of the store, once somebody asked for it.
-    pub(super) secret: Option<Secret>,
+    /// The secret of the store, created on first use.
+    pub(super) secret: Option<SessionSecret>,
 }
 
-pub(super) struct Session {
-    pub(super) secret: Secret,
+pub(super) struct MemorySession {
+    pub(super) secret: SessionSecret,
     pub(super) parent: Option<SessionId>,
     pub(super) created: u64,
     pub(super) used: u64,
-    /// Until when it must not be collected.
+    /// The end of its lease.
     pub(super) leased_until: u64,
-    pub(super) outputs: BTreeMap<String, Output>,
+    pub(super) outputs: BTreeMap<String, MemoryOutput>,
     pub(super) streams: BTreeMap<Stream, Vec<Vec<u8>>>,
 }
 
-pub(super) struct Output {
+pub(super) struct MemoryOutput {
     pub(super) number: u64,
     pub(super) created: u64,
-    pub(super) labels: Labels,
-    pub(super) whole: Arc<Blob>,
+    pub(super) labels: OutputLabels,
+    pub(super) blob: Arc<Blob>,
     pub(super) text: Option<Arc<Blob>>,
 }
 
 pub(super) struct Blob {
     pub(super) bytes: Vec<u8>,
-    pub(super) scan: Scan,
+    pub(super) scan: OutputScan,
 }
 
-impl State {
-    /// The session, made if it is new, and marked as used.
-    pub(super) fn used(&mut self, id: &SessionId, now: u64) -> Result<&mut Session> {
+impl MemoryState {
+    /// The session, created if necessary and marked as used.
+    pub(super) fn session_mut(&mut self, id: &SessionId, now: u64) -> Result<&mut MemorySession> {
         if !self.sessions.contains_key(id) {
-            let session = Session {
-                secret: Secret::random()?,
+            let session = MemorySession {
+                secret: SessionSecret::random()?,
                 parent: None,
                 created: now,
                 used: now,
@@ -68,11 +68,11 @@ impl State {
         Ok(session)
     }
 
-    /// The session and those above it, from the bottom up.
-    pub(super) fn up<'a>(
+    /// The session and its parents, from the bottom up.
+    pub(super) fn ancestors<'a>(
         &'a self,
         id: &SessionId,
-    ) -> impl Iterator<Item = (&'a SessionId, &'a Session)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a SessionId, &'a MemorySession)> + use<'a> {
         let mut next = self.sessions.get_key_value(id);
         std::iter::from_fn(move || {
             let this = next?;
@@ -83,32 +83,38 @@ impl State {
     }
 
     pub(super) fn owner(&self, id: &SessionId) -> SessionId {
-        self.up(id)
+        self.ancestors(id)
             .last()
             .map_or_else(|| id.clone(), |(top, _)| top.clone())
     }
 
-    pub(super) fn find(&self, session: &SessionId, id: &str) -> Result<(&SessionId, &Output)> {
-        self.up(session)
+    pub(super) fn find(
+        &self,
+        session: &SessionId,
+        id: &str,
+    ) -> Result<(&SessionId, &MemoryOutput)> {
+        self.ancestors(session)
             .find_map(|(holder, session)| Some((holder, session.outputs.get(id)?)))
             .ok_or(Error::NotFound)
     }
 
-    pub(super) fn blob(&mut self, owner: SessionId, bytes: Vec<u8>, scan: Scan) -> Arc<Blob> {
+    pub(super) fn blob(&mut self, owner: SessionId, bytes: Vec<u8>, scan: OutputScan) -> Arc<Blob> {
         let key = (owner, scan.digest);
         let blob = self.blobs.entry(key);
         Arc::clone(blob.or_insert_with(|| Arc::new(Blob { bytes, scan })))
     }
 
-    /// Forgets bytes that no output holds any more, after something was removed.
+    /// Frees unreferenced blobs after a removal.
     pub(super) fn sweep(&mut self) {
         self.removals += 1;
         let outputs = self
             .sessions
             .values()
             .flat_map(|session| session.outputs.values());
-        let held: BTreeSet<*const Blob> =
-            outputs.flat_map(Output::blobs).map(Arc::as_ptr).collect();
+        let held: BTreeSet<*const Blob> = outputs
+            .flat_map(MemoryOutput::blobs)
+            .map(Arc::as_ptr)
+            .collect();
         self.blobs
             .retain(|_, blob| held.contains(&Arc::as_ptr(blob)));
     }
@@ -122,10 +128,10 @@ impl State {
         self.sessions.remove(id).is_some()
     }
 
-    pub(super) fn picture(&self, now: u64) -> Picture {
+    pub(super) fn snapshot(&self, now: u64) -> StoreSnapshot {
         let blobs = self.blobs.values();
         let blobs = blobs.map(|blob| (address(blob), blob.bytes.len() as u64));
-        let sessions = self.sessions.iter().map(|(id, session)| PictureSession {
+        let sessions = self.sessions.iter().map(|(id, session)| SnapshotSession {
             id: id.clone(),
             parent: session.parent.clone(),
             used: session.used,
@@ -138,15 +144,15 @@ impl State {
                 .sum(),
             outputs: session.outputs.iter().map(picture_of).collect(),
         });
-        Picture {
+        StoreSnapshot {
             sessions: sessions.collect(),
             blobs: blobs.collect(),
         }
     }
 }
 
-fn picture_of((id, output): (&String, &Output)) -> PictureOutput {
-    PictureOutput {
+fn picture_of((id, output): (&String, &MemoryOutput)) -> SnapshotOutput {
+    SnapshotOutput {
         id: id.clone(),
         blobs: output.blobs().map(address).collect(),
     }
@@ -156,19 +162,19 @@ fn address(blob: &Arc<Blob>) -> u64 {
     Arc::as_ptr(blob).addr() as u64
 }
 
-impl Output {
+impl MemoryOutput {
     pub(super) fn blobs(&self) -> impl Iterator<Item = &Arc<Blob>> {
-        std::iter::once(&self.whole).chain(&self.text)
+        std::iter::once(&self.blob).chain(&self.text)
     }
 
     pub(super) fn text(&self) -> &Arc<Blob> {
-        self.text.as_ref().unwrap_or(&self.whole)
+        self.text.as_ref().unwrap_or(&self.blob)
     }
 
-    pub(super) fn metadata(&self, session: &SessionId, id: &str) -> Metadata {
-        let byte_size = self.whole.scan.byte_size;
+    pub(super) fn metadata(&self, session: &SessionId, id: &str) -> OutputMetadata {
+        let byte_size = self.blob.scan.byte_size;
         let line_count = self.text().scan.newlines + 1;
-        Metadata {
+        OutputMetadata {
             reference: Ref::issue(id, Some(byte_size), Some(line_count)),
             session: session.clone(),
             labels: self.labels.clone(),
@@ -181,7 +187,7 @@ impl Output {
     }
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn position(&self, session: &SessionId, stream: Stream) -> u64 {
         let kept = self
             .sessions
@@ -191,7 +197,7 @@ impl State {
     }
 }
 
-impl Source for Blob {
+impl FrameSource for Blob {
     fn byte_size(&self) -> u64 {
         self.scan.byte_size
     }

@@ -1,53 +1,57 @@
-//! An output on its way in: scanned, compressed, and durable before it is named.
+//! Compresses an output and makes its bytes durable before a row names them.
 
 use std::io::Read;
 
-use super::body::{Bodies, BodyName, BodyWriter};
-use crate::frames::{FRAME, Scan, Scanner};
-use crate::image::{FrameWriter, Outline};
-use crate::put::Input;
+use super::bodies::{BodyName, BodyStorage, BodyWriter};
+use crate::frames::{FRAME, OutputScan, OutputScanner};
+use crate::image::{FrameWriter, ImageOutline};
+use crate::put::PutInput;
 use crate::{Error, Result};
 
-/// Images up to this size travel with the row that names them: one round trip for all.
-const INLINE: usize = 128 * 1024;
+/// Images up to this size are sent with the row that names them, in one round trip.
+const INLINE: usize = 128 << 10;
 
-/// An image that is ready to be named.
+/// An image that a row may name now.
 pub(super) struct ReadyImage {
-    pub(super) scan: Scan,
-    pub(super) outline: Outline,
+    pub(super) scan: OutputScan,
+    pub(super) outline: ImageOutline,
     pub(super) body: BodyName,
-    /// The whole image, if it is small.
+    /// The whole image if it is small. A larger one is already stored.
     pub(super) inline: Option<Vec<u8>>,
 }
 
-/// Reads `input` to its end. Larger images are written to their body on the way, so that no
-/// output is in memory as a whole.
-pub(super) fn make_ready(bodies: &Bodies, input: Input<'_>, now: u64) -> Result<ReadyImage> {
-    let mut making = Making {
-        bodies,
+/// Reads `input` to its end. A large image is written while it is read, so an output is never
+/// completely in memory.
+pub(super) fn make_ready(
+    storage: &BodyStorage,
+    input: PutInput<'_>,
+    now: u64,
+) -> Result<ReadyImage> {
+    let mut incoming = IncomingImage {
+        storage,
         now,
         frames: FrameWriter::default(),
-        scanner: Scanner::new(),
+        scanner: OutputScanner::new(),
         writer: None,
     };
     match input {
-        Input::Slice(bytes) => bytes
+        PutInput::Slice(bytes) => bytes
             .chunks(FRAME)
-            .try_for_each(|frame| making.push(frame))?,
-        Input::Reader(reader) => making.read(reader)?,
+            .try_for_each(|frame| incoming.push(frame))?,
+        PutInput::Reader(reader) => incoming.read(reader)?,
     }
-    making.finish()
+    incoming.finish()
 }
 
-struct Making<'b> {
-    bodies: &'b Bodies,
+struct IncomingImage<'b> {
+    storage: &'b BodyStorage,
     now: u64,
     frames: FrameWriter,
-    scanner: Scanner,
+    scanner: OutputScanner,
     writer: Option<BodyWriter>,
 }
 
-impl Making<'_> {
+impl IncomingImage<'_> {
     fn read(&mut self, reader: &mut dyn Read) -> Result<()> {
         let mut frame = Vec::with_capacity(FRAME);
         loop {
@@ -66,8 +70,12 @@ impl Making<'_> {
     fn push(&mut self, frame: &[u8]) -> Result<()> {
         let scanned = self.scanner.push(frame);
         self.frames.push(frame, scanned);
+        self.write_large()
+    }
+
+    fn write_large(&mut self) -> Result<()> {
         if self.writer.is_none() && self.frames.pending.len() > INLINE {
-            self.writer = Some(self.bodies.write(self.now)?);
+            self.writer = Some(self.storage.write(self.now)?);
         }
         match &mut self.writer {
             Some(writer) => writer.take(&mut self.frames.pending),
@@ -76,19 +84,13 @@ impl Making<'_> {
     }
 
     fn finish(mut self) -> Result<ReadyImage> {
-        let scan = self.scanner.finish();
+        let scan = std::mem::replace(&mut self.scanner, OutputScanner::new()).finish();
         let outline = self.frames.finish(&scan);
+        self.write_large()?;
         let pending = self.frames.pending;
-        if self.writer.is_none() && pending.len() > INLINE {
-            self.writer = Some(self.bodies.write(self.now)?);
-        }
         let (body, inline) = match self.writer {
             Some(writer) => (writer.finish(pending)?, None),
-            None => {
-                let mut name = self.bodies.new_name()?;
-                name.in_object_store = false;
-                (name, Some(pending))
-            }
+            None => (BodyStorage::new_name(false)?, Some(pending)),
         };
         Ok(ReadyImage {
             scan,

@@ -1,58 +1,72 @@
-//! The tables: made and brought up to date by whichever process comes first.
+//! Creates the tables, and upgrades them.
 
 use deadpool_postgres::Object;
 
-use super::connect::from_postgres;
+use super::database::from_postgres;
 use crate::{Error, Result};
 
-/// Each migration leads to the next version. They are never changed, only added to.
+/// Each migration leads to the next version. Released migrations never change.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_tables.sql")];
-/// Held while the schema is looked at and changed, so that processes which start at the same
-/// moment take turns.
-const LOCK: i64 = 0x7472_696d;
+/// The advisory lock that is held while the schema is read and changed, so that processes which
+/// start at the same time take turns.
+const LOCK: i64 = 0x7472_696d_7461_6231;
+/// The table of versions. It exists before every migration.
+const VERSIONS: &str = "CREATE SCHEMA IF NOT EXISTS trimtab;
+    CREATE TABLE IF NOT EXISTS trimtab.schema_version (version bigint PRIMARY KEY)";
 
-/// Brings the schema up to date. A schema of a newer version is left alone.
-pub(super) async fn migrate(mut connection: Object, secret: [u8; 32]) -> Result<()> {
+/// The version of the schema; 0 if there is none.
+async fn version(connection: &Object) -> Result<i64, tokio_postgres::Error> {
+    let exists = "SELECT to_regclass('trimtab.schema_version') IS NOT NULL";
+    if !connection.query_one(exists, &[]).await?.get::<_, bool>(0) {
+        return Ok(0);
+    }
+    let newest = "SELECT coalesce(max(version), 0) FROM trimtab.schema_version";
+    Ok(connection.query_one(newest, &[]).await?.get(0))
+}
+
+/// Upgrades the schema. A schema of a newer version is left unchanged. If the store was opened
+/// before, a missing schema is not created again.
+pub(super) async fn migrate(
+    mut connection: Object,
+    secret: [u8; 32],
+    must_exist: bool,
+) -> Result<()> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let transaction = connection.transaction().await.map_err(from_postgres)?;
-    let lock = format!("SELECT pg_advisory_xact_lock({LOCK})");
-    transaction
-        .batch_execute(&lock)
-        .await
-        .map_err(from_postgres)?;
-    let versions = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";
-    transaction
-        .batch_execute(versions)
-        .await
-        .map_err(from_postgres)?;
-    let newest = "SELECT coalesce(max(version), 0) FROM schema_version";
-    let newest = transaction
-        .query_one(newest, &[])
-        .await
-        .map_err(from_postgres)?;
-    let found: i64 = newest.get(0);
+    let found = version(&connection).await.map_err(from_postgres)?;
     if found > known {
         return Err(Error::NewerFormat { found, known });
     }
+    if found == known {
+        return Ok(());
+    }
+    if found == 0 && must_exist {
+        return Err(Error::Unreachable {
+            what: "the tables of the store".to_owned(),
+            why: "they are not in the database any more".to_owned(),
+        });
+    }
+    let transaction = connection.transaction().await.map_err(from_postgres)?;
+    let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({LOCK})");
+    let lock = transaction.batch_execute(&lock).await;
+    lock.map_err(from_postgres)?;
+    let versions = transaction.batch_execute(VERSIONS).await;
+    versions.map_err(from_postgres)?;
+    // Another process may have upgraded the schema while this one waited for the lock.
+    let newest = "SELECT coalesce(max(version), 0) FROM trimtab.schema_version";
+    let newest = transaction.query_one(newest, &[]).await;
+    let found: i64 = newest.map_err(from_postgres)?.get(0);
     for (version, migration) in (1_i64..).zip(MIGRATIONS) {
         if version <= found {
             continue;
         }
-        transaction
-            .batch_execute(migration)
-            .await
-            .map_err(from_postgres)?;
-        let insert = "INSERT INTO schema_version VALUES ($1)";
-        transaction
-            .execute(insert, &[&version])
-            .await
-            .map_err(from_postgres)?;
+        let migrated = transaction.batch_execute(migration).await;
+        migrated.map_err(from_postgres)?;
+        let insert = "INSERT INTO trimtab.schema_version VALUES ($1)";
+        let inserted = transaction.execute(insert, &[&version]).await;
+        inserted.map_err(from_postgres)?;
     }
-    let insert = "INSERT INTO store (secret) VALUES ($1) ON CONFLICT DO NOTHING";
-    let secret = secret.as_slice();
-    transaction
-        .execute(insert, &[&secret])
-        .await
-        .map_err(from_postgres)?;
+    let insert = "INSERT INTO trimtab.store (secret) VALUES ($1) ON CONFLICT DO NOTHING";
+    let inserted = transaction.execute(insert, &[&secret.as_slice()]).await;
+    inserted.map_err(from_postgres)?;
     transaction.commit().await.map_err(from_postgres)
 }

@@ -1,54 +1,106 @@
-//! A store that many machines share: PostgreSQL, and an object store for large outputs.
+//! A store that several machines share: PostgreSQL, and an object store for large outputs.
 //!
-//! Any process may serve any session. Sessions, refs, logs and journals are rows; an append
-//! succeeds only if the stream is where the caller believes it to be, so two processes never
-//! both extend a session from the same position. Small outputs are rows too. Larger ones are
-//! objects if an object store is set, else rows of a bounded size.
+//! Every process may serve every session. Sessions, refs, logs and journals are rows. An append
+//! succeeds only at the expected position, so two processes never extend a session from the same
+//! position. Small outputs are rows too. Larger ones are objects, or rows of a bounded size if there
+//! is no object store.
 
-mod body;
+mod bodies;
 mod collecting;
-mod connect;
+mod database;
 mod incoming;
 mod migrate;
+mod objects;
 mod options;
 mod outputs;
+mod puts;
 mod rows;
+mod segment_cache;
+mod snapshot;
+mod stray_bodies;
+mod tls;
 mod writing;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trimtab_model::Ref;
 
 use crate::clock::Clock;
-use crate::refs::Secret;
+use crate::refs::SessionSecret;
 use crate::session::may_link;
-use crate::write::{Kind, Naming};
+use crate::write::WriteKind;
 use crate::{
-    Collect, Collected, Error, Form, Metadata, Put, Result, SessionId, SessionInfo, Spilled, Store,
-    StoreStatus, Stored, Stream, Write,
+    CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
+    Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
 };
-use body::Bodies;
-use connect::{Database, from_postgres};
+use bodies::BodyStorage;
+use database::{Database, from_postgres};
 pub use options::SharedOptions;
-use rows::{millis, unsigned};
+use rows::{query_all, query_one, signed, unsigned};
 
-/// A store in PostgreSQL that several processes on several machines use at the same time.
+/// The number of session secrets in memory.
+const SECRETS: usize = 10_000;
+
+/// A store in PostgreSQL that processes on several machines use at the same time.
+///
+/// ```no_run
+/// use trimtab_store::{SharedStore, Store};
+///
+/// let store = SharedStore::open("postgres://trimtab@db.example/trimtab")?;
+/// println!("{} sessions", store.sessions()?.len());
+/// # Ok::<_, trimtab_store::Error>(())
+/// ```
 pub struct SharedStore {
     clock: Clock,
     database: Arc<Database>,
-    bodies: Bodies,
+    bodies: BodyStorage,
+    /// Identifies this process in claims.
+    holder: [u8; 16],
+    /// The secrets of sessions, which never change while a session exists.
+    secrets: Mutex<HashMap<SessionId, SessionSecret>>,
 }
 
 impl SharedStore {
-    /// Opens the store in the database at `url`. Makes its tables if they are not there.
+    /// Opens the store in the database at `url`, and creates its tables if they do not exist.
     pub fn open(url: &str) -> Result<Self> {
         SharedOptions::new(url).open()
     }
 
+    /// The host names of the database, without user and password.
+    pub fn host(&self) -> &str {
+        self.database.name()
+    }
+
     fn now(&self) -> u64 {
         (self.clock)()
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, HashMap<SessionId, SessionSecret>> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The secret of a session, if it exists.
+    fn session_secret(&self, session: &SessionId) -> Result<Option<SessionSecret>> {
+        if let Some(secret) = self.secrets().get(session) {
+            return Ok(Some(secret.clone()));
+        }
+        let name = session.clone();
+        let found = self.database.call(|connection| async move {
+            let select = "SELECT secret FROM trimtab.sessions WHERE name = $1";
+            let found = query_one(&connection, select, &[&name.as_str().as_bytes()]).await?;
+            found.map(|row| rows::secret(row.get(0))).transpose()
+        })?;
+        if let Some(secret) = &found {
+            let mut secrets = self.secrets();
+            if secrets.len() >= SECRETS {
+                secrets.clear();
+            }
+            secrets.insert(session.clone(), secret.clone());
+        }
+        Ok(found)
     }
 }
 
@@ -63,15 +115,15 @@ impl Store for SharedStore {
         self.put_output(session, put)
     }
 
-    fn open(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    fn open(&self, session: &SessionId, id: &str, form: OutputForm) -> Result<OpenOutput> {
         self.open_output(session, id, form)
     }
 
-    fn metadata(&self, session: &SessionId, id: &str) -> Result<Metadata> {
-        Ok(self.find_output(session, id)?.metadata()?)
+    fn metadata(&self, session: &SessionId, id: &str) -> Result<OutputMetadata> {
+        self.find_output(session, id)?.metadata()
     }
 
-    fn list(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    fn list(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         self.list_outputs(session)
     }
 
@@ -80,33 +132,30 @@ impl Store for SharedStore {
     }
 
     fn delete_session(&self, session: &SessionId) -> Result<()> {
-        let removed = self.remove_sessions(&[session.clone()], &|_| true)?;
-        if removed == 0 {
+        if self.remove_sessions(std::slice::from_ref(session))? == 0 {
             return Err(Error::NotFound);
         }
         self.remove_unheld()
     }
 
     fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.database.ask(|connection| async move {
-            let rows = connection.query(rows::SESSIONS, &[]).await;
-            let rows = rows.map_err(from_postgres)?;
+        self.database.long_call(|connection| async move {
+            let rows = query_all(&connection, rows::SESSIONS, &[]).await?;
             rows.iter().map(rows::session_info).collect()
         })
     }
 
     fn touch(&self, session: &SessionId) -> Result<()> {
-        self.write_all(session, None, Vec::new())
+        self.execute(session, None, Vec::new())
     }
 
     fn link(&self, child: &SessionId, parent: &SessionId) -> Result<()> {
-        let now = self.now();
         self.touch(parent)?;
         self.touch(child)?;
         let (below, above) = (child.clone(), parent.clone());
-        let refused = self.database.ask(move |connection| async move {
-            rows::link(connection, below, above, millis(now)).await
-        })?;
+        let refused = self
+            .database
+            .call(move |connection| rows::link(connection, below, above))?;
         match refused {
             None => Ok(()),
             Some((is_ring, has_parent)) => may_link(child, parent, is_ring, has_parent),
@@ -115,17 +164,11 @@ impl Store for SharedStore {
 
     fn parent(&self, session: &SessionId) -> Result<Option<SessionId>> {
         let session = session.clone();
-        self.database.ask(|connection| async move {
-            let select = "SELECT above.name FROM sessions JOIN sessions AS above
+        self.database.call(|connection| async move {
+            let select = "SELECT above.name FROM trimtab.sessions JOIN trimtab.sessions AS above
                  ON above.id = sessions.parent WHERE sessions.name = $1";
-            let select = connection
-                .prepare_cached(select)
-                .await
-                .map_err(from_postgres)?;
-            let found = connection.query_opt(&select, &[&session.as_str()]).await;
-            Ok(found
-                .map_err(from_postgres)?
-                .map(|row| SessionId::known(row.get(0))))
+            let found = query_one(&connection, select, &[&session.as_str().as_bytes()]).await?;
+            found.map(|row| rows::session_id(row.get(0))).transpose()
         })
     }
 
@@ -136,7 +179,7 @@ impl Store for SharedStore {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(Kind::Append {
+        let write = Write(WriteKind::Append {
             stream,
             expected,
             entries: entries.iter().map(|entry| entry.to_vec()).collect(),
@@ -146,18 +189,37 @@ impl Store for SharedStore {
     }
 
     fn position(&self, session: &SessionId, stream: Stream) -> Result<u64> {
-        let session = session.clone();
-        self.database.ask(move |connection| async move {
-            let select = "SELECT log, journal FROM sessions WHERE name = $1";
-            let select = connection
-                .prepare_cached(select)
-                .await
-                .map_err(from_postgres)?;
-            let found = connection.query_opt(&select, &[&session.as_str()]).await;
-            let column = usize::from(stream.number());
-            Ok(found
-                .map_err(from_postgres)?
-                .map_or(0, |row| unsigned(row.get(column))))
+        let (_, positions) = self.positions(std::slice::from_ref(session))?;
+        let (log, journal) = positions.first().copied().unwrap_or_default();
+        Ok(match stream {
+            Stream::Log => log,
+            Stream::Journal => journal,
+        })
+    }
+
+    fn positions(&self, sessions: &[SessionId]) -> Result<(StoreStatus, Vec<(u64, u64)>)> {
+        let names = sessions
+            .iter()
+            .map(|name| name.as_str().as_bytes().to_vec());
+        let names: Vec<Vec<u8>> = names.collect();
+        self.database.call(move |connection| async move {
+            let select = "SELECT removals, current_setting('transaction_read_only') = 'on',
+                     coalesce(sessions.log, 0), coalesce(sessions.journal, 0), asked.name IS NULL
+                 FROM trimtab.store
+                 LEFT JOIN unnest($1::bytea[]) WITH ORDINALITY AS asked (name, number) ON true
+                 LEFT JOIN trimtab.sessions ON sessions.name = asked.name
+                 ORDER BY asked.number";
+            let rows = query_all(&connection, select, &[&names]).await?;
+            let first = rows
+                .first()
+                .ok_or_else(|| Error::damaged("the row of the store"))?;
+            let status = StoreStatus {
+                removals: unsigned(first.get(0)),
+                read_only: first.get(1),
+            };
+            let asked = rows.iter().filter(|row| !row.get::<_, bool>(4));
+            let positions = asked.map(|row| (unsigned(row.get(2)), unsigned(row.get(3))));
+            Ok((status, positions.collect()))
         })
     }
 
@@ -170,89 +232,109 @@ impl Store for SharedStore {
     ) -> Result<Vec<Vec<u8>>> {
         let session = session.clone();
         self.database
-            .ask(move |connection| rows::read_entries(connection, session, stream, from, limit))
+            .call(move |connection| rows::read_entries(connection, session, stream, from, limit))
     }
 
     fn secret(&self) -> Result<[u8; 32]> {
-        self.database.ask(|connection| async move {
-            let row = connection.query_one("SELECT secret FROM store", &[]).await;
-            let secret: Vec<u8> = row.map_err(from_postgres)?.get(0);
-            secret
-                .try_into()
-                .map_err(|_| Error::damaged("the secret of the store"))
+        self.database.call(|connection| async move {
+            let row = query_one(&connection, "SELECT secret FROM trimtab.store", &[]).await?;
+            let secret = row.map(|row| row.get::<_, Vec<u8>>(0)).unwrap_or_default();
+            let damaged = |_| Error::damaged("the secret of the store");
+            secret.try_into().map_err(damaged)
         })
     }
 
     fn status(&self) -> Result<StoreStatus> {
-        self.database.ask(|connection| async move {
-            let select =
-                "SELECT removals, current_setting('transaction_read_only') = 'on' FROM store";
-            let select = connection
-                .prepare_cached(select)
-                .await
-                .map_err(from_postgres)?;
-            let row = connection
-                .query_one(&select, &[])
-                .await
-                .map_err(from_postgres)?;
-            Ok(StoreStatus {
-                removals: unsigned(row.get(0)),
-                read_only: row.get(1),
-            })
-        })
+        self.positions(&[]).map(|(status, _)| status)
     }
 
     fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let until = millis(self.now().saturating_add(time));
-        let names: Vec<String> = sessions.iter().map(ToString::to_string).collect();
-        self.database.ask(move |connection| async move {
-            let update = "UPDATE sessions SET leased_until = $2 WHERE name = ANY($1)";
+        let until = signed(self.now().saturating_add(time));
+        let names = sessions
+            .iter()
+            .map(|name| name.as_str().as_bytes().to_vec());
+        let names: Vec<Vec<u8>> = names.collect();
+        self.database.call(move |connection| async move {
+            let update = "UPDATE trimtab.sessions SET leased_until = $2 WHERE name = ANY($1)";
             let updated = connection.execute(update, &[&names, &until]).await;
             updated.map(|_| ()).map_err(from_postgres)
         })
     }
 
-    fn collect(&self, request: &Collect) -> Result<Collected> {
+    fn claim(&self, session: &SessionId, purpose: &'static str, time: Duration) -> Result<bool> {
+        let (session, holder) = (session.clone(), self.holder);
+        self.database.call(move |connection| async move {
+            // The clock of the database decides, because those of the machines differ.
+            let insert = "INSERT INTO trimtab.claims (session, purpose, holder, until)
+                 VALUES ($1, $2, $3, clock_timestamp() + make_interval(secs => $4))
+                 ON CONFLICT (session, purpose) DO UPDATE
+                     SET holder = excluded.holder, until = excluded.until
+                     WHERE claims.until < clock_timestamp() OR claims.holder = excluded.holder
+                 RETURNING true";
+            let (name, holder) = (session.as_str().as_bytes(), holder.as_slice());
+            let values: rows::SqlValues<'_> = &[&name, &purpose, &holder, &time.as_secs_f64()];
+            Ok(query_one(&connection, insert, values).await?.is_some())
+        })
+    }
+
+    fn release(&self, session: &SessionId, purpose: &'static str) -> Result<()> {
+        let (session, holder) = (session.clone(), self.holder);
+        self.database.call(move |connection| async move {
+            let delete = "DELETE FROM trimtab.claims
+                 WHERE session = $1 AND purpose = $2 AND holder = $3 OR until < clock_timestamp()";
+            let (name, holder) = (session.as_str().as_bytes(), holder.as_slice());
+            let deleted = connection
+                .execute(delete, &[&name, &purpose, &holder])
+                .await;
+            deleted.map(|_| ()).map_err(from_postgres)
+        })
+    }
+
+    fn restore_secret(&self, secret: &[u8; 32]) -> Result<()> {
+        let secret = *secret;
+        let is_set = self.database.call(move |connection| async move {
+            let update = "UPDATE trimtab.store SET secret = $1
+                 WHERE secret = $1 OR NOT EXISTS (SELECT FROM trimtab.sessions) RETURNING true";
+            query_one(&connection, update, &[&secret.as_slice()]).await
+        })?;
+        is_set.map(|_| ()).ok_or(Error::NotEmpty)
+    }
+
+    fn restore_session(&self, info: &SessionInfo, minter: &RefMinter) -> Result<()> {
+        let (name, secret) = (info.session.clone(), *minter.secret().as_bytes());
+        let (created, used) = (signed(info.created), signed(info.used));
+        let restored = self.database.call(move |connection| async move {
+            let (name, secret) = (name.as_str().as_bytes(), secret.as_slice());
+            let create = "SELECT trimtab.use_session($1, $2, $2, $3)";
+            query_one(&connection, create, &[&name, &secret, &used]).await?;
+            let update = "UPDATE trimtab.sessions SET created = $2, used = $3 WHERE name = $1";
+            query_all(&connection, update, &[&name, &created, &used]).await
+        });
+        match restored {
+            Err(Error::NotFound) => Err(Error::OtherSession {
+                session: info.session.to_string(),
+            }),
+            restored => restored.map(|_| ()),
+        }
+    }
+
+    fn collect(&self, request: &CollectOptions) -> Result<CollectReport> {
         self.collect_garbage(request)
     }
 
-    fn spill(&self, session: &SessionId, id: &str) -> Result<Spilled> {
+    fn spill(&self, session: &SessionId, id: &str) -> Result<SpilledFile> {
         self.metadata(session, id)?;
         Err(Error::Unsupported(
             "write an output to a file: it has no folder",
         ))
     }
 
-    fn naming(&self, session: &SessionId) -> Result<Option<Naming>> {
-        Ok(self.session_secret(session)?.map(Naming::new))
+    fn ref_minter(&self, session: &SessionId) -> Result<Option<RefMinter>> {
+        Ok(self.session_secret(session)?.map(RefMinter::new))
     }
 
     fn write(&self, session: &SessionId, writes: &[Write]) -> Result<()> {
-        let secret = self.secret_for(session, writes)?;
-        let mut ready = Vec::with_capacity(writes.len());
-        for write in writes {
-            ready.push(self.make_ready(write, secret.as_ref())?);
-        }
-        self.write_all(session, secret, ready)
-    }
-}
-
-impl SharedStore {
-    /// The secret of a session, if it is there.
-    fn session_secret(&self, session: &SessionId) -> Result<Option<Secret>> {
-        let session = session.clone();
-        self.database.ask(|connection| async move {
-            let select = "SELECT secret FROM sessions WHERE name = $1";
-            let select = connection
-                .prepare_cached(select)
-                .await
-                .map_err(from_postgres)?;
-            let found = connection.query_opt(&select, &[&session.as_str()]).await;
-            found
-                .map_err(from_postgres)?
-                .map(|row| rows::secret(row.get(0)))
-                .transpose()
-        })
+        self.execute_writes(session, writes)
     }
 }

@@ -1,21 +1,20 @@
-//! How a shared store is opened.
+//! Options for opening a shared store.
 
 use std::sync::Arc;
 
-use object_store::ObjectStore;
-use object_store::prefix::PrefixStore;
-
 use super::SharedStore;
-use super::body::Bodies;
-use super::connect::Database;
+use super::bodies::BodyStorage;
+use super::database::Database;
 use super::migrate::migrate;
+use super::objects;
+use crate::Result;
 use crate::clock::{self, Clock};
-use crate::{Error, Result};
 
-/// How to open a [`SharedStore`].
+/// Options for opening a [`SharedStore`].
 pub struct SharedOptions {
     database: String,
     blobs: Option<String>,
+    must_exist: bool,
     clock: Clock,
 }
 
@@ -26,15 +25,23 @@ impl SharedOptions {
         Self {
             database: url.into(),
             blobs: None,
+            must_exist: false,
             clock: clock::system(),
         }
     }
 
-    /// Keeps larger outputs in the object store at `url`: `s3://bucket/prefix`, `gs://…`,
-    /// `az://…` or `file:///folder`. Credentials come from the usual environment variables.
+    /// Stores larger outputs in the object store at `url`: `s3://bucket/prefix`, `gs://…`, `az://…`
+    /// or `file:///folder`. Credentials come from the usual environment variables.
     #[must_use]
     pub fn blobs(mut self, url: impl Into<String>) -> Self {
         self.blobs = Some(url.into());
+        self
+    }
+
+    /// Fails if the database has no store yet, instead of creating one.
+    #[must_use]
+    pub fn must_exist(mut self, must_exist: bool) -> Self {
+        self.must_exist = must_exist;
         self
     }
 
@@ -45,30 +52,26 @@ impl SharedOptions {
         self
     }
 
-    /// Connects, and brings the tables up to date.
+    /// Connects, and upgrades the tables.
     pub fn open(self) -> Result<SharedStore> {
-        let objects = self.blobs.as_deref().map(open_objects).transpose()?;
-        let database = Arc::new(Database::connect(&self.database)?);
-        let mut secret = [0; 32];
+        let objects = self.blobs.as_deref().map(objects::open).transpose()?;
+        let database = Arc::new(Database::new(&self.database)?);
+        let (mut secret, mut holder) = ([0; 32], [0; 16]);
         crate::refs::random(&mut secret)?;
-        database.ask(move |connection| migrate(connection, secret))?;
-        let bodies = Bodies {
+        crate::refs::random(&mut holder)?;
+        let must_exist = self.must_exist;
+        database.long_call(move |connection| migrate(connection, secret, must_exist))?;
+        let bodies = BodyStorage {
             database: Arc::clone(&database),
             objects,
+            cache: Arc::default(),
         };
         Ok(SharedStore {
             clock: self.clock,
             database,
             bodies,
+            holder,
+            secrets: std::sync::Mutex::default(),
         })
     }
-}
-
-fn open_objects(url: &str) -> Result<Arc<dyn ObjectStore>> {
-    let parsed = url::Url::parse(url).map_err(Error::database)?;
-    // `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` and the like, as the tools of each provider.
-    let environment = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
-    let (store, prefix) =
-        object_store::parse_url_opts(&parsed, environment).map_err(Error::database)?;
-    Ok(Arc::new(PrefixStore::new(store, prefix)))
 }

@@ -6,14 +6,13 @@ use tokio_postgres::Row;
 use trimtab_model::Ref;
 
 use super::SharedStore;
-use super::body::BodyName;
-use super::connect::from_postgres;
+use super::bodies::BodyName;
 use super::rows::{self, unsigned};
-use crate::image::{ImageBytes, Outline, StoredImage, damaged};
-use crate::refs::{Secret, well_formed};
-use crate::{Error, Form, Labels, Metadata, Result, SessionId, Source, Stored};
+use crate::image::{ImageOutline, StoredImage, damaged};
+use crate::refs::{SessionSecret, well_formed};
+use crate::{Error, OpenOutput, OutputForm, OutputLabels, OutputMetadata, Result, SessionId};
 
-/// What is asked of an output, its session and its bytes.
+/// The columns of an output, its session and its blobs.
 const COLUMNS: &str = "
     sessions.name, sessions.secret, outputs.id, outputs.call, outputs.tool, outputs.media_type,
     outputs.created,
@@ -22,32 +21,32 @@ const COLUMNS: &str = "
     text.digest, text.byte_size, text.newlines, text.outline, text.body, text.in_object_store";
 
 const JOINS: &str = "
-    JOIN sessions ON sessions.id = outputs.session
-    JOIN blobs AS whole ON whole.id = outputs.whole
-    LEFT JOIN blobs AS text ON text.id = outputs.text";
+    JOIN trimtab.sessions ON sessions.id = outputs.session
+    JOIN trimtab.blobs AS whole ON whole.id = outputs.whole
+    LEFT JOIN trimtab.blobs AS text ON text.id = outputs.text";
 
-/// The session asked and those above it, from the bottom up.
+/// The requested session and its parents, with their distance.
 const UP: &str = "
     WITH RECURSIVE up AS (
-        SELECT id, parent, 0 AS level FROM sessions WHERE name = $1
+        SELECT id, parent, 0 AS level FROM trimtab.sessions WHERE name = $1
         UNION ALL
         SELECT above.id, above.parent, up.level + 1
-        FROM sessions AS above JOIN up ON above.id = up.parent
+        FROM trimtab.sessions AS above JOIN up ON above.id = up.parent
     )";
 
-/// An output with all that is known of it.
+/// The rows of an output.
 pub(super) struct FoundOutput {
     session: SessionId,
-    secret: Secret,
+    secret: SessionSecret,
     id: String,
-    labels: Labels,
+    labels: OutputLabels,
     created: u64,
     whole: FoundBlob,
     text: Option<FoundBlob>,
 }
 
 struct FoundBlob {
-    outline: Outline,
+    outline: ImageOutline,
     body: BodyName,
 }
 
@@ -55,13 +54,13 @@ impl FoundOutput {
     fn of(row: &Row) -> Result<Self> {
         let whole = FoundBlob::of(row, 7)?.ok_or_else(damaged)?;
         Ok(Self {
-            session: SessionId::known(row.get(0)),
+            session: rows::session_id(row.get(0))?,
             secret: rows::secret(row.get(1))?,
             id: row.get(2),
-            labels: Labels {
-                call: row.get(3),
-                tool: row.get(4),
-                media_type: row.get(5),
+            labels: OutputLabels {
+                call: rows::text(row.get(3))?,
+                tool: rows::text(row.get(4))?,
+                media_type: rows::text(row.get(5))?,
             },
             created: unsigned(row.get(6)),
             whole,
@@ -69,8 +68,8 @@ impl FoundOutput {
         })
     }
 
-    pub(super) fn metadata(&self) -> Result<Metadata> {
-        // The id is made from the digest: it proves that these are its bytes.
+    pub(super) fn metadata(&self) -> Result<OutputMetadata> {
+        // The id depends on the digest, so it proves that these are the bytes of the ref.
         if self
             .secret
             .ref_id(&self.labels.call, &self.whole.outline.digest)
@@ -82,7 +81,7 @@ impl FoundOutput {
         let text = self.text.as_ref();
         let line_count = text.unwrap_or(&self.whole).outline.newlines + 1;
         let text_size = text.map_or(0, |text| text.outline.image_size());
-        Ok(Metadata {
+        Ok(OutputMetadata {
             reference: Ref::issue(self.id.clone(), Some(byte_size), Some(line_count)),
             session: self.session.clone(),
             labels: self.labels.clone(),
@@ -106,7 +105,7 @@ impl FoundBlob {
         let sizes = (unsigned(row.get(first + 1)), unsigned(row.get(first + 2)));
         let outline: Vec<u8> = row.get(first + 3);
         Ok(Some(Self {
-            outline: Outline::decode(digest, sizes, &outline)?,
+            outline: ImageOutline::decode(digest, sizes, &outline)?,
             body: BodyName {
                 name: row.get(first + 4),
                 in_object_store: row.get(first + 5),
@@ -116,57 +115,50 @@ impl FoundBlob {
 }
 
 impl SharedStore {
-    /// The output, of this session or one above it.
+    /// Finds an output of this session or of its parents.
     pub(super) fn find_output(&self, session: &SessionId, id: &str) -> Result<FoundOutput> {
-        // A malformed id takes the same way as an unknown one: both cost the same time.
-        let id = if well_formed(id) {
-            id.to_owned()
-        } else {
-            String::new()
-        };
+        // A malformed id takes the same path as an unknown one, so both take the same time.
+        let id = Some(id).filter(|id| well_formed(id));
+        let id = id.unwrap_or_default().to_owned();
         let session = session.clone();
-        self.database.ask(move |connection| async move {
+        self.database.call(move |connection| async move {
             let select = format!(
-                "{UP} SELECT {COLUMNS} FROM up JOIN outputs ON outputs.session = up.id {JOINS}
+                "{UP} SELECT {COLUMNS} FROM up
+                 JOIN trimtab.outputs ON outputs.session = up.id {JOINS}
                  WHERE outputs.id = $2 ORDER BY up.level LIMIT 1"
             );
-            let select = connection
-                .prepare_cached(&select)
-                .await
-                .map_err(from_postgres)?;
-            let found = connection
-                .query_opt(&select, &[&session.as_str(), &id])
-                .await;
-            FoundOutput::of(&found.map_err(from_postgres)?.ok_or(Error::NotFound)?)
+            let name = session.as_str().as_bytes();
+            let found = rows::query_one(&connection, &select, &[&name, &id]).await?;
+            FoundOutput::of(&found.ok_or(Error::NotFound)?)
         })
     }
 
-    pub(super) fn open_output(&self, session: &SessionId, id: &str, form: Form) -> Result<Stored> {
+    pub(super) fn open_output(
+        &self,
+        session: &SessionId,
+        id: &str,
+        form: OutputForm,
+    ) -> Result<OpenOutput> {
         let found = self.find_output(session, id)?;
         let metadata = found.metadata()?;
         let blob = match (form, found.text) {
-            (Form::Text, Some(text)) => text,
+            (OutputForm::Text, Some(text)) => text,
             _ => found.whole,
         };
         let body = self.bodies.open(blob.body, blob.outline.image_size());
-        let body: Box<dyn ImageBytes> = Box::new(body);
-        let image = Arc::new(StoredImage::new(blob.outline, body)) as Arc<dyn Source>;
-        Ok(Stored::new(metadata, image))
+        let image = StoredImage::new(blob.outline, Box::new(body));
+        Ok(OpenOutput::new(metadata, Arc::new(image)))
     }
 
-    pub(super) fn list_outputs(&self, session: &SessionId) -> Result<Vec<Metadata>> {
+    pub(super) fn list_outputs(&self, session: &SessionId) -> Result<Vec<OutputMetadata>> {
         let session = session.clone();
-        self.database.ask(move |connection| async move {
+        self.database.call(move |connection| async move {
             let select = format!(
-                "SELECT {COLUMNS} FROM outputs {JOINS} WHERE sessions.name = $1
+                "SELECT {COLUMNS} FROM trimtab.outputs {JOINS} WHERE sessions.name = $1
                  ORDER BY outputs.number"
             );
-            let select = connection
-                .prepare_cached(&select)
-                .await
-                .map_err(from_postgres)?;
-            let rows = connection.query(&select, &[&session.as_str()]).await;
-            let rows = rows.map_err(from_postgres)?;
+            let name = session.as_str().as_bytes();
+            let rows = rows::query_all(&connection, &select, &[&name]).await?;
             rows.iter()
                 .map(|row| FoundOutput::of(row)?.metadata())
                 .collect()

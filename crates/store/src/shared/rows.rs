@@ -1,27 +1,31 @@
-//! Rows of the database, as the store's own types.
+//! Converts rows of the database, and the queries that return them.
 
 use deadpool_postgres::Object;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-use super::connect::from_postgres;
-use crate::image::decompress;
-use crate::refs::Secret;
+use super::database::from_postgres;
+use crate::image::decompress_entry;
+use crate::refs::SessionSecret;
 use crate::{Error, Result, SessionId, SessionInfo, Stream};
 
-/// All sessions, by name, with what they hold.
+/// All sessions by name, with the number and the size of their outputs.
 pub(super) const SESSIONS: &str = "
     SELECT sessions.name, above.name, sessions.created, sessions.used,
         coalesce(held.outputs, 0), coalesce(held.bytes, 0)::bigint
-    FROM sessions
-    LEFT JOIN sessions AS above ON above.id = sessions.parent
+    FROM trimtab.sessions
+    LEFT JOIN trimtab.sessions AS above ON above.id = sessions.parent
     LEFT JOIN (
         SELECT session, count(*) AS outputs, sum(blobs.byte_size) AS bytes
-        FROM outputs JOIN blobs ON blobs.id = outputs.whole GROUP BY session
+        FROM trimtab.outputs JOIN trimtab.blobs ON blobs.id = outputs.whole GROUP BY session
     ) AS held ON held.session = sessions.id
     ORDER BY sessions.name";
 
-/// A number as the database has it. Times and sizes never come near its limit.
-pub(super) fn millis(number: u64) -> i64 {
+/// Values of a statement.
+pub(super) type SqlValues<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// A number in the form of the database. Times and sizes are far below its limit.
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -30,17 +34,26 @@ pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-pub(super) fn secret(bytes: Vec<u8>) -> Result<Secret> {
+/// Text that is stored as bytes.
+pub(super) fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::damaged("the row of a session"))
+}
+
+pub(super) fn session_id(bytes: Vec<u8>) -> Result<SessionId> {
+    text(bytes).map(SessionId::known)
+}
+
+pub(super) fn secret(bytes: Vec<u8>) -> Result<SessionSecret> {
     let bytes = bytes.try_into();
     let bytes = bytes.map_err(|_| Error::damaged("the row of a session"))?;
-    Ok(Secret::from_bytes(bytes))
+    Ok(SessionSecret::from_bytes(bytes))
 }
 
 pub(super) fn session_info(row: &Row) -> Result<SessionInfo> {
-    let parent: Option<String> = row.get(1);
+    let parent: Option<Vec<u8>> = row.get(1);
     Ok(SessionInfo {
-        session: SessionId::known(row.get(0)),
-        parent: parent.map(SessionId::known),
+        session: session_id(row.get(0))?,
+        parent: parent.map(session_id).transpose()?,
         created: unsigned(row.get(2)),
         used: unsigned(row.get(3)),
         outputs: unsigned(row.get(4)),
@@ -48,33 +61,55 @@ pub(super) fn session_info(row: &Row) -> Result<SessionInfo> {
     })
 }
 
-/// Makes `parent` the parent of `child`, unless that would make a ring or the child has another
-/// parent: then says which.
+/// Runs a prepared query that returns at most one row.
+pub(super) async fn query_one(
+    connection: &Object,
+    select: &str,
+    values: SqlValues<'_>,
+) -> Result<Option<Row>> {
+    let select = connection.prepare_cached(select).await;
+    let select = select.map_err(from_postgres)?;
+    let found = connection.query_opt(&select, values).await;
+    found.map_err(from_postgres)
+}
+
+/// Runs a prepared query.
+pub(super) async fn query_all(
+    connection: &Object,
+    select: &str,
+    values: SqlValues<'_>,
+) -> Result<Vec<Row>> {
+    let select = connection.prepare_cached(select).await;
+    let select = select.map_err(from_postgres)?;
+    let found = connection.query(&select, values).await;
+    found.map_err(from_postgres)
+}
+
+/// Makes `parent` the parent of `child`. Returns why that is impossible, if it is: whether it would
+/// make a ring, and whether the child has another parent.
 pub(super) async fn link(
     mut connection: Object,
     child: SessionId,
     parent: SessionId,
-    now: i64,
 ) -> Result<Option<(bool, bool)>> {
     let transaction = connection.transaction().await.map_err(from_postgres)?;
     // Links are rare. One at a time, so that two of them cannot close a ring together.
-    let lock = "LOCK TABLE sessions IN SHARE ROW EXCLUSIVE MODE";
-    transaction
-        .batch_execute(lock)
-        .await
-        .map_err(from_postgres)?;
+    let lock = "LOCK TABLE trimtab.sessions IN SHARE ROW EXCLUSIVE MODE";
+    let locked = transaction.batch_execute(lock).await;
+    locked.map_err(from_postgres)?;
     let select = "
         WITH RECURSIVE up AS (
-            SELECT id, parent, name FROM sessions WHERE name = $2
-            UNION ALL
+            SELECT id, parent, name FROM trimtab.sessions WHERE name = $2
+            UNION
             SELECT above.id, above.parent, above.name
-            FROM sessions AS above JOIN up ON above.id = up.parent
+            FROM trimtab.sessions AS above JOIN up ON above.id = up.parent
         )
         SELECT EXISTS (SELECT FROM up WHERE name = $1),
             child.parent IS NOT NULL, child.parent IS NOT DISTINCT FROM parent.id
-        FROM sessions AS child, sessions AS parent WHERE child.name = $1 AND parent.name = $2";
-    let names = (child.as_str(), parent.as_str());
-    let row = transaction.query_one(select, &[&names.0, &names.1]).await;
+        FROM trimtab.sessions AS child, trimtab.sessions AS parent
+        WHERE child.name = $1 AND parent.name = $2";
+    let (below, above) = (child.as_str().as_bytes(), parent.as_str().as_bytes());
+    let row = transaction.query_one(select, &[&below, &above]).await;
     let row = row.map_err(from_postgres)?;
     let (is_ring, has_parent, is_same): (bool, bool, bool) = (row.get(0), row.get(1), row.get(2));
     if is_same && !is_ring {
@@ -83,12 +118,9 @@ pub(super) async fn link(
     if is_ring || has_parent {
         return Ok(Some((is_ring, has_parent)));
     }
-    let update = "UPDATE sessions AS child SET parent = above.id, owner = above.owner,
-             used = greatest(child.used, $3)
-         FROM sessions AS above WHERE child.name = $1 AND above.name = $2";
-    let updated = transaction
-        .execute(update, &[&names.0, &names.1, &now])
-        .await;
+    let update = "UPDATE trimtab.sessions AS child SET parent = above.id, owner = above.owner
+         FROM trimtab.sessions AS above WHERE child.name = $1 AND above.name = $2";
+    let updated = transaction.execute(update, &[&below, &above]).await;
     updated.map_err(from_postgres)?;
     transaction.commit().await.map_err(from_postgres)?;
     Ok(None)
@@ -102,35 +134,19 @@ pub(super) async fn read_entries(
     from: u64,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let select = "SELECT position, byte_size, bytes FROM entries
-         WHERE session = (SELECT id FROM sessions WHERE name = $1)
+    let select = "SELECT position, byte_size, bytes FROM trimtab.entries
+         WHERE session = (SELECT id FROM trimtab.sessions WHERE name = $1)
              AND stream = $2 AND position >= $3
          ORDER BY position LIMIT $4";
-    let select = connection
-        .prepare_cached(select)
-        .await
-        .map_err(from_postgres)?;
-    let (number, limit) = (i16::from(stream.number()), millis(limit as u64));
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-        [&session.as_str(), &number, &millis(from), &limit];
-    let rows = connection
-        .query(&select, &values)
-        .await
-        .map_err(from_postgres)?;
+    let (number, limit) = (i16::from(stream.number()), signed(limit as u64));
+    let values: SqlValues<'_> = &[&session.as_str().as_bytes(), &number, &signed(from), &limit];
+    let rows = query_all(&connection, select, values).await?;
     let damaged = || Error::damaged(format!("the {}", stream.as_str()));
     let mut entries = Vec::with_capacity(rows.len());
     for (expected, row) in (from..).zip(rows) {
-        let entry = unpack(row.get(1), row.get(2));
+        let entry = decompress_entry(row.get(1), row.get(2));
         let in_place = unsigned(row.get(0)) == expected;
         entries.push(entry.filter(|_| in_place).ok_or_else(damaged)?);
     }
     Ok(entries)
-}
-
-fn unpack(byte_size: Option<i64>, bytes: Vec<u8>) -> Option<Vec<u8>> {
-    let Some(byte_size) = byte_size else {
-        return Some(bytes);
-    };
-    let mut entry = Vec::new();
-    decompress(&bytes, usize::try_from(byte_size).ok()?, &mut entry).then_some(entry)
 }

@@ -1,325 +1,265 @@
-//! Writes to one session: one transaction, sent at once.
+//! Executes writes to one session in one transaction.
 
 use std::pin::Pin;
 
 use deadpool_postgres::Object;
 use futures_util::future::join_all;
-use tokio_postgres::Statement;
-use tokio_postgres::types::ToSql;
-use trimtab_model::Ref;
+use tokio_postgres::{Row, Statement};
 
-use super::SharedStore;
-use super::connect::from_postgres;
-use super::incoming::{self, ReadyImage};
-use super::rows::millis;
-use crate::image::compress;
-use crate::put::{Input, Labels};
-use crate::refs::Secret;
-use crate::write::{Kind, check};
-use crate::{Error, Put, Result, SessionId, Stream, Write};
+use super::bodies::BodyName;
+use super::database::from_postgres;
+use super::incoming::ReadyImage;
+use super::rows::{SqlValues, signed};
+use crate::put::OutputLabels;
+use crate::refs::SessionSecret;
+use crate::{Error, Result, SessionId, Stream};
 
-/// Shorter entries are not worth compressing.
-const WORTH_COMPRESSING: usize = 256;
-
-/// A write whose bytes are durable, or travel with it.
+/// A write whose bytes are durable, or are sent with it.
 pub(super) enum ReadyWrite {
     Put {
         id: String,
-        labels: Labels,
-        /// The output, then the text that is kept beside it.
+        labels: OutputLabels,
+        /// The output, and then its text projection if it has one.
         images: Vec<ReadyImage>,
     },
     Append {
         stream: Stream,
         expected: u64,
-        /// Size before compression, where an entry is compressed.
+        /// The sizes before compression of the compressed entries.
         sizes: Vec<Option<i64>>,
         entries: Vec<Vec<u8>>,
     },
 }
 
-impl SharedStore {
-    pub(super) fn put_output(&self, session: &SessionId, put: Put<'_>) -> Result<Ref> {
-        let now = self.now();
-        let labels = put.labels();
-        let text = put.text.map(|text| Input::Slice(text.as_bytes()));
-        let mut images = vec![incoming::make_ready(&self.bodies, put.bytes, now)?];
-        if let Some(text) = text {
-            images.push(incoming::make_ready(&self.bodies, text, now)?);
-        }
-        let secret = self.secret_or_new(session)?;
-        let sizes = images.first().map(|whole| whole.scan.byte_size);
-        let lines = images.last().map(|text| text.scan.newlines + 1);
-        let id = name(&secret, &labels, &images);
-        let reference = Ref::issue(id.clone(), sizes, lines);
-        let write = ReadyWrite::Put { id, labels, images };
-        self.write_all(session, Some(secret), vec![write])?;
-        Ok(reference)
-    }
-
-    /// The secret that the outputs among `writes` are named with.
-    pub(super) fn secret_for(
-        &self,
-        session: &SessionId,
-        writes: &[Write],
-    ) -> Result<Option<Secret>> {
-        let is_put = |write: &Write| matches!(write.0, Kind::Put { .. });
-        if writes.iter().any(is_put) {
-            return self.secret_or_new(session).map(Some);
-        }
-        Ok(None)
-    }
-
-    /// The secret of the session. A session that is not there is made.
-    fn secret_or_new(&self, session: &SessionId) -> Result<Secret> {
-        if let Some(secret) = self.session_secret(session)? {
-            return Ok(secret);
-        }
-        self.write_all(session, None, Vec::new())?;
-        self.session_secret(session)?.ok_or(Error::NotFound)
-    }
-
-    /// Compresses what is written, and makes large outputs durable.
-    pub(super) fn make_ready(&self, write: &Write, secret: Option<&Secret>) -> Result<ReadyWrite> {
-        match &write.0 {
-            Kind::Put {
-                id,
-                labels,
-                bytes,
-                text,
-            } => {
-                let now = self.now();
-                let inputs =
-                    std::iter::once(bytes.as_slice()).chain(text.as_deref().map(str::as_bytes));
-                let images = inputs
-                    .map(|bytes| incoming::make_ready(&self.bodies, Input::Slice(bytes), now));
-                let images: Vec<ReadyImage> = images.collect::<Result<_>>()?;
-                if let Some(secret) = secret {
-                    check(id, &name(secret, labels, &images))?;
-                }
-                Ok(ReadyWrite::Put {
-                    id: id.clone(),
-                    labels: labels.clone(),
-                    images,
-                })
-            }
-            Kind::Append {
-                stream,
-                expected,
-                entries,
-            } => {
-                let packed = entries.iter().map(|entry| pack(entry));
-                let (sizes, entries) = packed.unzip();
-                Ok(ReadyWrite::Append {
-                    stream: *stream,
-                    expected: *expected,
-                    sizes,
-                    entries,
-                })
-            }
-        }
-    }
-
-    /// Carries out writes in one transaction. Marks the session as used, and makes it if it is
-    /// new. `known` is the secret that outputs were named with.
-    pub(super) fn write_all(
-        &self,
-        session: &SessionId,
-        known: Option<Secret>,
-        writes: Vec<ReadyWrite>,
-    ) -> Result<()> {
-        let transaction = Transaction {
-            session: session.clone(),
-            now: millis(self.now()),
-            known,
-            fresh: Secret::random()?,
-            writes,
-        };
-        self.database
-            .ask(move |connection| transaction.run(connection))
-    }
-}
-
-struct Transaction {
-    session: SessionId,
-    now: i64,
-    known: Option<Secret>,
-    /// For a session that is new.
-    fresh: Secret,
-    writes: Vec<ReadyWrite>,
+/// Writes to one session. The session is created if it is new, and marked as used.
+pub(super) struct SessionTransaction {
+    pub(super) session: SessionId,
+    pub(super) now: i64,
+    /// The secret that the outputs were named with.
+    pub(super) known: Option<SessionSecret>,
+    /// The secret of the session if it is new.
+    pub(super) fresh: SessionSecret,
+    pub(super) writes: Vec<ReadyWrite>,
 }
 
 /// The statements of a transaction, prepared once per connection.
-struct Statements {
+struct WriteStatements {
     use_session: Statement,
     hold: Statement,
     name: Statement,
     append: Statement,
 }
 
-type Step<'t> = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send + 't>>;
+/// A statement that was sent.
+type SentStatement<'t> =
+    Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 't>>;
 
-impl Transaction {
-    /// Sends all statements without waiting for the answer to each: one round trip in all. After
-    /// a statement that fails, the database refuses the others and takes the commit for a
-    /// rollback.
-    async fn run(self, connection: Object) -> Result<()> {
-        let statements = Statements::prepare(&connection)
-            .await
-            .map_err(from_postgres)?;
-        let mut steps: Vec<Step<'_>> = vec![Box::pin(connection.batch_execute("BEGIN"))];
-        steps.push(self.use_session(&connection, &statements));
-        for write in &self.writes {
-            match write {
-                ReadyWrite::Put { id, labels, images } => {
-                    for image in images {
-                        steps.push(self.hold(image, &connection, &statements));
-                    }
-                    steps.push(self.name(id, labels, images, &connection, &statements));
-                }
-                ReadyWrite::Append { .. } => {
-                    steps.push(self.append(write, &connection, &statements));
-                }
-            }
-        }
-        steps.push(Box::pin(connection.batch_execute("COMMIT")));
-        // All of them: the connection must not go back to the pool inside a transaction.
-        let done = join_all(steps).await;
-        let failed = done.into_iter().find_map(std::result::Result::err);
-        failed.map_or(Ok(()), |error| Err(self.explain(from_postgres(error))))
+/// Sends statements over a connection without waiting for the answers.
+struct StatementSender<'t> {
+    connection: &'t Object,
+    sent: Vec<SentStatement<'t>>,
+}
+
+impl<'t> StatementSender<'t> {
+    fn command(&mut self, command: &'static str) {
+        let connection = self.connection;
+        self.sent.push(Box::pin(async move {
+            connection.batch_execute(command).await?;
+            Ok(Vec::new())
+        }));
     }
 
-    /// Which stream has moved on is known here only.
-    fn explain(&self, error: Error) -> Error {
-        let Error::Conflict { actual, .. } = error else {
-            return error;
+    fn statement(&mut self, statement: &'t Statement, values: Vec<SqlValue<'t>>) {
+        let connection = self.connection;
+        self.sent.push(Box::pin(async move {
+            let values: Vec<_> = values.iter().map(SqlValue::as_sql).collect();
+            let values: SqlValues<'_> = &values;
+            connection.query(statement, values).await
+        }));
+    }
+}
+
+/// A value of a statement, owned or borrowed.
+enum SqlValue<'t> {
+    Bytes(Option<&'t [u8]>),
+    Owned(Vec<u8>),
+    Text(&'t str),
+    Number(i64),
+    Stream(i16),
+    Flag(bool),
+    Sizes(&'t Vec<Option<i64>>),
+    Entries(&'t Vec<Vec<u8>>),
+}
+
+impl SqlValue<'_> {
+    fn as_sql(&self) -> &(dyn tokio_postgres::types::ToSql + Sync) {
+        match self {
+            Self::Bytes(value) => value,
+            Self::Owned(value) => value,
+            Self::Text(value) => value,
+            Self::Number(value) => value,
+            Self::Stream(value) => value,
+            Self::Flag(value) => value,
+            Self::Sizes(value) => value,
+            Self::Entries(value) => value,
+        }
+    }
+}
+
+impl SessionTransaction {
+    /// Executes the writes. Returns the bodies that turned out to be superfluous, because the store
+    /// has equal bytes.
+    ///
+    /// All statements are sent at once, in one round trip. After a statement that fails, the
+    /// database rejects the others and treats the commit as a rollback.
+    pub(super) async fn run(self, connection: Object) -> Result<Vec<BodyName>> {
+        let prepared = WriteStatements::prepare(&connection).await;
+        let prepared = prepared.map_err(from_postgres)?;
+        let mut sender = StatementSender {
+            connection: &connection,
+            sent: Vec::new(),
         };
-        let appends = self.writes.iter().filter_map(|write| match write {
-            ReadyWrite::Append {
-                stream, expected, ..
-            } => Some((stream.as_str(), *expected)),
-            ReadyWrite::Put { .. } => None,
-        });
-        let moved = appends.clone().find(|(_, expected)| *expected != actual);
-        let (stream, expected) = moved.unwrap_or(("log", 0));
-        Error::Conflict {
-            stream,
-            expected,
-            actual,
+        sender.command("BEGIN");
+        let known = self
+            .known
+            .as_ref()
+            .map(|secret| secret.as_bytes().as_slice());
+        sender.statement(
+            &prepared.use_session,
+            vec![
+                self.name(),
+                SqlValue::Bytes(Some(self.fresh.as_bytes())),
+                SqlValue::Bytes(known),
+                SqlValue::Number(self.now),
+            ],
+        );
+        for write in &self.writes {
+            self.send(write, &prepared, &mut sender);
         }
+        sender.command("COMMIT");
+        // Wait for all of them: the connection must not return to the pool inside a transaction.
+        let mut answers = Vec::new();
+        for answer in join_all(sender.sent).await {
+            answers.extend(answer.map_err(|error| self.explain(from_postgres(error)))?);
+        }
+        Ok(self.superfluous(&answers))
     }
 
-    fn use_session<'t>(&'t self, connection: &'t Object, statements: &'t Statements) -> Step<'t> {
-        Box::pin(async move {
-            let known = self
-                .known
-                .as_ref()
-                .map(|secret| secret.as_bytes().as_slice());
-            let fresh = self.fresh.as_bytes().as_slice();
-            let values: [&(dyn ToSql + Sync); 4] =
-                [&self.session.as_str(), &fresh, &known, &self.now];
-            connection
-                .query(&statements.use_session, &values)
-                .await
-                .map(|_| ())
-        })
+    fn name(&self) -> SqlValue<'_> {
+        SqlValue::Bytes(Some(self.session.as_str().as_bytes()))
     }
 
-    fn hold<'t>(
-        &'t self,
-        image: &'t ReadyImage,
-        connection: &'t Object,
-        statements: &'t Statements,
-    ) -> Step<'t> {
-        Box::pin(async move {
-            let outline = image.outline.encode();
-            let (digest, inline) = (image.scan.digest.as_slice(), image.inline.as_deref());
-            let sizes = [
-                image.scan.byte_size,
-                image.scan.newlines,
-                image.outline.image_size(),
-            ];
-            let [size, lines, stored] = sizes.map(millis);
-            let values: [&(dyn ToSql + Sync); 10] = [
-                &self.session.as_str(),
-                &digest,
-                &size,
-                &lines,
-                &stored,
-                &outline,
-                &image.body.name,
-                &image.body.in_object_store,
-                &inline,
-                &self.now,
-            ];
-            connection
-                .query(&statements.hold, &values)
-                .await
-                .map(|_| ())
-        })
-    }
-
-    fn name<'t>(
-        &'t self,
-        id: &'t str,
-        labels: &'t Labels,
-        images: &'t [ReadyImage],
-        connection: &'t Object,
-        statements: &'t Statements,
-    ) -> Step<'t> {
-        Box::pin(async move {
-            let digest = |at: usize| images.get(at).map(|image| image.scan.digest.as_slice());
-            let values: [&(dyn ToSql + Sync); 8] = [
-                &self.session.as_str(),
-                &id,
-                &digest(0),
-                &digest(1),
-                &labels.call,
-                &labels.tool,
-                &labels.media_type,
-                &self.now,
-            ];
-            connection
-                .query(&statements.name, &values)
-                .await
-                .map(|_| ())
-        })
-    }
-
-    fn append<'t>(
+    fn send<'t>(
         &'t self,
         write: &'t ReadyWrite,
-        connection: &'t Object,
-        statements: &'t Statements,
-    ) -> Step<'t> {
-        Box::pin(async move {
-            let ReadyWrite::Append {
+        prepared: &'t WriteStatements,
+        sender: &mut StatementSender<'t>,
+    ) {
+        match write {
+            ReadyWrite::Put { id, labels, images } => {
+                for image in images {
+                    sender.statement(&prepared.hold, self.hold(image));
+                }
+                sender.statement(&prepared.name, self.name_output(id, labels, images));
+            }
+            ReadyWrite::Append {
                 stream,
                 expected,
                 sizes,
                 entries,
-            } = write
-            else {
-                return Ok(());
-            };
-            let (stream, expected) = (i16::from(stream.number()), millis(*expected));
-            let values: [&(dyn ToSql + Sync); 5] =
-                [&self.session.as_str(), &stream, &expected, sizes, entries];
-            connection
-                .query(&statements.append, &values)
-                .await
-                .map(|_| ())
-        })
+            } => sender.statement(
+                &prepared.append,
+                vec![
+                    self.name(),
+                    SqlValue::Stream(i16::from(stream.number())),
+                    SqlValue::Number(signed(*expected)),
+                    SqlValue::Sizes(sizes),
+                    SqlValue::Entries(entries),
+                ],
+            ),
+        }
+    }
+
+    fn hold<'t>(&'t self, image: &'t ReadyImage) -> Vec<SqlValue<'t>> {
+        vec![
+            self.name(),
+            SqlValue::Bytes(Some(&image.scan.digest)),
+            SqlValue::Number(signed(image.scan.byte_size)),
+            SqlValue::Number(signed(image.scan.newlines)),
+            SqlValue::Number(signed(image.outline.image_size())),
+            SqlValue::Owned(image.outline.encode()),
+            SqlValue::Text(&image.body.name),
+            SqlValue::Flag(image.body.in_object_store),
+            SqlValue::Bytes(image.inline.as_deref()),
+            SqlValue::Number(self.now),
+        ]
+    }
+
+    fn name_output<'t>(
+        &'t self,
+        id: &'t str,
+        labels: &'t OutputLabels,
+        images: &'t [ReadyImage],
+    ) -> Vec<SqlValue<'t>> {
+        let digest = |at: usize| images.get(at).map(|image| image.scan.digest.as_slice());
+        vec![
+            self.name(),
+            SqlValue::Text(id),
+            SqlValue::Bytes(digest(0)),
+            SqlValue::Bytes(digest(1)),
+            SqlValue::Bytes(Some(labels.call.as_bytes())),
+            SqlValue::Bytes(Some(labels.tool.as_bytes())),
+            SqlValue::Bytes(Some(labels.media_type.as_bytes())),
+            SqlValue::Number(self.now),
+        ]
+    }
+
+    /// Adds the expected position to a conflict. The database reports only the actual one.
+    fn explain(&self, error: Error) -> Error {
+        let Error::Conflict { stream, actual, .. } = error else {
+            return error;
+        };
+        let of_stream = self.writes.iter().find_map(|write| match write {
+            ReadyWrite::Append {
+                stream: to,
+                expected,
+                ..
+            } if to.as_str() == stream => Some(*expected),
+            _ => None,
+        });
+        Error::Conflict {
+            stream,
+            expected: of_stream.unwrap_or_default(),
+            actual,
+        }
+    }
+
+    /// The stored bodies that no row names. Only `hold_blob` returns texts.
+    fn superfluous(&self, answers: &[Row]) -> Vec<BodyName> {
+        let kept: Vec<&str> = answers
+            .iter()
+            .filter_map(|row| row.try_get(0).ok())
+            .collect();
+        let images = self.writes.iter().flat_map(|write| match write {
+            ReadyWrite::Put { images, .. } => images.as_slice(),
+            ReadyWrite::Append { .. } => &[],
+        });
+        images
+            .filter(|image| image.inline.is_none() && !kept.contains(&image.body.name.as_str()))
+            .map(|image| image.body.clone())
+            .collect()
     }
 }
 
-impl Statements {
+impl WriteStatements {
     async fn prepare(connection: &Object) -> Result<Self, tokio_postgres::Error> {
         let (use_session, hold, name, append) = tokio::try_join!(
-            connection.prepare_cached("SELECT use_session($1, $2, $3, $4)"),
-            connection.prepare_cached("SELECT hold_blob($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
-            connection.prepare_cached("SELECT name_output($1, $2, $3, $4, $5, $6, $7, $8)"),
-            connection.prepare_cached("SELECT append_entries($1, $2, $3, $4, $5)"),
+            connection.prepare_cached("SELECT trimtab.use_session($1, $2, $3, $4)"),
+            connection.prepare_cached(
+                "SELECT trimtab.hold_blob($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+            ),
+            connection.prepare_cached("SELECT trimtab.name_output($1, $2, $3, $4, $5, $6, $7, $8)"),
+            connection.prepare_cached("SELECT trimtab.append_entries($1, $2, $3, $4, $5)"),
         )?;
         Ok(Self {
             use_session,
@@ -328,18 +268,4 @@ impl Statements {
             append,
         })
     }
-}
-
-fn name(secret: &Secret, labels: &Labels, images: &[ReadyImage]) -> String {
-    let digest = images.first().map(|whole| whole.scan.digest);
-    secret.ref_id(&labels.call, &digest.unwrap_or_default())
-}
-
-/// The entry as it is stored, and its size if it is compressed.
-fn pack(entry: &[u8]) -> (Option<i64>, Vec<u8>) {
-    let mut bytes = Vec::new();
-    if entry.len() >= WORTH_COMPRESSING && compress(entry, &mut bytes) {
-        return (Some(millis(entry.len() as u64)), bytes);
-    }
-    (None, entry.to_vec())
 }

@@ -1,10 +1,10 @@
-//! Changed bits and lost ends: what is stored comes back right or not at all.
+//! Flipped bits and truncated files: stored data is returned correctly or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use trimtab_store::{FolderStore, Form, LineRange, Query, SessionId, Store, Stream};
+use trimtab_store::{FolderStore, LineRange, OutputForm, Query, SessionId, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -95,7 +95,7 @@ impl Filled {
 }
 
 fn last_line(store: &FolderStore, s: &SessionId, id: &str) -> trimtab_store::Result<Vec<u8>> {
-    let stored = store.open(s, id, Form::Text)?;
+    let stored = store.open(s, id, OutputForm::Text)?;
     let lines = stored.lines(LineRange::new(stored.line_count() - 1, 1))?;
     Ok(lines.lines[0].bytes.clone())
 }
@@ -106,7 +106,7 @@ fn expected_last_line(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn changed_bits_and_lost_ends_never_give_wrong_bytes() {
+fn corruption_never_yields_wrong_bytes() {
     let filled = filled();
     let mut random = Random(99);
     let mut answers = Answers::default();
@@ -150,7 +150,7 @@ fn changed_bits_and_lost_ends_never_give_wrong_bytes() {
 }
 
 #[test]
-fn a_damaged_output_says_so_and_storing_it_again_heals_it() {
+fn storing_a_damaged_output_again_repairs_it() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");
@@ -167,7 +167,7 @@ fn a_damaged_output_says_so_and_storing_it_again_heals_it() {
             let error = store.get(&s, &id).unwrap_err();
             assert!(error.is_damaged(), "{error}");
             let first = store
-                .open(&s, &id, Form::Whole)
+                .open(&s, &id, OutputForm::Whole)
                 .unwrap()
                 .read_at(0, 100)
                 .unwrap();

@@ -1,4 +1,4 @@
-//! A disk that is full, and one that is read-only: real ones, where the system lets us mount.
+//! Full and read-only disks: real ones, if the system allows mounting.
 
 use std::path::Path;
 use std::process::Command;
@@ -73,7 +73,7 @@ fn check(store: &FolderStore, kept: &[(String, Vec<u8>)]) {
 }
 
 #[test]
-fn a_full_disk_loses_nothing() {
+fn full_disk_loses_nothing() {
     if child_argument().is_none() {
         on_a_small_disk("disk::child_on_a_full_disk", RUN);
     }
@@ -117,7 +117,7 @@ fn read_only(folder: &Path, large: &[u8]) {
 }
 
 #[test]
-fn a_read_only_disk_can_be_read() {
+fn read_only_disk_can_be_read() {
     if child_argument().is_none() {
         let remount = "mount -o remount,ro \"$TRIMTAB_TEST_CHILD\" || exit 77";
         let script = format!("{RUN} && {remount}; {RUN}");

@@ -1,11 +1,11 @@
-//! What is removed is gone: its space, and every byte of it.
+//! Removed data is gone: its space, and every byte of it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use trimtab_store::{Collect, FolderStore, Store, Stream};
+use trimtab_store::{CollectOptions, FolderStore, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -66,10 +66,10 @@ fn erased_text_is_in_no_file_of_the_store() {
     for marker in gone.iter().chain(&kept) {
         assert!(contains(&home.store, marker.as_bytes()).is_some());
     }
-    let request = Collect {
+    let request = CollectOptions {
         sessions: BTreeSet::from([session("gone"), session("gone/too")]),
         scrub: true,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let report = store.collect(&request).unwrap();
     assert!(!report.traces_left);
@@ -82,7 +82,7 @@ fn erased_text_is_in_no_file_of_the_store() {
 }
 
 #[test]
-fn removing_everything_gives_the_space_back() {
+fn removing_everything_returns_the_space() {
     let home = Home::new();
     let store = home.open();
     let empty = size(&home.store);
@@ -92,9 +92,9 @@ fn removing_everything_gives_the_space_back() {
     }
     let full = size(&home.store);
     assert!(full > empty + 1_000_000);
-    let request = Collect {
+    let request = CollectOptions {
         older_than: Some(Duration::ZERO),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     std::thread::sleep(Duration::from_millis(5));
     // Without writing it anew: this is what runs beside traffic.
@@ -105,7 +105,7 @@ fn removing_everything_gives_the_space_back() {
 }
 
 #[test]
-fn garbage_of_a_process_that_was_killed_is_found() {
+fn garbage_of_a_killed_process_is_collected() {
     let home = Home::new();
     let store = home.open();
     let mut random = Random(13);
@@ -117,7 +117,7 @@ fn garbage_of_a_process_that_was_killed_is_found() {
         .unwrap();
     drop(db);
     let store = home.open();
-    store.collect(&Collect::default()).unwrap();
+    store.collect(&CollectOptions::default()).unwrap();
     drop(store);
     let db = rusqlite::Connection::open(home.store.join("trimtab.db")).unwrap();
     let count = |table: &str| -> i64 {

@@ -1,4 +1,4 @@
-//! The store against a plain map, with a disk that fails and processes that come back.
+//! Compares the store with a map, under disk errors and restarts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
-use trimtab_store::{Collect, FolderOptions, FolderStore, Form, Put, Store, Stream};
+use trimtab_store::{CollectOptions, FolderOptions, FolderStore, OutputForm, Put, Store, Stream};
 
 use super::{Home, Random, files, rounds, session};
 
@@ -186,7 +186,7 @@ impl Machine {
             }
             Step::Spill { session, which } => self.spill(*session, *which),
             Step::Collect => {
-                let collected = store.collect(&Collect::default());
+                let collected = store.collect(&CollectOptions::default());
                 assert!(collected.is_ok() || self.failing());
             }
             Step::Reopen => self.reopen(),
@@ -250,7 +250,7 @@ impl Machine {
         self.countdown.store(i64::MAX, Ordering::Relaxed);
         let store = self.store.as_ref().unwrap();
         for ((owner, id), bytes) in &self.model.outputs {
-            let stored = store.open(&name(*owner), id, Form::Whole).unwrap();
+            let stored = store.open(&name(*owner), id, OutputForm::Whole).unwrap();
             assert!(stored.bytes().unwrap() == *bytes, "{id}");
         }
         for owner in 0..3 {
@@ -280,7 +280,7 @@ proptest! {
     })]
 
     #[test]
-    fn like_a_plain_map(steps in prop::collection::vec(step(), 1..40)) {
+    fn store_behaves_like_a_map_under_faults(steps in prop::collection::vec(step(), 1..40)) {
         let mut machine = Machine::new();
         for step in &steps {
             machine.run(step);
@@ -299,7 +299,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 
 /// The disk fails at each step of a put in turn: nothing half-written, and it works afterwards.
 #[test]
-fn every_step_of_a_put_may_fail() {
+fn put_survives_a_failure_at_every_step() {
     let machine = Machine::new();
     let s = session("s0");
     let mut failed = 0;

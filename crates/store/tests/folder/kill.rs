@@ -1,11 +1,11 @@
-//! Processes killed in the middle: nothing acknowledged is lost, the store opens.
+//! Killed processes: nothing acknowledged is lost, and the store opens.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
-use trimtab_store::{Collect, FolderStore, Store, Stream};
+use trimtab_store::{CollectOptions, FolderStore, Store, Stream};
 
 use super::{Home, Random, child_argument, files, put, rerun, rounds, session};
 
@@ -36,7 +36,7 @@ fn child_that_is_killed() {
             let brief = session("brief");
             put(&store, &brief, "c", &output(n + 1_000_000));
             store.delete_session(&brief).unwrap();
-            store.collect(&Collect::default()).unwrap();
+            store.collect(&CollectOptions::default()).unwrap();
         }
     }
 }
@@ -101,7 +101,7 @@ fn check(store: &FolderStore, stored: &BTreeMap<u64, String>, logged: &BTreeMap<
 }
 
 #[test]
-fn nothing_acknowledged_is_lost() {
+fn kill_loses_nothing_acknowledged() {
     let kills = rounds(50, 500);
     let mut random = Random(11);
     let mut home = Home::new();
@@ -124,7 +124,7 @@ fn nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn a_new_store_opens_however_it_was_cut_off() {
+fn interrupted_creation_leaves_an_openable_store() {
     let kills = rounds(50, 500);
     let mut random = Random(12);
     let (mut early, mut empty) = (0, 0);

@@ -1,4 +1,4 @@
-//! What holds for the store in a folder beyond the common suite.
+//! Properties of the folder store beyond the common suite.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

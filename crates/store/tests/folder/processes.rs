@@ -28,7 +28,7 @@ fn child_that_writes() {
 }
 
 #[test]
-fn others_read_while_one_writes() {
+fn readers_work_while_another_process_writes() {
     let home = Home::new();
     let readers: Vec<FolderStore> = (0..3).map(|_| home.open()).collect();
     let mut writer = rerun("processes::child_that_writes", &home.store)
@@ -83,7 +83,7 @@ fn child_that_appends() {
 }
 
 #[test]
-fn writers_in_several_processes_take_turns() {
+fn writers_in_several_processes_do_not_conflict() {
     let home = Home::new();
     let start = || {
         rerun("processes::child_that_appends", &home.store)

@@ -1,9 +1,9 @@
-//! Damaged stores: what is lost is told, what is whole is saved.
+//! Repair of damaged stores: losses are reported, and intact data is saved.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use trimtab_store::{Collect, Error, FolderStore, Store, Stream};
+use trimtab_store::{CollectOptions, Error, FolderStore, Store, Stream};
 
 use super::{Home, Random, files, put, rounds, session};
 
@@ -59,7 +59,7 @@ impl Filled {
 }
 
 #[test]
-fn a_sound_store_is_left_alone() {
+fn repair_leaves_an_intact_store_unchanged() {
     let filled = filled();
     let before = fs::read(filled.home.store.join("trimtab.db")).unwrap();
     let found = FolderStore::check(&filled.home.store).unwrap();
@@ -75,7 +75,7 @@ fn a_sound_store_is_left_alone() {
 }
 
 #[test]
-fn a_store_in_use_is_not_repaired() {
+fn repair_refuses_a_store_in_use() {
     let filled = filled();
     let store = filled.home.open();
     let error = FolderStore::repair(&filled.home.store).unwrap_err();
@@ -85,7 +85,7 @@ fn a_store_in_use_is_not_repaired() {
 }
 
 #[test]
-fn damaged_pages_cost_only_what_is_on_them() {
+fn repair_loses_only_rows_on_damaged_pages() {
     let filled = filled();
     let path = filled.home.store.join("trimtab.db");
     let intact = fs::read(&path).unwrap();
@@ -123,14 +123,14 @@ fn damaged_pages_cost_only_what_is_on_them() {
 }
 
 #[test]
-fn a_lost_first_page_costs_nothing_else() {
+fn repair_recovers_from_a_lost_first_page() {
     let filled = filled();
     let path = filled.home.store.join("trimtab.db");
     // Also after the database was written anew.
     for scrub in [false, true] {
-        let request = Collect {
+        let request = CollectOptions {
             scrub,
-            ..Collect::default()
+            ..CollectOptions::default()
         };
         filled.home.open().collect(&request).unwrap();
         let mut bytes = fs::read(&path).unwrap();
@@ -146,7 +146,7 @@ fn a_lost_first_page_costs_nothing_else() {
 }
 
 #[test]
-fn a_lost_database_gives_an_empty_store() {
+fn repair_of_a_lost_database_gives_an_empty_store() {
     let filled = filled();
     fs::remove_file(filled.home.store.join("trimtab.db")).unwrap();
     let found = FolderStore::check(&filled.home.store).unwrap();
@@ -156,7 +156,7 @@ fn a_lost_database_gives_an_empty_store() {
 }
 
 #[test]
-fn a_repair_that_was_cut_off_is_begun_again() {
+fn interrupted_repair_can_be_repeated() {
     let filled = filled();
     let path = filled.home.store.join("trimtab.db");
     let mut bytes = fs::read(&path).unwrap();

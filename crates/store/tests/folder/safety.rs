@@ -1,9 +1,9 @@
-//! Who may read the store, and what it refuses to touch.
+//! Permissions of the store, and files that it refuses to touch.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use trimtab_store::{Error, FolderStore, Form, Store, Stream};
+use trimtab_store::{Error, FolderStore, OutputForm, Store, Stream};
 
 use super::{Home, Random, files, put, session};
 
@@ -12,7 +12,7 @@ fn refused(home: &Home) -> Error {
 }
 
 #[test]
-fn only_we_may_read_it() {
+fn store_is_readable_by_its_owner_only() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");
@@ -42,7 +42,7 @@ fn only_we_may_read_it() {
 }
 
 #[test]
-fn a_folder_open_to_others_is_closed_to_them() {
+fn open_folder_is_made_private() {
     let home = Home::new();
     drop(home.open());
     fs::set_permissions(&home.store, fs::Permissions::from_mode(0o755)).unwrap();
@@ -51,7 +51,7 @@ fn a_folder_open_to_others_is_closed_to_them() {
 }
 
 #[test]
-fn no_name_is_made_from_input() {
+fn file_names_are_not_derived_from_input() {
     let home = Home::new();
     let store = home.open();
     let evil = "../../evil";
@@ -65,7 +65,7 @@ fn no_name_is_made_from_input() {
 }
 
 #[test]
-fn a_store_behind_a_link_is_refused() {
+fn store_behind_a_link_is_rejected() {
     let home = Home::new();
     let real = home.store.with_file_name("real");
     fs::create_dir(&real).unwrap();
@@ -110,7 +110,7 @@ fn planted_links_are_not_followed() {
 }
 
 #[test]
-fn an_output_replaced_by_a_link_is_damaged() {
+fn output_replaced_by_a_link_is_damaged() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");
@@ -120,7 +120,7 @@ fn an_output_replaced_by_a_link_is_damaged() {
     let outside = home.store.with_file_name("outside");
     fs::rename(&file, &outside).unwrap();
     symlink(&outside, &file).unwrap();
-    let error = store.open(&s, &id, Form::Whole).unwrap_err();
+    let error = store.open(&s, &id, OutputForm::Whole).unwrap_err();
     assert!(
         error.is_damaged(),
         "even if the link leads to the right bytes: {error}"
@@ -133,7 +133,7 @@ fn an_output_replaced_by_a_link_is_damaged() {
 }
 
 #[test]
-fn other_peoples_folders_are_left_alone() {
+fn folder_of_another_user_is_left_untouched() {
     let home = Home::new();
     fs::create_dir(&home.store).unwrap();
     fs::set_permissions(&home.store, fs::Permissions::from_mode(0o755)).unwrap();
@@ -150,7 +150,7 @@ fn other_peoples_folders_are_left_alone() {
 }
 
 #[test]
-fn a_newer_store_is_refused_and_left_alone() {
+fn newer_store_format_is_rejected_and_untouched() {
     let home = Home::new();
     let id = put(&home.open(), &session("s"), "c1", b"kept");
     let database = home.store.join("trimtab.db");
@@ -179,7 +179,7 @@ fn set_header(database: &std::path::Path, at: usize, value: u32) {
 }
 
 #[test]
-fn what_a_killed_process_left_is_swept_up() {
+fn leftovers_of_a_killed_process_are_removed() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");
@@ -191,7 +191,9 @@ fn what_a_killed_process_left_is_swept_up() {
     for path in strays.iter().chain([&foreign]) {
         fs::write(path, "left over").unwrap();
     }
-    let report = store.collect(&trimtab_store::Collect::default()).unwrap();
+    let report = store
+        .collect(&trimtab_store::CollectOptions::default())
+        .unwrap();
     assert_eq!(report.stray_files, 0, "they may belong to a put on its way");
     let now = std::time::UNIX_EPOCH + trimtab_store::since_epoch();
     let old = now - std::time::Duration::from_hours(2);
@@ -203,7 +205,9 @@ fn what_a_killed_process_left_is_swept_up() {
             .set_modified(old)
             .unwrap();
     }
-    let report = store.collect(&trimtab_store::Collect::default()).unwrap();
+    let report = store
+        .collect(&trimtab_store::CollectOptions::default())
+        .unwrap();
     assert_eq!(report.stray_files, 2);
     assert!(strays.iter().all(|path| !path.exists()) && foreign.exists());
     assert_eq!(store.get(&s, &id).unwrap().len(), 1_000_000);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use trimtab_store::{Collect, Error, FolderStore, Put, Store, Stream};
+use trimtab_store::{CollectOptions, Error, FolderStore, Put, Store, Stream};
 
 use super::{Home, put, session};
 
@@ -22,15 +22,15 @@ fn make_old(home: &Home, secret: Option<&[u8]>) {
 }
 
 #[test]
-fn a_secret_of_an_older_version_is_taken_over() {
+fn secret_of_an_older_version_is_migrated() {
     let home = Home::new();
     make_old(&home, Some(&[7; 32]));
     let store = home.open();
     assert_eq!(store.secret().unwrap(), [7; 32]);
-    let all = Collect {
+    let all = CollectOptions {
         max_bytes: Some(0),
         live_within: std::time::Duration::ZERO,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     std::thread::sleep(std::time::Duration::from_millis(5));
     assert_eq!(store.collect(&all).unwrap().sessions.len(), 2);
@@ -39,7 +39,7 @@ fn a_secret_of_an_older_version_is_taken_over() {
 }
 
 #[test]
-fn collecting_in_an_old_store_saves_its_secret_first() {
+fn collection_in_an_old_store_migrates_the_secret_first() {
     let home = Home::new();
     make_old(&home, Some(&[9; 32]));
     let store = home.open();
@@ -51,7 +51,7 @@ fn collecting_in_an_old_store_saves_its_secret_first() {
 }
 
 #[test]
-fn many_who_open_an_old_store_agree_on_its_secret() {
+fn concurrent_opens_of_an_old_store_agree_on_the_secret() {
     let home = Home::new();
     make_old(&home, None);
     let secrets: Vec<[u8; 32]> = std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ fn many_who_open_an_old_store_agree_on_its_secret() {
 }
 
 #[test]
-fn a_damaged_secret_is_not_replaced() {
+fn damaged_secret_is_not_replaced() {
     let home = Home::new();
     let store = home.open();
     drop(store);
@@ -85,7 +85,7 @@ fn a_damaged_secret_is_not_replaced() {
 }
 
 #[test]
-fn a_store_that_vanished_acknowledges_nothing() {
+fn vanished_store_acknowledges_no_writes() {
     let home = Home::new();
     let store = home.open();
     let s = session("s");

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use trimtab_store::{Collect, SessionId, Stream};
+use trimtab_store::{CollectOptions, SessionId, Stream};
 
 use super::{START, World, noise, session};
 
@@ -14,7 +14,7 @@ fn names(sessions: &[SessionId]) -> Vec<&str> {
 pub(crate) fn nothing_asked_nothing_gone(world: &World) {
     let found = world.put(&session("s"), "c1", "bytes");
     world.advance(1_000_000 * HOUR);
-    let report = world.store.collect(&Collect::default()).unwrap();
+    let report = world.store.collect(&CollectOptions::default()).unwrap();
     assert_eq!(
         (report.outputs, report.sessions.len(), report.bytes_freed),
         (0, 0, 0)
@@ -25,10 +25,10 @@ pub(crate) fn nothing_asked_nothing_gone(world: &World) {
     );
 }
 
-fn older_than(hours: u64) -> Collect {
-    Collect {
+fn older_than(hours: u64) -> CollectOptions {
+    CollectOptions {
         older_than: Some(Duration::from_millis(hours * HOUR)),
-        ..Collect::default()
+        ..CollectOptions::default()
     }
 }
 
@@ -90,9 +90,9 @@ pub(crate) fn size_takes_the_oldest(world: &World) {
     }
     // The first comes back into use.
     world.store.touch(&session("first")).unwrap();
-    let mut request = Collect {
+    let mut request = CollectOptions {
         max_bytes: Some(450_000),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let report = world.store.collect(&request).unwrap();
     assert_eq!(names(&report.sessions), ["second"]);
@@ -107,12 +107,12 @@ pub(crate) fn unreachable_outputs_go(world: &World) {
     let s = session("s");
     let kept = world.put(&s, "c1", "kept");
     let gone = world.put(&s, "c2", noise(200_000));
-    let request = Collect {
+    let request = CollectOptions {
         reachable: Some(BTreeMap::from([(
             s.clone(),
             BTreeSet::from([kept.id().to_owned()]),
         )])),
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let report = world.store.collect(&request).unwrap();
     assert_eq!((report.outputs, report.sessions.len()), (1, 0));

@@ -1,17 +1,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use trimtab_store::{Collect, Stream};
+use trimtab_store::{CollectOptions, Stream};
 
 use super::{World, session};
 
 const HOUR: u64 = 60 * 60 * 1000;
 
-fn all_old() -> Collect {
-    Collect {
+fn all_old() -> CollectOptions {
+    CollectOptions {
         older_than: Some(Duration::from_millis(HOUR)),
         max_bytes: Some(0),
-        ..Collect::default()
+        ..CollectOptions::default()
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn removals_are_counted(world: &World) {
     let found = world.put(&s, "c1", "bytes");
     world.put(&s, "c2", "more");
     world.store.append(&s, Stream::Log, 0, &[b"entry"]).unwrap();
-    world.store.collect(&Collect::default()).unwrap();
+    world.store.collect(&CollectOptions::default()).unwrap();
     assert_eq!(removals(), 0, "nothing was removed");
     world.store.delete(&s, found.id()).unwrap();
     assert_eq!(removals(), 1);
@@ -87,10 +87,10 @@ pub(crate) fn named_sessions_go_though_they_are_live(world: &World) {
         .store
         .lease(std::slice::from_ref(&gone), Duration::from_hours(1))
         .unwrap();
-    let request = Collect {
+    let request = CollectOptions {
         sessions: BTreeSet::from([gone.clone(), session("not there")]),
         scrub: true,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let report = world.store.collect(&request).unwrap();
     assert_eq!(report.sessions, std::slice::from_ref(&gone));

@@ -1,4 +1,4 @@
-use trimtab_store::{Error, Form, LineRange, Query};
+use trimtab_store::{Error, LineRange, OutputForm, Query};
 
 use super::{World, session};
 
@@ -23,7 +23,7 @@ pub(crate) fn foreign_refs_are_not_found(world: &World) {
     for id in hostile {
         let store = &world.store;
         answers.push(store.get(&t, id).unwrap_err());
-        answers.push(store.open(&t, id, Form::Text).unwrap_err());
+        answers.push(store.open(&t, id, OutputForm::Text).unwrap_err());
         answers.push(store.metadata(&t, id).unwrap_err());
         answers.push(store.lines(&t, id, LineRange::new(0, 1)).unwrap_err());
         answers.push(store.grep(&t, Some(id), &Query::literal("s")).unwrap_err());

@@ -1,6 +1,6 @@
 use std::io::{self, Cursor, Read};
 
-use trimtab_store::{Collect, Error, FRAME, Form, Put};
+use trimtab_store::{CollectOptions, Error, FRAME, OutputForm, Put};
 
 use super::{START, World, noise, session, text};
 
@@ -33,7 +33,7 @@ pub(crate) fn large_outputs_span_the_index(world: &World) {
     let bytes = text(1_000_000).into_bytes();
     assert!(bytes.len() > 17 * 1024 * 1024);
     let found = world.put(&s, "c1", &bytes);
-    let stored = world.store.open(&s, found.id(), Form::Whole).unwrap();
+    let stored = world.store.open(&s, found.id(), OutputForm::Whole).unwrap();
     assert_eq!(stored.line_count(), 1_000_001);
     let mut piece = Vec::new();
     let mut reader = stored.reader();
@@ -101,7 +101,13 @@ pub(crate) fn refs_are_stable(world: &World) {
 
 pub(crate) fn equal_bytes_are_kept_once(world: &World) {
     let (s, t) = (session("s"), session("t"));
-    let kept = || world.store.collect(&Collect::default()).unwrap().bytes_kept;
+    let kept = || {
+        world
+            .store
+            .collect(&CollectOptions::default())
+            .unwrap()
+            .bytes_kept
+    };
     let bytes = noise(300_000);
     world.put(&s, "c1", &bytes);
     let once = kept();
@@ -160,7 +166,7 @@ pub(crate) fn text_is_kept_beside_the_bytes(world: &World) {
         (Some(200_000), Some(2))
     );
     assert_eq!(world.store.get(&s, found.id()).unwrap(), image);
-    let text = world.store.open(&s, found.id(), Form::Text).unwrap();
+    let text = world.store.open(&s, found.id(), OutputForm::Text).unwrap();
     assert_eq!(text.bytes().unwrap(), b"a red\nsquare");
     assert!(world.store.metadata(&s, found.id()).unwrap().has_text);
 }
@@ -175,7 +181,11 @@ pub(crate) fn a_failing_input_stores_nothing(world: &World) {
     assert!(matches!(error, Error::Input(_)), "{error}");
     assert!(world.store.list(&s).unwrap().is_empty());
     assert_eq!(
-        world.store.collect(&Collect::default()).unwrap().bytes_kept,
+        world
+            .store
+            .collect(&CollectOptions::default())
+            .unwrap()
+            .bytes_kept,
         0
     );
 }
@@ -217,7 +227,11 @@ pub(crate) fn deleted_is_gone(world: &World) {
     );
     world.store.delete(&s, second.id()).unwrap();
     assert_eq!(
-        world.store.collect(&Collect::default()).unwrap().bytes_kept,
+        world
+            .store
+            .collect(&CollectOptions::default())
+            .unwrap()
+            .bytes_kept,
         0
     );
     assert_eq!(world.put(&s, "c1", &bytes), first, "and may come back");
@@ -295,7 +309,7 @@ pub(crate) fn storing_again_is_use(world: &World) {
     assert_eq!(world.store.put(&s, put()).unwrap(), first);
     let again = world.store.put(&s, put().text("another text")).unwrap();
     assert_eq!(again, first);
-    let text = world.store.open(&s, first.id(), Form::Text).unwrap();
+    let text = world.store.open(&s, first.id(), OutputForm::Text).unwrap();
     assert_eq!(
         text.bytes().unwrap(),
         b"a picture",

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use trimtab_store::{Error, FRAME, Form, LineRange};
+use trimtab_store::{Error, FRAME, LineRange, OutputForm};
 
 use super::{World, noise, session, text};
 
@@ -71,7 +71,7 @@ pub(crate) fn long_lines_are_clipped(world: &World) {
     assert_eq!((lines[1].start, lines[1].byte_size), (6, long.len() as u64));
     assert_eq!(lines[1].text(), "x".repeat(100));
     assert_eq!(lines[2].text(), "last");
-    let stored = world.store.open(&s, found.id(), Form::Text).unwrap();
+    let stored = world.store.open(&s, found.id(), OutputForm::Text).unwrap();
     let rest = stored
         .read_at(lines[1].start + 5 * FRAME as u64, 100)
         .unwrap();
@@ -97,7 +97,7 @@ pub(crate) fn ranges_of_bytes(world: &World) {
     let s = session("s");
     let bytes = noise(4 * FRAME + 99);
     let found = world.put(&s, "c1", &bytes);
-    let stored = world.store.open(&s, found.id(), Form::Whole).unwrap();
+    let stored = world.store.open(&s, found.id(), OutputForm::Whole).unwrap();
     let size = bytes.len();
     for (start, len) in [
         (0, 10),

@@ -2,18 +2,18 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use trimtab_store::{Error, FRAME, Found, Put, Query, SessionId, Stop};
+use trimtab_store::{Error, FRAME, Put, Query, SearchResults, SearchStop, SessionId};
 
 use super::{World, noise, session, text};
 
 const FIVE: &str = "alpha\nbeta\ngamma\ndelta\nalpha.2";
 
 /// Line numbers of the matches.
-fn numbers(found: &Found) -> Vec<u64> {
+fn numbers(found: &SearchResults) -> Vec<u64> {
     found.matches.iter().map(|found| found.line).collect()
 }
 
-fn search(world: &World, text: impl AsRef<[u8]>, query: &Query<'_>) -> Found {
+fn search(world: &World, text: impl AsRef<[u8]>, query: &Query<'_>) -> SearchResults {
     let s = session("s");
     let found = world.put(&s, "c1", text);
     world.store.grep(&s, Some(found.id()), query).unwrap()
@@ -70,7 +70,7 @@ pub(crate) fn caps_say_so(world: &World) {
     let found = search(world, FIVE, &Query::literal("alpha").max_matches(1));
     assert_eq!(
         (numbers(&found), found.stopped),
-        (vec![0], Some(Stop::Matches))
+        (vec![0], Some(SearchStop::Matches))
     );
     // The last match still gets the lines behind it, although they match too.
     let found = search(
@@ -83,7 +83,7 @@ pub(crate) fn caps_say_so(world: &World) {
     large.max_line_bytes = FRAME;
     let lines = vec!["x".repeat(10_000); 500].join("\n");
     let found = search(world, lines, &large);
-    assert_eq!(found.stopped, Some(Stop::Bytes));
+    assert_eq!(found.stopped, Some(SearchStop::Bytes));
     assert!(found.matches.len() < 120, "{}", found.matches.len());
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn time_runs_out(world: &World) {
     let found = search(world, &text, &Query::literal("needle").until(&expired));
     assert_eq!(
         (found.matches.len(), found.stopped),
-        (0, Some(Stop::Expired))
+        (0, Some(SearchStop::Expired))
     );
     let found = search(world, &text, &Query::literal("needle").until(&|| false));
     assert_eq!((numbers(&found), found.stopped), (vec![100_000], None));
@@ -123,7 +123,7 @@ pub(crate) fn a_whole_session_is_searched(world: &World) {
     let found = world.store.grep(&s, None, &capped).unwrap();
     assert_eq!(
         (found.matches.len(), found.stopped),
-        (1, Some(Stop::Matches))
+        (1, Some(SearchStop::Matches))
     );
     let unknown = world.store.grep(&session("nobody"), None, &capped).unwrap();
     assert!(unknown.matches.is_empty());
@@ -301,7 +301,7 @@ pub(crate) fn a_pattern_that_costs_too_much_gives_up(world: &World) {
     world.put(&s, "c3", "never reached: ababac\n");
     let pattern = "[ab]*a[ab]{200}c|bac";
     let found = world.store.grep(&s, None, &Query::regex(pattern)).unwrap();
-    assert_eq!(found.stopped, Some(Stop::Work));
+    assert_eq!(found.stopped, Some(SearchStop::Work));
     let ids: Vec<&str> = found
         .matches
         .iter()
@@ -325,6 +325,9 @@ pub(crate) fn work_is_counted_over_all_outputs(world: &World) {
         assert_eq!((found.stopped, found.matches.len()), (None, 3));
         query.max_work = (2 * size + 65_536) * cost;
         let found = world.store.grep(&s, None, &query).unwrap();
-        assert_eq!((found.stopped, found.matches.len()), (Some(Stop::Work), 2));
+        assert_eq!(
+            (found.stopped, found.matches.len()),
+            (Some(SearchStop::Work), 2)
+        );
     }
 }

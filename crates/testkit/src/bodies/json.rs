@@ -4,32 +4,32 @@ use std::fmt::Write;
 
 /// A piece of JSON.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum GeneratedJson {
     /// Anything, as it is written.
     Raw(String),
     /// A string.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<GeneratedJson>),
     /// An object.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, GeneratedJson)>),
 }
 
-impl Node {
+impl GeneratedJson {
     /// A string.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
     /// An object.
-    pub fn object<const N: usize>(fields: [(&str, Node); N]) -> Self {
+    pub fn object<const N: usize>(fields: [(&str, GeneratedJson); N]) -> Self {
         let owned = fields.map(|(name, node)| (name.to_owned(), node));
         Self::Object(owned.into())
     }
 
     /// The same object with one more field.
     #[must_use]
-    pub fn with(mut self, name: &str, node: Node) -> Self {
+    pub fn with(mut self, name: &str, node: GeneratedJson) -> Self {
         if let Self::Object(fields) = &mut self {
             fields.push((name.to_owned(), node));
         }
@@ -38,7 +38,7 @@ impl Node {
 
     /// The same object, with one more field if `wanted`.
     #[must_use]
-    pub fn with_if(self, wanted: bool, name: &str, node: Node) -> Self {
+    pub fn with_if(self, wanted: bool, name: &str, node: GeneratedJson) -> Self {
         if wanted { self.with(name, node) } else { self }
     }
 }
@@ -57,11 +57,11 @@ const ODD: [&str; 8] = [
 
 /// A way to spell JSON: the same number gives the same spelling. Zero is the plain way.
 #[derive(Clone, Copy, Debug)]
-pub struct Style(pub u64);
+pub struct JsonStyle(pub u64);
 
-impl Style {
+impl JsonStyle {
     /// Spells `node`.
-    pub fn spell(mut self, node: &Node) -> String {
+    pub fn spell(mut self, node: &GeneratedJson) -> String {
         let mut out = String::new();
         self.node(node, &mut out);
         out
@@ -87,11 +87,11 @@ impl Style {
         });
     }
 
-    fn node(&mut self, node: &Node, out: &mut String) {
+    fn node(&mut self, node: &GeneratedJson, out: &mut String) {
         match node {
-            Node::Raw(raw) => out.push_str(raw),
-            Node::Text(text) => self.text(text, out),
-            Node::List(nodes) => {
+            GeneratedJson::Raw(raw) => out.push_str(raw),
+            GeneratedJson::Text(text) => self.text(text, out),
+            GeneratedJson::List(nodes) => {
                 out.push('[');
                 for (index, node) in nodes.iter().enumerate() {
                     self.separate(index, out);
@@ -101,17 +101,22 @@ impl Style {
                 self.space(out);
                 out.push(']');
             }
-            Node::Object(fields) => self.object(fields, out),
+            GeneratedJson::Object(fields) => self.object(fields, out),
         }
     }
 
-    fn object(&mut self, fields: &[(String, Node)], out: &mut String) {
+    fn object(&mut self, fields: &[(String, GeneratedJson)], out: &mut String) {
         out.push('{');
         let mut index = 0;
         for (name, node) in fields {
             // A field that comes twice: the last one counts.
             if self.roll(25) == 24 {
-                self.field(index, name, &Node::Raw("\"overruled\"".to_owned()), out);
+                self.field(
+                    index,
+                    name,
+                    &GeneratedJson::Raw("\"overruled\"".to_owned()),
+                    out,
+                );
                 index += 1;
             }
             self.field(index, name, node, out);
@@ -119,7 +124,7 @@ impl Style {
             if self.roll(14) == 13 {
                 let odd = usize::try_from(self.roll(8)).unwrap_or(0);
                 let raw = ODD.get(odd).copied().unwrap_or("0");
-                self.field(index, "x_odd", &Node::Raw(raw.to_owned()), out);
+                self.field(index, "x_odd", &GeneratedJson::Raw(raw.to_owned()), out);
                 index += 1;
             }
         }
@@ -127,7 +132,7 @@ impl Style {
         out.push('}');
     }
 
-    fn field(&mut self, index: usize, name: &str, node: &Node, out: &mut String) {
+    fn field(&mut self, index: usize, name: &str, node: &GeneratedJson, out: &mut String) {
         self.separate(index, out);
         self.text(name, out);
         self.space(out);

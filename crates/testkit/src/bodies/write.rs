@@ -1,45 +1,48 @@
 //! A conversation in each of the dialects.
 
-use super::{Answer, Said, Talk};
-use crate::bodies::json::Node;
+use super::{GeneratedConversation, GeneratedMessage, GeneratedOutput};
+use crate::bodies::json::GeneratedJson;
 
-fn marker() -> Node {
-    Node::object([("type", Node::text("ephemeral"))])
+fn marker() -> GeneratedJson {
+    GeneratedJson::object([("type", GeneratedJson::text("ephemeral"))])
 }
 
-fn text_part(type_name: &str, text: &str) -> Node {
-    Node::object([("type", Node::text(type_name)), ("text", Node::text(text))])
-}
-
-fn id(round: usize, call: usize) -> Node {
-    Node::text(format!("c{round}_{call}"))
-}
-
-fn body(list: &str, entries: Vec<Node>) -> Node {
-    Node::object([
-        ("model", Node::text("some-model")),
-        ("stream", Node::Raw("true".to_owned())),
-        (list, Node::List(entries)),
-        ("temperature", Node::Raw("1.0".to_owned())),
+fn text_part(type_name: &str, text: &str) -> GeneratedJson {
+    GeneratedJson::object([
+        ("type", GeneratedJson::text(type_name)),
+        ("text", GeneratedJson::text(text)),
     ])
 }
 
-pub(super) fn chat(talk: &Talk) -> Node {
+fn id(round: usize, call: usize) -> GeneratedJson {
+    GeneratedJson::text(format!("c{round}_{call}"))
+}
+
+fn body(list: &str, entries: Vec<GeneratedJson>) -> GeneratedJson {
+    GeneratedJson::object([
+        ("model", GeneratedJson::text("some-model")),
+        ("stream", GeneratedJson::Raw("true".to_owned())),
+        (list, GeneratedJson::List(entries)),
+        ("temperature", GeneratedJson::Raw("1.0".to_owned())),
+    ])
+}
+
+pub(super) fn chat(talk: &GeneratedConversation) -> GeneratedJson {
     let mut entries = Vec::new();
     if let Some(system) = &talk.system {
-        entries.push(Node::object([
-            ("role", Node::text("system")),
-            ("content", Node::text(system)),
+        entries.push(GeneratedJson::object([
+            ("role", GeneratedJson::text("system")),
+            ("content", GeneratedJson::text(system)),
         ]));
     }
     for (round, said) in talk.said.iter().enumerate() {
         match said {
-            Said::User {
+            GeneratedMessage::User {
                 texts,
                 image,
                 marked,
             } => entries.push(chat_user(texts, *image, *marked)),
-            Said::Model {
+            GeneratedMessage::Model {
                 thought,
                 text,
                 outputs,
@@ -55,75 +58,94 @@ pub(super) fn chat(talk: &Talk) -> Node {
             }
         }
     }
-    body("messages", entries).with("max_tokens", Node::Raw("4096".to_owned()))
+    body("messages", entries).with("max_tokens", GeneratedJson::Raw("4096".to_owned()))
 }
 
-fn chat_user(texts: &[String], image: bool, marked: bool) -> Node {
+fn chat_user(texts: &[String], image: bool, marked: bool) -> GeneratedJson {
     let content = match texts {
-        [only] if !image && !marked => Node::text(only),
+        [only] if !image && !marked => GeneratedJson::text(only),
         many => {
-            let mut parts: Vec<Node> = many.iter().map(|text| text_part("text", text)).collect();
+            let mut parts: Vec<GeneratedJson> =
+                many.iter().map(|text| text_part("text", text)).collect();
             if image {
-                let url = Node::object([("url", Node::text("data:image/png;base64,AAAA"))]);
-                let image = Node::object([("type", Node::text("image_url")), ("image_url", url)]);
+                let url = GeneratedJson::object([(
+                    "url",
+                    GeneratedJson::text("data:image/png;base64,AAAA"),
+                )]);
+                let image = GeneratedJson::object([
+                    ("type", GeneratedJson::text("image_url")),
+                    ("image_url", url),
+                ]);
                 parts.insert(0, image);
             }
             mark_last(&mut parts, marked);
-            Node::List(parts)
+            GeneratedJson::List(parts)
         }
     };
-    Node::object([("role", Node::text("user")), ("content", content)])
+    GeneratedJson::object([("role", GeneratedJson::text("user")), ("content", content)])
 }
 
-fn mark_last(parts: &mut [Node], marked: bool) {
+fn mark_last(parts: &mut [GeneratedJson], marked: bool) {
     if let Some(last) = parts.last_mut() {
         *last = last.clone().with_if(marked, "cache_control", marker());
     }
 }
 
-fn chat_answer(round: usize, thought: Option<bool>, text: Option<&str>, calls: usize) -> Node {
-    let content = text.map_or(Node::Raw("null".to_owned()), Node::text);
+fn chat_answer(
+    round: usize,
+    thought: Option<bool>,
+    text: Option<&str>,
+    calls: usize,
+) -> GeneratedJson {
+    let content = text.map_or(GeneratedJson::Raw("null".to_owned()), GeneratedJson::text);
     let call = |call| {
-        let function = Node::object([
-            ("name", Node::text("look")),
-            ("arguments", Node::text("{\"path\": \"a\"}")),
+        let function = GeneratedJson::object([
+            ("name", GeneratedJson::text("look")),
+            ("arguments", GeneratedJson::text("{\"path\": \"a\"}")),
         ]);
-        Node::object([
+        GeneratedJson::object([
             ("id", id(round, call)),
-            ("type", Node::text("function")),
+            ("type", GeneratedJson::text("function")),
             ("function", function),
         ])
     };
-    let calls: Vec<Node> = (0..calls).map(call).collect();
-    Node::object([("content", content), ("role", Node::text("assistant"))])
-        .with_if(thought.is_some(), "reasoning_content", Node::text("hm"))
-        .with_if(!calls.is_empty(), "tool_calls", Node::List(calls))
+    let calls: Vec<GeneratedJson> = (0..calls).map(call).collect();
+    GeneratedJson::object([
+        ("content", content),
+        ("role", GeneratedJson::text("assistant")),
+    ])
+    .with_if(
+        thought.is_some(),
+        "reasoning_content",
+        GeneratedJson::text("hm"),
+    )
+    .with_if(!calls.is_empty(), "tool_calls", GeneratedJson::List(calls))
 }
 
-fn chat_output(round: usize, call: usize, output: &Answer) -> Node {
+fn chat_output(round: usize, call: usize, output: &GeneratedOutput) -> GeneratedJson {
     let content = if output.list {
         let part = text_part("text", &output.text);
-        Node::List(vec![part.with_if(output.marked, "cache_control", marker())])
+        GeneratedJson::List(vec![part.with_if(output.marked, "cache_control", marker())])
     } else {
-        Node::text(&output.text)
+        GeneratedJson::text(&output.text)
     };
-    Node::object([
-        ("role", Node::text("tool")),
+    GeneratedJson::object([
+        ("role", GeneratedJson::text("tool")),
         ("tool_call_id", id(round, call)),
         ("content", content),
     ])
 }
 
-pub(super) fn messages(talk: &Talk) -> Node {
+pub(super) fn messages(talk: &GeneratedConversation) -> GeneratedJson {
     let mut entries = Vec::new();
     for (round, said) in talk.said.iter().enumerate() {
         match said {
-            Said::User {
+            GeneratedMessage::User {
                 texts,
                 image,
                 marked,
             } => entries.push(messages_user(texts, *image, *marked)),
-            Said::Model {
+            GeneratedMessage::Model {
                 thought,
                 text,
                 outputs,
@@ -137,88 +159,113 @@ pub(super) fn messages(talk: &Talk) -> Node {
             }
         }
     }
-    let body = body("messages", entries).with("max_tokens", Node::Raw("4096".to_owned()));
+    let body = body("messages", entries).with("max_tokens", GeneratedJson::Raw("4096".to_owned()));
     match &talk.system {
         Some(text) if talk.system_list => {
-            body.with("system", Node::List(vec![text_part("text", text)]))
+            body.with("system", GeneratedJson::List(vec![text_part("text", text)]))
         }
-        Some(text) => body.with("system", Node::text(text)),
+        Some(text) => body.with("system", GeneratedJson::text(text)),
         None => body,
     }
 }
 
-fn messages_user(texts: &[String], image: bool, marked: bool) -> Node {
+fn messages_user(texts: &[String], image: bool, marked: bool) -> GeneratedJson {
     let content = match texts {
-        [only] if !image && !marked => Node::text(only),
+        [only] if !image && !marked => GeneratedJson::text(only),
         many => {
-            let mut parts: Vec<Node> = many.iter().map(|text| text_part("text", text)).collect();
+            let mut parts: Vec<GeneratedJson> =
+                many.iter().map(|text| text_part("text", text)).collect();
             if image {
-                let source = Node::object([
-                    ("type", Node::text("base64")),
-                    ("media_type", Node::text("image/png")),
-                    ("data", Node::text("AAAA")),
+                let source = GeneratedJson::object([
+                    ("type", GeneratedJson::text("base64")),
+                    ("media_type", GeneratedJson::text("image/png")),
+                    ("data", GeneratedJson::text("AAAA")),
                 ]);
-                let image = Node::object([("type", Node::text("image")), ("source", source)]);
+                let image = GeneratedJson::object([
+                    ("type", GeneratedJson::text("image")),
+                    ("source", source),
+                ]);
                 parts.insert(0, image);
             }
             mark_last(&mut parts, marked);
-            Node::List(parts)
+            GeneratedJson::List(parts)
         }
     };
-    Node::object([("role", Node::text("user")), ("content", content)])
+    GeneratedJson::object([("role", GeneratedJson::text("user")), ("content", content)])
 }
 
-fn messages_answer(round: usize, thought: Option<bool>, text: Option<&str>, calls: usize) -> Node {
+fn messages_answer(
+    round: usize,
+    thought: Option<bool>,
+    text: Option<&str>,
+    calls: usize,
+) -> GeneratedJson {
     let mut parts = Vec::new();
     if let Some(sealed) = thought {
-        let thought = Node::object([("type", Node::text("thinking"))]);
-        let thought = thought.with("thinking", Node::text("hm"));
-        parts.push(thought.with_if(sealed, "signature", Node::text("c2ln")));
+        let thought = GeneratedJson::object([("type", GeneratedJson::text("thinking"))]);
+        let thought = thought.with("thinking", GeneratedJson::text("hm"));
+        parts.push(thought.with_if(sealed, "signature", GeneratedJson::text("c2ln")));
     }
     parts.extend(text.map(|text| text_part("text", text)));
     parts.extend((0..calls).map(|call| {
-        Node::object([
-            ("type", Node::text("tool_use")),
+        GeneratedJson::object([
+            ("type", GeneratedJson::text("tool_use")),
             ("id", id(round, call)),
-            ("name", Node::text("look")),
-            ("input", Node::object([("path", Node::text("a"))])),
+            ("name", GeneratedJson::text("look")),
+            (
+                "input",
+                GeneratedJson::object([("path", GeneratedJson::text("a"))]),
+            ),
         ])
     }));
-    Node::object([
-        ("role", Node::text("assistant")),
-        ("content", Node::List(parts)),
+    GeneratedJson::object([
+        ("role", GeneratedJson::text("assistant")),
+        ("content", GeneratedJson::List(parts)),
     ])
 }
 
-fn messages_outputs(round: usize, outputs: &[Answer], aside: Option<&str>) -> Node {
-    let mut parts: Vec<Node> = outputs
+fn messages_outputs(
+    round: usize,
+    outputs: &[GeneratedOutput],
+    aside: Option<&str>,
+) -> GeneratedJson {
+    let mut parts: Vec<GeneratedJson> = outputs
         .iter()
         .enumerate()
         .map(|(call, output)| {
             let content = if output.list {
-                Node::List(vec![text_part("text", &output.text)])
+                GeneratedJson::List(vec![text_part("text", &output.text)])
             } else {
-                Node::text(&output.text)
+                GeneratedJson::text(&output.text)
             };
-            Node::object([
-                ("type", Node::text("tool_result")),
+            GeneratedJson::object([
+                ("type", GeneratedJson::text("tool_result")),
                 ("tool_use_id", id(round, call)),
                 ("content", content),
             ])
-            .with_if(output.error, "is_error", Node::Raw("true".to_owned()))
+            .with_if(
+                output.error,
+                "is_error",
+                GeneratedJson::Raw("true".to_owned()),
+            )
             .with_if(output.marked, "cache_control", marker())
         })
         .collect();
     parts.extend(aside.map(|text| text_part("text", text)));
-    Node::object([("role", Node::text("user")), ("content", Node::List(parts))])
+    GeneratedJson::object([
+        ("role", GeneratedJson::text("user")),
+        ("content", GeneratedJson::List(parts)),
+    ])
 }
 
-pub(super) fn responses(talk: &Talk) -> Node {
+pub(super) fn responses(talk: &GeneratedConversation) -> GeneratedJson {
     let mut entries = Vec::new();
     for (round, said) in talk.said.iter().enumerate() {
         match said {
-            Said::User { texts, image, .. } => entries.push(responses_user(texts, *image)),
-            Said::Model {
+            GeneratedMessage::User { texts, image, .. } => {
+                entries.push(responses_user(texts, *image));
+            }
+            GeneratedMessage::Model {
                 thought,
                 text,
                 outputs,
@@ -240,30 +287,30 @@ pub(super) fn responses(talk: &Talk) -> Node {
             }
         }
     }
-    let body = body("input", entries).with("store", Node::Raw("false".to_owned()));
+    let body = body("input", entries).with("store", GeneratedJson::Raw("false".to_owned()));
     match &talk.system {
-        Some(text) => body.with("instructions", Node::text(text)),
+        Some(text) => body.with("instructions", GeneratedJson::text(text)),
         None => body,
     }
 }
 
-fn responses_user(texts: &[String], image: bool) -> Node {
+fn responses_user(texts: &[String], image: bool) -> GeneratedJson {
     let content = match texts {
-        [only] if !image => Node::text(only),
+        [only] if !image => GeneratedJson::text(only),
         many => {
             let part = |text: &String| text_part("input_text", text);
-            let mut parts: Vec<Node> = many.iter().map(part).collect();
+            let mut parts: Vec<GeneratedJson> = many.iter().map(part).collect();
             if image {
-                let url = Node::text("data:image/png;base64,AAAA");
-                parts.push(Node::object([
-                    ("type", Node::text("input_image")),
+                let url = GeneratedJson::text("data:image/png;base64,AAAA");
+                parts.push(GeneratedJson::object([
+                    ("type", GeneratedJson::text("input_image")),
                     ("image_url", url),
                 ]));
             }
-            Node::List(parts)
+            GeneratedJson::List(parts)
         }
     };
-    Node::object([("role", Node::text("user")), ("content", content)])
+    GeneratedJson::object([("role", GeneratedJson::text("user")), ("content", content)])
 }
 
 fn responses_answer(
@@ -271,42 +318,45 @@ fn responses_answer(
     thought: Option<bool>,
     text: Option<&str>,
     calls: usize,
-    entries: &mut Vec<Node>,
+    entries: &mut Vec<GeneratedJson>,
 ) {
     if let Some(sealed) = thought {
-        let entry = Node::object([
-            ("type", Node::text("reasoning")),
-            ("id", Node::text(format!("rs_{round}"))),
-            ("summary", Node::List(Vec::new())),
+        let entry = GeneratedJson::object([
+            ("type", GeneratedJson::text("reasoning")),
+            ("id", GeneratedJson::text(format!("rs_{round}"))),
+            ("summary", GeneratedJson::List(Vec::new())),
         ]);
-        entries.push(entry.with_if(sealed, "encrypted_content", Node::text("gAAA")));
+        entries.push(entry.with_if(sealed, "encrypted_content", GeneratedJson::text("gAAA")));
     }
     if let Some(text) = text {
-        entries.push(Node::object([
-            ("type", Node::text("message")),
-            ("id", Node::text(format!("msg_{round}"))),
-            ("role", Node::text("assistant")),
-            ("content", Node::List(vec![text_part("output_text", text)])),
+        entries.push(GeneratedJson::object([
+            ("type", GeneratedJson::text("message")),
+            ("id", GeneratedJson::text(format!("msg_{round}"))),
+            ("role", GeneratedJson::text("assistant")),
+            (
+                "content",
+                GeneratedJson::List(vec![text_part("output_text", text)]),
+            ),
         ]));
     }
     entries.extend((0..calls).map(|call| {
-        Node::object([
-            ("type", Node::text("function_call")),
+        GeneratedJson::object([
+            ("type", GeneratedJson::text("function_call")),
             ("call_id", id(round, call)),
-            ("name", Node::text("look")),
-            ("arguments", Node::text("{\"path\": \"a\"}")),
+            ("name", GeneratedJson::text("look")),
+            ("arguments", GeneratedJson::text("{\"path\": \"a\"}")),
         ])
     }));
 }
 
-fn responses_output(round: usize, call: usize, output: &Answer) -> Node {
+fn responses_output(round: usize, call: usize, output: &GeneratedOutput) -> GeneratedJson {
     let content = if output.list {
-        Node::List(vec![text_part("input_text", &output.text)])
+        GeneratedJson::List(vec![text_part("input_text", &output.text)])
     } else {
-        Node::text(&output.text)
+        GeneratedJson::text(&output.text)
     };
-    Node::object([
-        ("type", Node::text("function_call_output")),
+    GeneratedJson::object([
+        ("type", GeneratedJson::text("function_call_output")),
         ("call_id", id(round, call)),
         ("output", content),
     ])

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use serde_json::Value;
 use trimtab_model::Dialect;
 
-use super::Received;
-use super::canonical::{Canonical, Claim};
-use super::refusal::Refusal;
-use super::rules::{Broken, entries, text};
-use super::seal::{Seal, check};
+use super::ReceivedRequest;
+use super::canonical::{CanonicalPrompt, SealClaim};
+use super::refusal::ProviderRefusal;
+use super::rules::{BrokenRule, entries, text};
+use super::seal::{SealVerdict, check};
 
 /// The switch of Messages that allows thoughts to be dropped instead of refused.
 const BETA: &str = "thinking-binding-controls-2026-08-01";
@@ -18,10 +18,10 @@ const BETA: &str = "thinking-binding-controls-2026-08-01";
 /// empty for calls that came while thinking was disabled.
 pub(super) fn judge(
     body: &Value,
-    canonical: &Canonical,
-    received: &Received,
+    canonical: &CanonicalPrompt,
+    received: &ReceivedRequest,
     thoughts: &HashMap<String, String>,
-) -> Vec<Broken> {
+) -> Vec<BrokenRule> {
     let messages = received.dialect == Some(Dialect::Messages);
     let has_beta = received
         .header("anthropic-beta")
@@ -31,14 +31,14 @@ pub(super) fn judge(
     let mut broken = Vec::new();
     for claim in &canonical.claims {
         let refusal = match (check(claim), messages) {
-            (Seal::Valid, _) => continue,
-            (Seal::Moved, true) if drops => continue,
-            (Seal::Moved, true) => moved(claim, has_beta),
-            (Seal::Forged, true) => forged(claim),
-            (Seal::Moved | Seal::Forged, false) => unverified(claim),
+            (SealVerdict::Valid, _) => continue,
+            (SealVerdict::Moved, true) if drops => continue,
+            (SealVerdict::Moved, true) => moved(claim, has_beta),
+            (SealVerdict::Forged, true) => forged(claim),
+            (SealVerdict::Moved | SealVerdict::Forged, false) => unverified(claim),
         };
         let rule = format!("the seal of {} does not fit", claim.path);
-        broken.push(Broken::new(rule, refusal));
+        broken.push(BrokenRule::new(rule, refusal));
     }
     if messages {
         broken.extend(lost(body, thoughts));
@@ -48,14 +48,14 @@ pub(super) fn judge(
     broken
 }
 
-fn forged(claim: &Claim) -> Refusal {
-    Refusal::anthropic(format!(
+fn forged(claim: &SealClaim) -> ProviderRefusal {
+    ProviderRefusal::anthropic(format!(
         "{}: Invalid `signature` in `thinking` block",
         claim.path
     ))
 }
 
-fn moved(claim: &Claim, has_beta: bool) -> Refusal {
+fn moved(claim: &SealClaim, has_beta: bool) -> ProviderRefusal {
     let mut message = forged(claim).message();
     message.push_str(
         ". The block is bound to a different conversation. Remove the block, or set \
@@ -66,20 +66,20 @@ fn moved(claim: &Claim, has_beta: bool) -> Refusal {
         message.push_str(BETA);
         message.push_str("` value in the `anthropic-beta` header.");
     }
-    Refusal::anthropic(message)
+    ProviderRefusal::anthropic(message)
 }
 
-fn unverified(claim: &Claim) -> Refusal {
+fn unverified(claim: &SealClaim) -> ProviderRefusal {
     let message = format!(
         "The encrypted content for item {} could not be verified.",
         claim.path
     );
-    Refusal::openai(message, None, Some("invalid_encrypted_content"))
+    ProviderRefusal::openai(message, None, Some("invalid_encrypted_content"))
 }
 
 /// While a tool loop is open, the thoughts that led to it must be there: with thinking enabled
 /// all of them, else that of the newest round.
-fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
     let switch = body.pointer("/thinking/type").and_then(Value::as_str);
     match switch {
         Some("disabled") => None,
@@ -90,7 +90,7 @@ fn lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
 
 /// With thinking enabled, a tool loop has thoughts in all its rounds that came with one, and no
 /// round that came while thinking was disabled.
-fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
     let messages: Vec<&Value> = entries(body, "messages")
         .map(|(_, message)| message)
         .collect();
@@ -109,19 +109,19 @@ fn mixed_loop(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken
         let is_right = !thought.is_empty() && first.ends_with("thinking");
         (!is_right).then_some((at, first))
     })?;
-    let refusal = Refusal::anthropic(format!(
+    let refusal = ProviderRefusal::anthropic(format!(
         "messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
          `{found}`. When `thinking` is enabled, a final `assistant` message must start with a \
          thinking block."
     ));
-    Some(Broken::new(
+    Some(BrokenRule::new(
         format!("the tool loop mixes rounds with and without thoughts at message {at}"),
         refusal,
     ))
 }
 
 /// The thought of the newest round must be there while the round is open.
-fn newest_lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+fn newest_lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
     let count = entries(body, "messages").count();
     let (at, message) = entries(body, "messages").nth(count.checked_sub(2)?)?;
     let mut parts = entries(message, "content");
@@ -132,19 +132,19 @@ fn newest_lost(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broke
     if !asked || thinks {
         return None;
     }
-    let refusal = Refusal::anthropic(format!(
+    let refusal = ProviderRefusal::anthropic(format!(
         "messages.{at}.content.0: `thinking` or `redacted_thinking` blocks in the latest \
          assistant message cannot be modified. These blocks must remain as they were in the \
          original response."
     ));
-    Some(Broken::new(
+    Some(BrokenRule::new(
         format!("the thought of message {at} is gone"),
         refusal,
     ))
 }
 
 /// An item that came with a thought is only taken back with it.
-fn missing(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
+fn missing(body: &Value, thoughts: &HashMap<String, String>) -> Option<BrokenRule> {
     let mut items = entries(body, "input");
     items.find_map(|(_, item)| {
         let id = text(item, "id");
@@ -153,7 +153,7 @@ fn missing(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
         if items.any(|(_, item)| text(item, "id") == thought) {
             return None;
         }
-        let refusal = Refusal::openai(
+        let refusal = ProviderRefusal::openai(
             format!(
                 "Item '{id}' of type '{}' was provided without its required 'reasoning' item: \
                  '{thought}'.",
@@ -162,7 +162,7 @@ fn missing(body: &Value, thoughts: &HashMap<String, String>) -> Option<Broken> {
             Some("input"),
             None,
         );
-        Some(Broken::new(
+        Some(BrokenRule::new(
             format!("item {id:?} without its thought"),
             refusal,
         ))

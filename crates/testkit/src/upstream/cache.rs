@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
-use super::canonical::Canonical;
+use super::canonical::CanonicalPrompt;
 
 /// How the prompt cache works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cache {
+pub struct PromptCacheRules {
     /// Cached tokens come in multiples of this.
     pub step: u64,
     /// Fewer cached tokens than this are none.
@@ -19,7 +19,7 @@ pub struct Cache {
     pub by_markers: bool,
 }
 
-impl Default for Cache {
+impl Default for PromptCacheRules {
     fn default() -> Self {
         Self {
             step: 128,
@@ -31,7 +31,7 @@ impl Default for Cache {
 
 /// The tokens of a prompt that have to do with the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cached {
+pub(super) struct CachedTokens {
     /// Read from it.
     pub(super) read: u64,
     /// Written to it; only counted where the provider reports it.
@@ -43,11 +43,11 @@ const STEP_BYTES: usize = 64;
 
 /// The fronts of prompts that were seen.
 #[derive(Debug, Default)]
-pub(super) struct Fronts {
+pub(super) struct PromptFronts {
     seen: HashSet<u64>,
 }
 
-impl Fronts {
+impl PromptFronts {
     /// How many canonical bytes at the front of a prompt were seen before; it is seen now.
     pub(super) fn see(&mut self, model: &str, bytes: &[u8]) -> usize {
         let mut chain = *blake3::hash(model.as_bytes()).as_bytes();
@@ -67,22 +67,22 @@ impl Fronts {
     }
 }
 
-impl Cache {
+impl PromptCacheRules {
     /// What a prompt of `tokens` reads and writes where only marked fronts are cached.
     pub(super) fn marked(
         &self,
-        written: &mut Fronts,
+        written: &mut PromptFronts,
         model: &str,
-        prompt: &Canonical,
+        prompt: &CanonicalPrompt,
         tokens: u64,
-    ) -> Cached {
+    ) -> CachedTokens {
         let total = prompt.bytes.len();
         let end = prompt.marked.unwrap_or(0);
         let front = prompt.bytes.get(..end).unwrap_or_default();
         let known = written.see(model, front);
         let read = self.tokens(tokens, known, total);
         let all = self.tokens(tokens, end, total);
-        Cached {
+        CachedTokens {
             read,
             written: all.saturating_sub(read),
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn only_what_an_earlier_prompt_began_with_is_known() {
-        let mut fronts = Fronts::default();
+        let mut fronts = PromptFronts::default();
         let text: Vec<u8> = (0..=255).cycle().take(1000).collect();
         assert_eq!(fronts.see("m", &text), 0);
         assert_eq!(fronts.see("m", &text), 1000);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn cached_tokens_come_in_steps() {
-        let cache = Cache::default();
+        let cache = PromptCacheRules::default();
         assert_eq!(cache.tokens(4000, 500, 1000), 1920);
         assert_eq!(cache.tokens(2000, 500, 1000), 0, "below the minimum");
         assert_eq!(cache.tokens(10, 0, 0), 0);

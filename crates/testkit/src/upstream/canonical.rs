@@ -11,19 +11,19 @@ use trimtab_model::Dialect;
 const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
 /// A prompt in canonical form.
-pub(super) struct Canonical {
+pub(super) struct CanonicalPrompt {
     pub(super) bytes: Vec<u8>,
     /// Where the last part with a cache marker ends.
     pub(super) marked: Option<usize>,
     /// The sealed thoughts in it.
-    pub(super) claims: Vec<Claim>,
+    pub(super) claims: Vec<SealClaim>,
     /// Digest of everything but thoughts. They do not count: a provider takes old ones out
     /// by itself.
     pub(super) digest: Hash,
 }
 
 /// A sealed thought that is sent back.
-pub(super) struct Claim {
+pub(super) struct SealClaim {
     /// How the provider names it in an error.
     pub(super) path: String,
     /// The readable thought.
@@ -34,17 +34,17 @@ pub(super) struct Claim {
 }
 
 #[derive(Default)]
-struct Writer {
+struct CanonicalWriter {
     bytes: Vec<u8>,
     marked: Option<usize>,
-    claims: Vec<Claim>,
+    claims: Vec<SealClaim>,
     hasher: Hasher,
 }
 
-impl Canonical {
+impl CanonicalPrompt {
     /// The canonical form of `body`.
     pub(super) fn new(body: &Value, dialect: Dialect) -> Self {
-        let mut writer = Writer::default();
+        let mut writer = CanonicalWriter::default();
         writer.units("tools", body.get("tools"));
         match dialect {
             Dialect::Chat => writer.units("", body.get("messages")),
@@ -67,7 +67,7 @@ impl Canonical {
     }
 }
 
-impl Writer {
+impl CanonicalWriter {
     fn messages(&mut self, body: &Value) {
         self.parts("system", body.get("system"), "system");
         let messages = body.get("messages").and_then(Value::as_array);
@@ -117,7 +117,7 @@ impl Writer {
         if let Some((thought, seal)) = reasoning(value) {
             if let Some(seal) = seal {
                 let before = self.hasher.finalize();
-                self.claims.push(Claim {
+                self.claims.push(SealClaim {
                     path: path(),
                     thought: thought.to_owned(),
                     seal: seal.to_owned(),
@@ -178,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     fn bytes(body: &Value) -> Vec<u8> {
-        Canonical::new(body, Dialect::Messages).bytes
+        CanonicalPrompt::new(body, Dialect::Messages).bytes
     }
 
     #[test]
@@ -203,8 +203,8 @@ mod tests {
             } else {
                 "messages"
             };
-            let short = Canonical::new(&json!({name: [user]}), dialect);
-            let long = Canonical::new(&json!({name: [user, said]}), dialect);
+            let short = CanonicalPrompt::new(&json!({name: [user]}), dialect);
+            let long = CanonicalPrompt::new(&json!({name: [user, said]}), dialect);
             assert!(long.bytes.starts_with(&short.bytes), "{dialect}");
         }
     }

@@ -2,10 +2,10 @@
 
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
-use super::cache::Cached;
-use crate::script::Reply;
+use super::cache::CachedTokens;
+use crate::script::ScriptedReply;
 
 /// How tokens are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Count {
 
 impl Count {
     /// The tokens of a prompt: its messages and the definitions of its tools.
-    pub(super) fn prompt(self, scan: &Scan<'_>) -> u64 {
+    pub(super) fn prompt(self, scan: &BodyScan<'_>) -> u64 {
         let messages = (0..scan.len()).filter_map(|at| scan.message(at));
         let mut sum: Measure = messages.map(|message| Measure::of(&message)).sum();
         sum += Measure::of_text(scan.json(scan.request().tools));
@@ -27,7 +27,7 @@ impl Count {
     }
 
     /// The tokens of a reply.
-    pub(super) fn reply(self, reply: &Reply) -> u64 {
+    pub(super) fn reply(self, reply: &ScriptedReply) -> u64 {
         let mut sum = Measure::of_text(&reply.reasoning);
         sum += Measure::of_text(&reply.text);
         for call in &reply.calls {
@@ -38,7 +38,7 @@ impl Count {
     }
 
     /// What is reported for an answer to a prompt of `prompt` tokens.
-    pub(super) fn usage(self, reply: &Reply, prompt: u64, cached: Cached) -> Usage {
+    pub(super) fn usage(self, reply: &ScriptedReply, prompt: u64, cached: CachedTokens) -> Usage {
         let cache_read = cached.read.min(prompt);
         let cache_creation = cached.written.min(prompt - cache_read);
         reply.usage.unwrap_or_else(|| Usage {

@@ -11,36 +11,38 @@ use hyper::body::Incoming;
 use serde_json::json;
 use trimtab_model::Dialect;
 
-use super::answer::{CREATED, Rendered};
+use super::answer::{CREATED, RenderedEvents};
+use super::answer_bytes::{Parcel, ParcelBody};
 use super::decode::decode;
+use super::faults::pack;
 use super::overflow::Excess;
-use super::parcel::{Body, Parcel};
-use super::prompt::Prompt;
-use super::refusal::Refusal;
-use super::route::Route;
+use super::prompt::JudgedPrompt;
+use super::refusal::ProviderRefusal;
+use super::route::RequestedRoute;
 use super::socket::Fuse;
-use super::spoil::pack;
-use super::state::State;
-use super::{Fault, Options, Outcome, OverflowForm, Received, Violation};
+use super::state::UpstreamState;
+use super::{
+    OverflowForm, ReceivedRequest, RequestOutcome, ScriptedFault, UpstreamOptions, Violation,
+};
 
 /// Everything behind the connections.
 #[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) options: Options,
-    state: Mutex<State>,
+pub(super) struct UpstreamExchange {
+    pub(super) options: UpstreamOptions,
+    state: Mutex<UpstreamState>,
 }
 
-impl Exchange {
-    pub(super) fn new(options: Options) -> Self {
+impl UpstreamExchange {
+    pub(super) fn new(options: UpstreamOptions) -> Self {
         let state = Mutex::default();
         Self { options, state }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, UpstreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn requests(&self) -> Vec<Arc<Received>> {
+    pub(super) fn requests(&self) -> Vec<Arc<ReceivedRequest>> {
         self.state().received.clone()
     }
 
@@ -53,10 +55,10 @@ impl Exchange {
         &self,
         request: Request<Incoming>,
         fuse: Fuse,
-    ) -> io::Result<Response<Body>> {
+    ) -> io::Result<Response<ParcelBody>> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        let route = Route::of(&parts.method, parts.uri.path());
+        let route = RequestedRoute::of(&parts.method, parts.uri.path());
         let mut received = self.begin(&parts, route, &body);
         let parcel = self.respond(route, &mut received);
         self.record(received);
@@ -64,7 +66,7 @@ impl Exchange {
     }
 
     /// What is known before the body is looked at.
-    fn begin(&self, parts: &Parts, route: Route, body: &Bytes) -> Received {
+    fn begin(&self, parts: &Parts, route: RequestedRoute, body: &Bytes) -> ReceivedRequest {
         let headers = parts.headers.iter().map(|(name, value)| {
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             (name.as_str().to_owned(), value)
@@ -73,7 +75,7 @@ impl Exchange {
         let mut state = self.state();
         let serial = state.serial;
         state.serial += 1;
-        Received {
+        ReceivedRequest {
             serial,
             method: parts.method.to_string(),
             path: path.map(ToString::to_string).unwrap_or_default(),
@@ -81,36 +83,36 @@ impl Exchange {
             dialect: route.dialect(),
             body: body.clone(),
             sent_bytes: body.len(),
-            ..Received::default()
+            ..ReceivedRequest::default()
         }
     }
 
-    fn record(&self, mut received: Received) {
+    fn record(&self, mut received: ReceivedRequest) {
         if !self.options.keep_bodies {
             received.body = Bytes::new();
         }
         self.state().received.push(Arc::new(received));
     }
 
-    fn respond(&self, route: Route, received: &mut Received) -> Parcel {
+    fn respond(&self, route: RequestedRoute, received: &mut ReceivedRequest) -> Parcel {
         if !self.is_allowed(received) {
             let dialect = received.dialect.unwrap_or_default();
-            return refuse(received, &Refusal::of_status(dialect, 401));
+            return refuse(received, &ProviderRefusal::of_status(dialect, 401));
         }
         match (route, route.dialect()) {
-            (Route::Models, _) => {
-                received.outcome = Outcome::Listed;
+            (RequestedRoute::Models, _) => {
+                received.outcome = RequestOutcome::Listed;
                 self.models()
             }
             (_, Some(dialect)) => self.judge(route, dialect, received),
             (_, None) => {
-                let refusal = Refusal::not_found(&received.method, &received.path);
+                let refusal = ProviderRefusal::not_found(&received.method, &received.path);
                 refuse(received, &refusal)
             }
         }
     }
 
-    fn is_allowed(&self, received: &Received) -> bool {
+    fn is_allowed(&self, received: &ReceivedRequest) -> bool {
         let Some(key) = &self.options.key else {
             return true;
         };
@@ -134,14 +136,19 @@ impl Exchange {
         )
     }
 
-    fn judge(&self, route: Route, dialect: Dialect, received: &mut Received) -> Parcel {
+    fn judge(
+        &self,
+        route: RequestedRoute,
+        dialect: Dialect,
+        received: &mut ReceivedRequest,
+    ) -> Parcel {
         let encoding = received.header("content-encoding").map(str::to_owned);
         match decode(received.body.clone(), encoding.as_deref()) {
             Some(body) => received.body = body,
-            None => return refuse(received, &Refusal::of_status(dialect, 415)),
+            None => return refuse(received, &ProviderRefusal::of_status(dialect, 415)),
         }
         received.body_bytes = received.body.len();
-        let read = Prompt::read(received, dialect, self);
+        let read = JudgedPrompt::read(received, dialect, self);
         let (prompt, broken) = match read {
             Ok(read) => read,
             Err(refusal) => return refuse(received, &refusal),
@@ -154,24 +161,24 @@ impl Exchange {
             })
             .collect();
         if let Some(first) = broken.first() {
-            received.outcome = Outcome::Refused(first.refusal.status);
+            received.outcome = RequestOutcome::Refused(first.refusal.status);
             return Parcel::json(first.refusal.status, &first.refusal.body);
         }
         let mut unsupported = self.options.unsupported.iter();
         if let Some(field) = unsupported.find(|field| prompt.body.get(*field).is_some()) {
-            let refusal = Refusal::unsupported(dialect, field);
-            received.outcome = Outcome::Refused(refusal.status);
+            let refusal = ProviderRefusal::unsupported(dialect, field);
+            received.outcome = RequestOutcome::Refused(refusal.status);
             return Parcel::json(refusal.status, &refusal.body);
         }
-        if route == Route::CountTokens {
-            received.outcome = Outcome::Counted;
+        if route == RequestedRoute::CountTokens {
+            received.outcome = RequestOutcome::Counted;
             return Parcel::json(200, &json!({"input_tokens": received.tokens}));
         }
         if let Some(excess) = self.excess(dialect, received) {
             return self.too_long(dialect, received, excess);
         }
         let turn = self.turn(received);
-        if let Some(Fault::Overflow { window }) = turn.fault {
+        if let Some(ScriptedFault::Overflow { window }) = turn.fault {
             received.fault = turn.fault;
             let excess = Excess::of_any(received.tokens, window);
             return self.too_long(dialect, received, excess);
@@ -183,7 +190,7 @@ impl Exchange {
     }
 
     /// How much too long the prompt is for the window, where that is said at all.
-    fn excess(&self, dialect: Dialect, received: &Received) -> Option<Excess> {
+    fn excess(&self, dialect: Dialect, received: &ReceivedRequest) -> Option<Excess> {
         if self.options.overflow == OverflowForm::Silent {
             return None;
         }
@@ -193,10 +200,10 @@ impl Exchange {
         Excess::of(received.tokens, limit, window)
     }
 
-    fn too_long(&self, dialect: Dialect, received: &mut Received, excess: Excess) -> Parcel {
+    fn too_long(&self, dialect: Dialect, received: &mut ReceivedRequest, excess: Excess) -> Parcel {
         let form = self.options.overflow;
-        received.outcome = Outcome::Overflow;
-        if let Some(Rendered::Events(events)) =
+        received.outcome = RequestOutcome::Overflow;
+        if let Some(RenderedEvents::Events(events)) =
             excess.stream(dialect, form).filter(|_| received.stream)
         {
             return Parcel::events(&events);
@@ -206,8 +213,8 @@ impl Exchange {
     }
 }
 
-fn refuse(received: &mut Received, refusal: &Refusal) -> Parcel {
-    received.outcome = Outcome::Refused(refusal.status);
+fn refuse(received: &mut ReceivedRequest, refusal: &ProviderRefusal) -> Parcel {
+    received.outcome = RequestOutcome::Refused(refusal.status);
     received.violations.push(Violation {
         rule: format!("status {}", refusal.status),
         message: refusal.message(),

@@ -2,17 +2,18 @@
 //!
 //! It speaks Chat Completions, Responses and Messages, streaming and not. Every request is
 //! judged by the rules of its provider, counted against a window, and recorded; reasoning can
-//! be signed against what came before it; answers can go wrong in all the ways of [`Fault`].
+//! be signed against what came before it; answers can go wrong in all the ways of
+//! [`ScriptedFault`].
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! use trimtab_testkit::script::{Reply, Script};
-//! use trimtab_testkit::upstream::{Options, Source, Upstream};
+//! use trimtab_testkit::script::{Script, ScriptedReply};
+//! use trimtab_testkit::upstream::{UpstreamOptions, ReplySource, Upstream};
 //!
-//! let script = Script::new([Reply::text("hello")]);
-//! let upstream = Upstream::start(Options {
+//! let script = Script::new([ScriptedReply::text("hello")]);
+//! let upstream = Upstream::start(UpstreamOptions {
 //!     window: Some(8_000),
-//!     ..Options::new(Source::script(script))
+//!     ..UpstreamOptions::new(ReplySource::script(script))
 //! })
 //! .await
 //! .unwrap();
@@ -23,15 +24,16 @@
 //! ```
 
 mod answer;
+mod answer_bytes;
 mod binding;
 mod cache;
 mod canonical;
 mod count;
 mod decode;
 mod exchange;
+mod faults;
 mod options;
 mod overflow;
-mod parcel;
 mod prompt;
 mod received;
 mod refusal;
@@ -42,20 +44,19 @@ mod seal;
 mod server;
 mod socket;
 mod source;
-mod spoil;
 mod state;
 mod strict;
 mod turn;
 
-pub use crate::script::{Coding, Fault};
-pub use cache::Cache;
+pub use crate::script::{ContentCoding, ScriptedFault};
+pub use cache::PromptCacheRules;
 pub use count::Count;
-pub use options::Options;
+pub use options::UpstreamOptions;
 pub use overflow::OverflowForm;
-pub use received::{Outcome, Received, Violation};
-pub use schedule::Schedule;
-pub use source::Source;
-pub use strict::Strict;
+pub use received::{ReceivedRequest, RequestOutcome, Violation};
+pub use schedule::FaultSchedule;
+pub use source::ReplySource;
+pub use strict::StrictProvider;
 
 use std::io;
 use std::net::SocketAddr;
@@ -65,23 +66,23 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use exchange::Exchange;
+use exchange::UpstreamExchange;
 
 /// A provider that is being served on loopback; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
-    exchange: Arc<Exchange>,
+    exchange: Arc<UpstreamExchange>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
 
 impl Upstream {
     /// Begins to serve on a free port of 127.0.0.1, in the current tokio runtime.
-    pub async fn start(options: Options) -> io::Result<Self> {
+    pub async fn start(options: UpstreamOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let exchange = Arc::new(Exchange::new(options));
+        let exchange = Arc::new(UpstreamExchange::new(options));
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(server::serve(listener, Arc::clone(&exchange), stopped));
         Ok(Self {
@@ -103,7 +104,7 @@ impl Upstream {
     }
 
     /// Everything that was asked so far, in the order of the answers.
-    pub fn requests(&self) -> Vec<Arc<Received>> {
+    pub fn requests(&self) -> Vec<Arc<ReceivedRequest>> {
         self.exchange.requests()
     }
 

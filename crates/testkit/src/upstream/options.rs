@@ -1,6 +1,6 @@
 //! How an upstream behaves.
 
-use super::{Cache, Count, OverflowForm, Schedule, Source};
+use super::{Count, FaultSchedule, OverflowForm, PromptCacheRules, ReplySource};
 
 /// How an upstream behaves.
 #[derive(Clone, Debug)]
@@ -8,9 +8,9 @@ use super::{Cache, Count, OverflowForm, Schedule, Source};
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own, and always set by name"
 )]
-pub struct Options {
+pub struct UpstreamOptions {
     /// Where the replies come from.
-    pub source: Source,
+    pub source: ReplySource,
     /// How many tokens the model takes; none for no limit.
     pub window: Option<u64>,
     /// How tokens are counted.
@@ -23,9 +23,9 @@ pub struct Options {
     /// Whether reasoning is signed against everything before it, and checked when it returns.
     pub sign: bool,
     /// How the prompt cache works.
-    pub cache: Cache,
+    pub cache: PromptCacheRules,
     /// What goes wrong with which answer.
-    pub faults: Schedule,
+    pub faults: FaultSchedule,
     /// The key that requests must present; none takes any or none.
     pub key: Option<String>,
     /// Whether a Messages request may end with words put into the model's mouth.
@@ -33,15 +33,16 @@ pub struct Options {
     /// Fields of a request that the model does not take: it refuses them as unsupported, which
     /// is no fault of the client.
     pub unsupported: Vec<String>,
-    /// Whether the bodies of requests are kept for [`Upstream::requests`](super::Upstream::requests).
+    /// Whether the bodies of requests are kept for
+    /// [`Upstream::requests`](super::Upstream::requests).
     pub keep_bodies: bool,
     /// The models that are listed.
     pub models: Vec<String>,
 }
 
-impl Options {
+impl UpstreamOptions {
     /// Strict, without window, signatures and faults; replies from `source`.
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: ReplySource) -> Self {
         Self {
             source,
             window: None,
@@ -49,8 +50,8 @@ impl Options {
             overflow: OverflowForm::default(),
             answer_counts: true,
             sign: false,
-            cache: Cache::default(),
-            faults: Schedule::none(),
+            cache: PromptCacheRules::default(),
+            faults: FaultSchedule::none(),
             key: None,
             prefill: false,
             unsupported: Vec::new(),
@@ -60,9 +61,9 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for UpstreamOptions {
     /// A model that only ever says `done`.
     fn default() -> Self {
-        Self::new(Source::default())
+        Self::new(ReplySource::default())
     }
 }

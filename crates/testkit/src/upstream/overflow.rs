@@ -3,8 +3,8 @@
 use serde_json::json;
 use trimtab_model::Dialect;
 
-use super::answer::{Event, Rendered};
-use super::refusal::Refusal;
+use super::answer::{AnswerEvent, RenderedEvents};
+use super::refusal::ProviderRefusal;
 
 /// How a prompt that is too long is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,14 +57,14 @@ impl Excess {
     }
 
     /// The error as status and body.
-    pub(super) fn refusal(self, dialect: Dialect, form: OverflowForm) -> Refusal {
+    pub(super) fn refusal(self, dialect: Dialect, form: OverflowForm) -> ProviderRefusal {
         if form == OverflowForm::LlamaCpp {
             return self.llama();
         }
         let Self { tokens, window, .. } = self;
         let code = Some("context_length_exceeded");
         match (dialect, self.answer) {
-            (Dialect::Chat, None) => Refusal::openai(
+            (Dialect::Chat, None) => ProviderRefusal::openai(
                 format!(
                     "This model's maximum context length is {window} tokens. However, your \
                      messages resulted in {tokens} tokens. Please reduce the length of the \
@@ -73,7 +73,7 @@ impl Excess {
                 Some("messages"),
                 code,
             ),
-            (Dialect::Chat, Some(answer)) => Refusal::openai(
+            (Dialect::Chat, Some(answer)) => ProviderRefusal::openai(
                 format!(
                     "This model's maximum context length is {window} tokens. However, you \
                      requested {both} tokens ({tokens} in the messages, {answer} in the \
@@ -83,23 +83,23 @@ impl Excess {
                 Some("messages"),
                 code,
             ),
-            (Dialect::Responses, _) => Refusal::openai(
+            (Dialect::Responses, _) => ProviderRefusal::openai(
                 "Your input exceeds the context window of this model. Please adjust your input \
                  and try again.",
                 Some("input"),
                 code,
             ),
-            (Dialect::Messages, None) => Refusal::anthropic(format!(
+            (Dialect::Messages, None) => ProviderRefusal::anthropic(format!(
                 "prompt is too long: {tokens} tokens > {window} maximum"
             )),
-            (Dialect::Messages, Some(answer)) => Refusal::anthropic(format!(
+            (Dialect::Messages, Some(answer)) => ProviderRefusal::anthropic(format!(
                 "input length and `max_tokens` exceed context limit: {tokens} + {answer} > \
                  {window}, decrease input length or `max_tokens` and try again"
             )),
         }
     }
 
-    fn llama(self) -> Refusal {
+    fn llama(self) -> ProviderRefusal {
         let Self { tokens, window, .. } = self;
         let message = format!(
             "request ({tokens} tokens) exceeds the available context size ({window} tokens), \
@@ -109,14 +109,14 @@ impl Excess {
             "code": 400, "message": message, "type": "exceed_context_size_error",
             "n_prompt_tokens": tokens, "n_ctx": window,
         });
-        Refusal {
+        ProviderRefusal {
             status: 400,
             body: json!({"error": error}),
         }
     }
 
     /// The error as a stream, where `form` wants one.
-    pub(super) fn stream(self, dialect: Dialect, form: OverflowForm) -> Option<Rendered> {
+    pub(super) fn stream(self, dialect: Dialect, form: OverflowForm) -> Option<RenderedEvents> {
         let refusal = self.refusal(dialect, form);
         let events = match (form, dialect) {
             (OverflowForm::Failed, Dialect::Responses) => failed(&refusal),
@@ -125,24 +125,28 @@ impl Excess {
             }
             _ => return None,
         };
-        Some(Rendered::Events(events))
+        Some(RenderedEvents::Events(events))
     }
 }
 
 /// An error as an event, the one with number `sequence` of its stream.
-pub(super) fn error_event(dialect: Dialect, refusal: &Refusal, sequence: usize) -> Event {
+pub(super) fn error_event(
+    dialect: Dialect,
+    refusal: &ProviderRefusal,
+    sequence: usize,
+) -> AnswerEvent {
     match dialect {
-        Dialect::Chat => Event::new(None, refusal.body.clone()),
-        Dialect::Messages => Event::new(Some("error"), refusal.body.clone()),
+        Dialect::Chat => AnswerEvent::new(None, refusal.body.clone()),
+        Dialect::Messages => AnswerEvent::new(Some("error"), refusal.body.clone()),
         Dialect::Responses => {
             let error = refusal.error();
             let data = json!({"type": "error", "sequence_number": sequence, "error": error});
-            Event::new(Some("error"), data)
+            AnswerEvent::new(Some("error"), data)
         }
     }
 }
 
-fn failed(refusal: &Refusal) -> Vec<Event> {
+fn failed(refusal: &ProviderRefusal) -> Vec<AnswerEvent> {
     let code = refusal.body.pointer("/error/code").cloned();
     let error = json!({"code": code, "message": refusal.message()});
     let steps = [
@@ -161,7 +165,7 @@ fn failed(refusal: &Refusal) -> Vec<Event> {
                 "usage": null, "user": null, "metadata": {},
             });
             let data = json!({"type": name, "sequence_number": sequence, "response": response});
-            Event::new(Some(name), data)
+            AnswerEvent::new(Some(name), data)
         });
     events.collect()
 }

@@ -2,38 +2,38 @@
 
 use serde_json::Value;
 use trimtab_model::{Dialect, Role};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
-use super::cache::Cached;
-use super::canonical::Canonical;
-use super::exchange::Exchange;
-use super::refusal::Refusal;
-use super::rules::{self, Broken};
-use super::{Received, binding};
+use super::cache::CachedTokens;
+use super::canonical::CanonicalPrompt;
+use super::exchange::UpstreamExchange;
+use super::refusal::ProviderRefusal;
+use super::rules::{self, BrokenRule};
+use super::{ReceivedRequest, binding};
 
 /// A request that could be read.
-pub(super) struct Prompt {
+pub(super) struct JudgedPrompt {
     pub(super) body: Value,
-    pub(super) canonical: Canonical,
+    pub(super) canonical: CanonicalPrompt,
     /// The tokens that have to do with the cache.
-    pub(super) cached: Cached,
+    pub(super) cached: CachedTokens,
 }
 
-impl Prompt {
+impl JudgedPrompt {
     /// Reads the body of `received`, notes what it says there, and judges it.
     pub(super) fn read(
-        received: &mut Received,
+        received: &mut ReceivedRequest,
         dialect: Dialect,
-        exchange: &Exchange,
-    ) -> Result<(Self, Vec<Broken>), Refusal> {
+        exchange: &UpstreamExchange,
+    ) -> Result<(Self, Vec<BrokenRule>), ProviderRefusal> {
         let bytes = received.body.clone();
         let body: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Refusal::not_json(dialect, &error.to_string()))?;
-        let scan =
-            Scan::new(&bytes, dialect).map_err(|error| unreadable(dialect, &error.to_string()))?;
+            .map_err(|error| ProviderRefusal::not_json(dialect, &error.to_string()))?;
+        let scan = BodyScan::new(&bytes, dialect)
+            .map_err(|error| unreadable(dialect, &error.to_string()))?;
         note(received, &scan);
         received.tokens = exchange.options.count.prompt(&scan);
-        let canonical = Canonical::new(&body, dialect);
+        let canonical = CanonicalPrompt::new(&body, dialect);
         let mut broken = rules::judge(&body, &scan, received, exchange.options.prefill);
         if exchange.options.sign {
             let thoughts = &exchange.state().thoughts;
@@ -42,7 +42,7 @@ impl Prompt {
         let mut prompt = Self {
             body,
             canonical,
-            cached: Cached::default(),
+            cached: CachedTokens::default(),
         };
         if broken.is_empty() {
             prompt.cached = prompt.see(received, dialect, exchange);
@@ -51,7 +51,12 @@ impl Prompt {
     }
 
     /// Notes how much of the prompt an earlier one began with; what that means for the cache.
-    fn see(&self, received: &mut Received, dialect: Dialect, exchange: &Exchange) -> Cached {
+    fn see(
+        &self,
+        received: &mut ReceivedRequest,
+        dialect: Dialect,
+        exchange: &UpstreamExchange,
+    ) -> CachedTokens {
         let cache = &exchange.options.cache;
         let (model, tokens) = (&received.model, received.tokens);
         let mut state = exchange.state();
@@ -60,7 +65,7 @@ impl Prompt {
         let cached = if cache.by_markers && dialect == Dialect::Messages {
             cache.marked(&mut state.written, model, &self.canonical, tokens)
         } else {
-            Cached { read, written: 0 }
+            CachedTokens { read, written: 0 }
         };
         received.stable = read;
         cached
@@ -68,7 +73,7 @@ impl Prompt {
 }
 
 /// Notes what a body says.
-fn note(received: &mut Received, scan: &Scan<'_>) {
+fn note(received: &mut ReceivedRequest, scan: &BodyScan<'_>) {
     received.model = scan.model().unwrap_or_default().into_owned();
     received.stream = scan.is_stream();
     received.answer_limit = scan.answer_limit();
@@ -86,9 +91,9 @@ fn note(received: &mut Received, scan: &Scan<'_>) {
     received.tools = names.map(std::borrow::Cow::into_owned).collect();
 }
 
-fn unreadable(dialect: Dialect, problem: &str) -> Refusal {
+fn unreadable(dialect: Dialect, problem: &str) -> ProviderRefusal {
     match dialect {
-        Dialect::Messages => Refusal::anthropic(format!("messages: {problem}")),
-        Dialect::Chat | Dialect::Responses => Refusal::openai(problem, None, None),
+        Dialect::Messages => ProviderRefusal::anthropic(format!("messages: {problem}")),
+        Dialect::Chat | Dialect::Responses => ProviderRefusal::openai(problem, None, None),
     }
 }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use trimtab_model::{Dialect, Message, Usage};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
-use crate::script::Fault;
+use crate::script::ScriptedFault;
 
 /// A request, as it was judged.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// Its number, from 0, in the order the requests came.
     pub serial: usize,
     /// The method.
@@ -48,9 +48,9 @@ pub struct Received {
     /// The rules that it breaks; the first was answered.
     pub violations: Vec<Violation>,
     /// What went wrong on purpose.
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptedFault>,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// A rule of the provider that a request breaks.
@@ -65,7 +65,7 @@ pub struct Violation {
 /// What came of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It was answered, unless `fault` says otherwise.
     #[default]
     Answered,
@@ -79,7 +79,7 @@ pub enum Outcome {
     Refused(u16),
 }
 
-impl Received {
+impl ReceivedRequest {
     /// The value of header `name`, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
@@ -95,7 +95,7 @@ impl Received {
 
     /// The messages of the body; none where it cannot be read or was not kept.
     pub fn read_messages(&self) -> Vec<Message> {
-        let scan = |dialect| Scan::new(&self.body, dialect).ok();
+        let scan = |dialect| BodyScan::new(&self.body, dialect).ok();
         let Some(scan) = self.dialect.and_then(scan) else {
             return Vec::new();
         };

@@ -5,12 +5,12 @@ use trimtab_model::Dialect;
 
 /// A request that is not answered.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct ProviderRefusal {
     pub(super) status: u16,
     pub(super) body: Value,
 }
 
-impl Refusal {
+impl ProviderRefusal {
     /// An error of Chat Completions or Responses.
     pub(super) fn openai(
         message: impl Into<String>,

@@ -5,14 +5,14 @@ use trimtab_model::Dialect;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum RequestedRoute {
     Answer(Dialect),
     CountTokens,
     Models,
     Unknown,
 }
 
-impl Route {
+impl RequestedRoute {
     /// What `method` on `path` asks for; the `/v1` may be missing.
     pub(super) fn of(method: &Method, path: &str) -> Self {
         let path = path.strip_prefix("/v1").unwrap_or(path);

@@ -1,38 +1,38 @@
 //! What goes wrong with which answer.
 
-use crate::script::Fault;
+use crate::script::ScriptedFault;
 
 /// What goes wrong with which answer, by the order in which answers are asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Schedule(Kind);
+pub struct FaultSchedule(FaultScheduleKind);
 
 #[derive(Clone, Debug, Default)]
-enum Kind {
+enum FaultScheduleKind {
     #[default]
     None,
-    List(Vec<Option<Fault>>),
+    List(Vec<Option<ScriptedFault>>),
     Seeded {
         seed: u64,
         percent: u8,
-        faults: Vec<Fault>,
+        faults: Vec<ScriptedFault>,
     },
 }
 
-impl Schedule {
+impl FaultSchedule {
     /// Nothing goes wrong.
     pub fn none() -> Self {
         Self::default()
     }
 
     /// The fault of each answer in order; nothing goes wrong behind the end.
-    pub fn list(faults: impl IntoIterator<Item = Option<Fault>>) -> Self {
-        Self(Kind::List(faults.into_iter().collect()))
+    pub fn list(faults: impl IntoIterator<Item = Option<ScriptedFault>>) -> Self {
+        Self(FaultScheduleKind::List(faults.into_iter().collect()))
     }
 
     /// In `percent` of the answers one of `faults`, the same ones for the same `seed`.
-    pub fn seeded(seed: u64, percent: u8, faults: impl IntoIterator<Item = Fault>) -> Self {
+    pub fn seeded(seed: u64, percent: u8, faults: impl IntoIterator<Item = ScriptedFault>) -> Self {
         let faults = faults.into_iter().collect();
-        Self(Kind::Seeded {
+        Self(FaultScheduleKind::Seeded {
             seed,
             percent,
             faults,
@@ -40,11 +40,11 @@ impl Schedule {
     }
 
     /// What goes wrong with answer number `serial`.
-    pub fn fault(&self, serial: usize) -> Option<Fault> {
+    pub fn fault(&self, serial: usize) -> Option<ScriptedFault> {
         match &self.0 {
-            Kind::None => None,
-            Kind::List(list) => list.get(serial).copied().flatten(),
-            Kind::Seeded {
+            FaultScheduleKind::None => None,
+            FaultScheduleKind::List(list) => list.get(serial).copied().flatten(),
+            FaultScheduleKind::Seeded {
                 seed,
                 percent,
                 faults,
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_seeded_schedule_repeats_and_keeps_its_rate() {
-        let schedule = |seed| Schedule::seeded(seed, 20, Fault::catalogue());
+        let schedule = |seed| FaultSchedule::seeded(seed, 20, ScriptedFault::catalogue());
         let faults = |seed| {
             (0..1000)
                 .map(|at| schedule(seed).fault(at))
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn a_list_ends() {
-        let schedule = Schedule::list([None, Some(Fault::Html)]);
+        let schedule = FaultSchedule::list([None, Some(ScriptedFault::Html)]);
         assert_eq!(schedule.fault(0), None);
-        assert_eq!(schedule.fault(1), Some(Fault::Html));
+        assert_eq!(schedule.fault(1), Some(ScriptedFault::Html));
         assert_eq!(schedule.fault(2), None);
     }
 }

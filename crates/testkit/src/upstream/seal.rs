@@ -6,7 +6,7 @@
 use blake3::Hash;
 use data_encoding::BASE64;
 
-use super::canonical::Claim;
+use super::canonical::SealClaim;
 
 const KEY: &[u8; 32] = b"trimtab-testkit reasoning key 01";
 
@@ -15,7 +15,7 @@ const HALF: usize = 24;
 
 /// What a signature turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seal {
+pub(super) enum SealVerdict {
     Valid,
     /// It is not for this thought, or not ours.
     Forged,
@@ -31,20 +31,20 @@ pub(super) fn sign(before: &Hash, thought: &str) -> String {
 }
 
 /// Judges a signature that comes back.
-pub(super) fn check(claim: &Claim) -> Seal {
+pub(super) fn check(claim: &SealClaim) -> SealVerdict {
     let Ok(signature) = BASE64.decode(claim.seal.as_bytes()) else {
-        return Seal::Forged;
+        return SealVerdict::Forged;
     };
     let Some((prefix, thought)) = signature.split_at_checked(HALF) else {
-        return Seal::Forged;
+        return SealVerdict::Forged;
     };
     if thought != half(claim.thought.as_bytes()) {
-        return Seal::Forged;
+        return SealVerdict::Forged;
     }
     if prefix == half(claim.before.as_bytes()) {
-        Seal::Valid
+        SealVerdict::Valid
     } else {
-        Seal::Moved
+        SealVerdict::Moved
     }
 }
 

@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::exchange::Exchange;
+use super::exchange::UpstreamExchange;
 use super::socket::{Fuse, Socket};
 
 /// Serves connections until told to stop, then breaks them off.
 pub(super) async fn serve(
     listener: TcpListener,
-    exchange: Arc<Exchange>,
+    exchange: Arc<UpstreamExchange>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -33,7 +33,7 @@ pub(super) async fn serve(
     connections.shutdown().await;
 }
 
-async fn connection(stream: TcpStream, exchange: Arc<Exchange>) {
+async fn connection(stream: TcpStream, exchange: Arc<UpstreamExchange>) {
     let _ = stream.set_nodelay(true);
     let fuse = Fuse::default();
     let socket = TokioIo::new(Socket::new(stream, fuse.clone()));

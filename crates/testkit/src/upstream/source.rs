@@ -3,22 +3,22 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Received;
-use crate::script::{Reply, Script};
+use super::ReceivedRequest;
+use crate::script::{Script, ScriptedReply};
 
-type Closure = dyn Fn(&Received) -> Reply + Send + Sync;
+type Closure = dyn Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync;
 
 /// Where the replies come from.
 ///
 /// An answer that was spoiled by a fault is given again when the model is asked again.
 #[derive(Clone)]
-pub struct Source(Kind);
+pub struct ReplySource(ReplySourceKind);
 
 #[derive(Clone)]
-enum Kind {
+enum ReplySourceKind {
     One(Script),
     Keyed {
-        by: By,
+        by: ScriptSelector,
         scripts: Vec<(String, Script)>,
         other: Script,
     },
@@ -26,15 +26,15 @@ enum Kind {
 }
 
 #[derive(Clone)]
-enum By {
+enum ScriptSelector {
     Header(String),
     FirstUser,
 }
 
-impl Source {
+impl ReplySource {
     /// One script for all requests, in the order they come.
     pub fn script(script: Script) -> Self {
-        Self(Kind::One(script))
+        Self(ReplySourceKind::One(script))
     }
 
     /// A script for each value of header `name`; each other value plays `other` for itself.
@@ -43,9 +43,9 @@ impl Source {
         scripts: impl IntoIterator<Item = (String, Script)>,
         other: Script,
     ) -> Self {
-        let by = By::Header(name.into().to_ascii_lowercase());
+        let by = ScriptSelector::Header(name.into().to_ascii_lowercase());
         let scripts = scripts.into_iter().collect();
-        Self(Kind::Keyed { by, scripts, other })
+        Self(ReplySourceKind::Keyed { by, scripts, other })
     }
 
     /// A script for each conversation whose first user message contains a text; every other
@@ -55,48 +55,48 @@ impl Source {
         other: Script,
     ) -> Self {
         let scripts = scripts.into_iter().collect();
-        let by = By::FirstUser;
-        Self(Kind::Keyed { by, scripts, other })
+        let by = ScriptSelector::FirstUser;
+        Self(ReplySourceKind::Keyed { by, scripts, other })
     }
 
     /// Whatever `reply` makes of a request.
-    pub fn with(reply: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
-        Self(Kind::Closure(Arc::new(reply)))
+    pub fn with(reply: impl Fn(&ReceivedRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
+        Self(ReplySourceKind::Closure(Arc::new(reply)))
     }
 
     /// What tells the conversation of a request from others.
-    pub(super) fn key(&self, received: &Received) -> String {
+    pub(super) fn key(&self, received: &ReceivedRequest) -> String {
         match &self.0 {
-            Kind::One(_) => String::new(),
-            Kind::Keyed { by, .. } => by.key(received).to_owned(),
-            Kind::Closure(_) => received.first_user.clone(),
+            ReplySourceKind::One(_) => String::new(),
+            ReplySourceKind::Keyed { by, .. } => by.key(received).to_owned(),
+            ReplySourceKind::Closure(_) => received.first_user.clone(),
         }
     }
 
     /// The reply number `step` of conversation `key`, if it is known without the request.
-    pub(super) fn known(&self, key: &str, step: usize) -> Option<Reply> {
+    pub(super) fn known(&self, key: &str, step: usize) -> Option<ScriptedReply> {
         match &self.0 {
-            Kind::One(script) => Some(script.reply(step)),
-            Kind::Keyed { by, scripts, other } => {
+            ReplySourceKind::One(script) => Some(script.reply(step)),
+            ReplySourceKind::Keyed { by, scripts, other } => {
                 let mut fitting = scripts.iter().filter(|(name, _)| by.fits(name, key));
                 let script = fitting.next().map_or(other, |(_, script)| script);
                 Some(script.reply(step))
             }
-            Kind::Closure(_) => None,
+            ReplySourceKind::Closure(_) => None,
         }
     }
 
     /// The reply that is made for a request.
-    pub(super) fn made(&self, received: &Received) -> Reply {
+    pub(super) fn made(&self, received: &ReceivedRequest) -> ScriptedReply {
         match &self.0 {
-            Kind::Closure(reply) => reply(received),
-            _ => Reply::done(),
+            ReplySourceKind::Closure(reply) => reply(received),
+            _ => ScriptedReply::done(),
         }
     }
 }
 
-impl By {
-    fn key<'a>(&self, received: &'a Received) -> &'a str {
+impl ScriptSelector {
+    fn key<'a>(&self, received: &'a ReceivedRequest) -> &'a str {
         match self {
             Self::Header(name) => received.header(name).unwrap_or_default(),
             Self::FirstUser => &received.first_user,
@@ -111,21 +111,22 @@ impl By {
     }
 }
 
-impl Default for Source {
+impl Default for ReplySource {
     fn default() -> Self {
         Self::script(Script::default())
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ReplySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Kind::One(_) => "Source::script",
-            Kind::Keyed {
-                by: By::FirstUser, ..
+            ReplySourceKind::One(_) => "Source::script",
+            ReplySourceKind::Keyed {
+                by: ScriptSelector::FirstUser,
+                ..
             } => "Source::by_first_user",
-            Kind::Keyed { .. } => "Source::by_header",
-            Kind::Closure(_) => "Source::with",
+            ReplySourceKind::Keyed { .. } => "Source::by_header",
+            ReplySourceKind::Closure(_) => "Source::with",
         })
     }
 }

@@ -5,32 +5,32 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 
-use super::canonical::Canonical;
+use super::canonical::CanonicalPrompt;
 use super::seal::sign;
-use super::{Received, binding, rules};
+use super::{ReceivedRequest, binding, rules};
 
 /// A provider that judges bodies as an upstream that signs reasoning does, and signs thoughts,
 /// for tests that drive more conversations than requests could be sent in their time.
 ///
 /// ```
 /// use trimtab_model::Dialect;
-/// use trimtab_testkit::upstream::Strict;
+/// use trimtab_testkit::upstream::StrictProvider;
 ///
-/// let mut strict = Strict::new(Dialect::Messages);
+/// let mut strict = StrictProvider::new(Dialect::Messages);
 /// let body = br#"{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}]}"#;
 /// assert!(strict.refuses(body).is_empty());
 /// assert!(strict.signs(body, "hm", ["c1"]).is_some());
 /// ```
 #[derive(Debug)]
-pub struct Strict {
+pub struct StrictProvider {
     dialect: Dialect,
     /// Calls that came with a thought; empty if they came while thinking was disabled.
     thoughts: HashMap<String, String>,
 }
 
-impl Strict {
+impl StrictProvider {
     /// A provider of this dialect.
     pub fn new(dialect: Dialect) -> Self {
         Self {
@@ -43,13 +43,13 @@ impl Strict {
     pub fn refuses(&self, body: &[u8]) -> Vec<String> {
         let (Ok(value), Ok(scan)) = (
             serde_json::from_slice::<Value>(body),
-            Scan::new(body, self.dialect),
+            BodyScan::new(body, self.dialect),
         ) else {
             return vec!["the body cannot be read".to_owned()];
         };
         let received = self.received(body);
         let mut broken = rules::judge(&value, &scan, &received, false);
-        let canonical = Canonical::new(&value, self.dialect);
+        let canonical = CanonicalPrompt::new(&value, self.dialect);
         broken.extend(binding::judge(
             &value,
             &canonical,
@@ -75,7 +75,7 @@ impl Strict {
                 .extend(calls.map(|call| (call, String::new())));
             return None;
         }
-        let canonical = Canonical::new(&value, self.dialect);
+        let canonical = CanonicalPrompt::new(&value, self.dialect);
         let seal = match self.dialect {
             Dialect::Chat => return None,
             Dialect::Messages => sign(&canonical.digest, thought),
@@ -86,13 +86,13 @@ impl Strict {
         Some(seal)
     }
 
-    fn received(&self, body: &[u8]) -> Received {
+    fn received(&self, body: &[u8]) -> ReceivedRequest {
         let version = ("anthropic-version".to_owned(), "2023-06-01".to_owned());
-        Received {
+        ReceivedRequest {
             headers: vec![version],
             dialect: Some(self.dialect),
             body: Bytes::copy_from_slice(body),
-            ..Received::default()
+            ..ReceivedRequest::default()
         }
     }
 }

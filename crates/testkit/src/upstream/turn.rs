@@ -3,24 +3,24 @@
 use serde_json::Value;
 use trimtab_model::Dialect;
 
-use super::answer::Answer;
-use super::exchange::Exchange;
-use super::prompt::Prompt;
+use super::answer::OutgoingReply;
+use super::exchange::UpstreamExchange;
+use super::prompt::JudgedPrompt;
 use super::seal::sign;
-use super::{OverflowForm, Received};
-use crate::script::{Fault, Reply};
+use super::{OverflowForm, ReceivedRequest};
+use crate::script::{ScriptedFault, ScriptedReply};
 
 /// The reply to one request.
-pub(super) struct Turn {
-    reply: Reply,
-    pub(super) fault: Option<Fault>,
+pub(super) struct ScriptedTurn {
+    reply: ScriptedReply,
+    pub(super) fault: Option<ScriptedFault>,
     /// What the ids of the answer are made of.
     id: String,
 }
 
-impl Exchange {
+impl UpstreamExchange {
     /// The reply to `received`; a reply that spoils is given again to the next request.
-    pub(super) fn turn(&self, received: &Received) -> Turn {
+    pub(super) fn turn(&self, received: &ReceivedRequest) -> ScriptedTurn {
         let source = &self.options.source;
         let key = source.key(received);
         let mut state = self.state();
@@ -31,7 +31,7 @@ impl Exchange {
         let known = source.known(&key, step);
         let own = known.as_ref().and_then(|reply| reply.fault);
         let fault = planned.or(own.filter(|_| !conversation.spoiled));
-        if fault.is_some_and(Fault::is_fatal) {
+        if fault.is_some_and(ScriptedFault::is_fatal) {
             conversation.spoiled |= planned.is_none();
         } else {
             conversation.step += 1;
@@ -48,17 +48,17 @@ impl Exchange {
             |reply| (reply, fault),
         );
         let id = id(&key, step);
-        Turn { reply, fault, id }
+        ScriptedTurn { reply, fault, id }
     }
 
     /// The reply as an answer.
     pub(super) fn answer(
         &self,
-        turn: &Turn,
-        prompt: &Prompt,
+        turn: &ScriptedTurn,
+        prompt: &JudgedPrompt,
         dialect: Dialect,
-        received: &Received,
-    ) -> Answer {
+        received: &ReceivedRequest,
+    ) -> OutgoingReply {
         let mut reply = turn.reply.clone();
         if is_off(&prompt.body) {
             reply.reasoning.clear();
@@ -69,7 +69,7 @@ impl Exchange {
             .filter(|_| self.options.overflow == OverflowForm::Silent);
         let tokens = received.tokens.min(silent.unwrap_or(u64::MAX));
         let usage = self.options.count.usage(&reply, tokens, prompt.cached);
-        let answer = Answer {
+        let answer = OutgoingReply {
             dialect,
             id: turn.id.clone(),
             model: received.model.clone(),
@@ -85,7 +85,7 @@ impl Exchange {
 
     /// Remembers which calls and items came with a sealed thought, and which came while
     /// thinking was disabled.
-    fn remember(&self, answer: &Answer, is_off: bool) {
+    fn remember(&self, answer: &OutgoingReply, is_off: bool) {
         if answer.seal.is_none() && !is_off {
             return;
         }
@@ -111,7 +111,7 @@ fn is_off(body: &Value) -> bool {
 }
 
 /// The seal of a reply's thought, where the dialect has one and the client wants it.
-fn seal(prompt: &Prompt, dialect: Dialect, reply: &Reply) -> Option<String> {
+fn seal(prompt: &JudgedPrompt, dialect: Dialect, reply: &ScriptedReply) -> Option<String> {
     if reply.reasoning.is_empty() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Cache, Options};
+use trimtab_testkit::upstream::{PromptCacheRules, UpstreamOptions};
 
 use crate::client::{Got, Talk, start};
 
@@ -17,7 +17,7 @@ fn cached(dialect: Dialect, got: &Got) -> u64 {
 #[tokio::test]
 async fn a_growing_conversation_is_read_from_the_cache() {
     for dialect in Dialect::ALL {
-        let (upstream, client) = start(Options::default()).await;
+        let (upstream, client) = start(UpstreamOptions::default()).await;
         let mut talk = Talk::new(dialect, &long(1)).streaming();
         let first = client.post(dialect, &talk.body).await;
         assert_eq!(cached(dialect, &first), 0);
@@ -43,7 +43,7 @@ async fn a_growing_conversation_is_read_from_the_cache() {
 #[tokio::test]
 async fn a_change_in_front_loses_the_cache() {
     for dialect in Dialect::ALL {
-        let (upstream, client) = start(Options::default()).await;
+        let (upstream, client) = start(UpstreamOptions::default()).await;
         let mut talk = Talk::new(dialect, &long(1)).streaming();
         talk.user(&long(2));
         client.post(dialect, &talk.body).await;
@@ -63,7 +63,7 @@ async fn a_change_in_front_loses_the_cache() {
 
 #[tokio::test]
 async fn another_model_has_another_cache() {
-    let (_upstream, client) = start(Options::default()).await;
+    let (_upstream, client) = start(UpstreamOptions::default()).await;
     let mut talk = Talk::new(Dialect::Chat, &long(1)).streaming();
     client.post(Dialect::Chat, &talk.body).await;
     talk.body["model"] = json!("other");
@@ -73,14 +73,14 @@ async fn another_model_has_another_cache() {
 
 #[tokio::test]
 async fn markers_decide_where_they_are_asked_for() {
-    let cache = Cache {
+    let cache = PromptCacheRules {
         by_markers: true,
         minimum: 0,
-        ..Cache::default()
+        ..PromptCacheRules::default()
     };
-    let (upstream, client) = start(Options {
+    let (upstream, client) = start(UpstreamOptions {
         cache,
-        ..Options::default()
+        ..UpstreamOptions::default()
     })
     .await;
     let part = |text: String| json!({"type": "text", "text": text});

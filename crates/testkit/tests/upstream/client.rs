@@ -9,8 +9,8 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use trimtab_model::{Call, Dialect, Usage};
 use trimtab_testkit::script::Script;
-use trimtab_testkit::upstream::{Options, Source, Upstream};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 pub(crate) struct Client {
     http: Http<HttpConnector, Full<Bytes>>,
@@ -63,17 +63,17 @@ impl Got {
 
     pub(crate) fn said(&self, dialect: Dialect) -> Said {
         let mut said = Said::default();
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         watcher.push(&self.body, |event| match event {
-            Event::Text(delta) => said.text.push_str(&delta.text()),
-            Event::Reasoning(delta) => said.reasoning.push_str(&delta.text()),
-            Event::Call(call) => said.calls.push(call),
-            Event::Usage(usage) => said.usage = usage,
-            Event::Stop(stop) => said.stop = stop,
-            Event::Error(error) => said.error = error.message,
-            Event::End => said.ended = true,
+            StreamEvent::Text(delta) => said.text.push_str(&delta.text()),
+            StreamEvent::Reasoning(delta) => said.reasoning.push_str(&delta.text()),
+            StreamEvent::Call(call) => said.calls.push(call),
+            StreamEvent::Usage(usage) => said.usage = usage,
+            StreamEvent::Stop(stop) => said.stop = stop,
+            StreamEvent::Error(error) => said.error = error.message,
+            StreamEvent::End => said.ended = true,
             // Its text has come as reasoning already.
-            Event::Start | Event::Thought(_) => {}
+            StreamEvent::Start | StreamEvent::Thought(_) => {}
             other => panic!("{other:?}"),
         });
         said
@@ -152,14 +152,16 @@ pub(crate) fn path(dialect: Dialect) -> &'static str {
 }
 
 /// An upstream that plays a script of `replies`, and a client of it.
-pub(crate) async fn start(options: Options) -> (Upstream, Client) {
+pub(crate) async fn start(options: UpstreamOptions) -> (Upstream, Client) {
     let upstream = Upstream::start(options).await.unwrap();
     let client = Client::new(&upstream);
     (upstream, client)
 }
 
-pub(crate) fn scripted(replies: &Value) -> Options {
-    Options::new(Source::script(Script::parse(&replies.to_string()).unwrap()))
+pub(crate) fn scripted(replies: &Value) -> UpstreamOptions {
+    UpstreamOptions::new(ReplySource::script(
+        Script::parse(&replies.to_string()).unwrap(),
+    ))
 }
 
 /// A conversation as a client keeps it.

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use serde_json::json;
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Coding, Fault, Options, Schedule};
+use trimtab_testkit::upstream::{ContentCoding, FaultSchedule, ScriptedFault, UpstreamOptions};
 
 use crate::client::{Client, Got, Talk, events, scripted, start};
 
 const TEXT: &str = "a text that is long enough to be streamed in several pieces, one by one";
 
-fn options(fault: Fault) -> Options {
-    Options {
-        faults: Schedule::list([Some(fault)]),
+fn options(fault: ScriptedFault) -> UpstreamOptions {
+    UpstreamOptions {
+        faults: FaultSchedule::list([Some(fault)]),
         ..scripted(&json!([{"text": TEXT}, {"text": "next"}]))
     }
 }
@@ -25,7 +25,7 @@ fn talk(dialect: Dialect, stream: bool) -> Talk {
 }
 
 /// The answer with a fault; behind it the client must get whole answers again.
-async fn faulty(fault: Fault, dialect: Dialect, stream: bool) -> Result<Got, String> {
+async fn faulty(fault: ScriptedFault, dialect: Dialect, stream: bool) -> Result<Got, String> {
     let (upstream, client) = start(options(fault)).await;
     let body = talk(dialect, stream).body;
     let got = client.try_post(dialect, &body).await;
@@ -41,7 +41,7 @@ async fn faulty(fault: Fault, dialect: Dialect, stream: bool) -> Result<Got, Str
 #[tokio::test]
 async fn a_reset_before_the_headers_leaves_nothing() {
     for dialect in Dialect::ALL {
-        let error = faulty(Fault::ResetBeforeHeaders, dialect, true)
+        let error = faulty(ScriptedFault::ResetBeforeHeaders, dialect, true)
             .await
             .unwrap_err();
         assert!(
@@ -55,7 +55,7 @@ async fn a_reset_before_the_headers_leaves_nothing() {
 async fn a_reset_in_the_body_breaks_it() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            let got = faulty(Fault::ResetInBody { after: 2 }, dialect, stream)
+            let got = faulty(ScriptedFault::ResetInBody { after: 2 }, dialect, stream)
                 .await
                 .unwrap();
             assert!(got.broken && got.status == 200 && !got.body.is_empty());
@@ -69,18 +69,18 @@ async fn a_reset_in_the_body_breaks_it() {
 #[tokio::test]
 async fn a_cut_stream_ends_as_if_it_were_whole() {
     for dialect in Dialect::ALL {
-        let got = faulty(Fault::Cut { after: 3 }, dialect, true)
+        let got = faulty(ScriptedFault::Cut { after: 3 }, dialect, true)
             .await
             .unwrap();
         assert!(!got.broken && !got.said(dialect).ended);
         assert_eq!(events(&got).len(), 3);
-        let got = faulty(Fault::Cut { after: 3 }, dialect, false)
+        let got = faulty(ScriptedFault::Cut { after: 3 }, dialect, false)
             .await
             .unwrap();
         assert!(!got.broken && !got.body.is_empty());
         assert!(serde_json::from_slice::<serde_json::Value>(&got.body).is_err());
         // The end of the stream is lost at the latest.
-        let got = faulty(Fault::Cut { after: 9_999 }, dialect, true)
+        let got = faulty(ScriptedFault::Cut { after: 9_999 }, dialect, true)
             .await
             .unwrap();
         assert!(!got.said(dialect).ended);
@@ -90,8 +90,8 @@ async fn a_cut_stream_ends_as_if_it_were_whole() {
 #[tokio::test]
 async fn waits_take_their_time_and_lose_nothing() {
     for fault in [
-        Fault::Stall { after: 2, ms: 80 },
-        Fault::LateHeaders { ms: 80 },
+        ScriptedFault::Stall { after: 2, ms: 80 },
+        ScriptedFault::LateHeaders { ms: 80 },
     ] {
         for stream in [true, false] {
             let start = Instant::now();
@@ -111,7 +111,7 @@ async fn waits_take_their_time_and_lose_nothing() {
 async fn statuses_have_the_words_of_the_provider() {
     for code in [429, 500, 502, 503, 529] {
         for dialect in Dialect::ALL {
-            let fault = Fault::Status {
+            let fault = ScriptedFault::Status {
                 code,
                 retry_after: Some(7),
             };
@@ -120,7 +120,7 @@ async fn statuses_have_the_words_of_the_provider() {
             assert!(!got.message().is_empty());
         }
     }
-    let fault = Fault::Status {
+    let fault = ScriptedFault::Status {
         code: 529,
         retry_after: None,
     };
@@ -132,13 +132,13 @@ async fn statuses_have_the_words_of_the_provider() {
 #[tokio::test]
 async fn an_error_can_be_an_event() {
     for dialect in Dialect::ALL {
-        let got = faulty(Fault::ErrorEvent { after: 4 }, dialect, true)
+        let got = faulty(ScriptedFault::ErrorEvent { after: 4 }, dialect, true)
             .await
             .unwrap();
         let said = got.said(dialect);
         assert!(!said.error.is_empty() && !said.ended, "{said:?}");
         assert_eq!((got.status, events(&got).len()), (200, 5));
-        let got = faulty(Fault::ErrorEvent { after: 4 }, dialect, false)
+        let got = faulty(ScriptedFault::ErrorEvent { after: 4 }, dialect, false)
             .await
             .unwrap();
         assert_eq!(got.status, 500);
@@ -147,7 +147,9 @@ async fn an_error_can_be_an_event() {
 
 #[tokio::test]
 async fn a_page_for_people_is_no_answer() {
-    let got = faulty(Fault::Html, Dialect::Chat, true).await.unwrap();
+    let got = faulty(ScriptedFault::Html, Dialect::Chat, true)
+        .await
+        .unwrap();
     assert_eq!(
         (got.status, got.header("content-type")),
         (200, "text/html; charset=utf-8")
@@ -158,12 +160,12 @@ async fn a_page_for_people_is_no_answer() {
 #[tokio::test]
 async fn a_wrong_length_is_too_long_or_too_short() {
     for stream in [true, false] {
-        let fault = Fault::ContentLength { off_by: 100 };
+        let fault = ScriptedFault::ContentLength { off_by: 100 };
         let got = faulty(fault, Dialect::Messages, stream).await.unwrap();
         assert!(got.broken, "the body is shorter than it says");
         let claimed: usize = got.header("content-length").parse().unwrap();
         assert_eq!(got.body.len() + 100, claimed);
-        let fault = Fault::ContentLength { off_by: -10 };
+        let fault = ScriptedFault::ContentLength { off_by: -10 };
         let got = faulty(fault, Dialect::Messages, stream).await.unwrap();
         let claimed: usize = got.header("content-length").parse().unwrap();
         assert_eq!(got.body.len(), claimed, "the rest is lost");
@@ -175,27 +177,27 @@ async fn a_wrong_length_is_too_long_or_too_short() {
 async fn encodings_can_be_undone() {
     for stream in [true, false] {
         for (coding, name) in [
-            (Coding::Gzip, "gzip"),
-            (Coding::XGzip, "x-gzip"),
-            (Coding::Deflate, "deflate"),
-            (Coding::FalseGzip, "gzip"),
+            (ContentCoding::Gzip, "gzip"),
+            (ContentCoding::XGzip, "x-gzip"),
+            (ContentCoding::Deflate, "deflate"),
+            (ContentCoding::FalseGzip, "gzip"),
         ] {
-            let fault = Fault::Encoding { coding };
+            let fault = ScriptedFault::Encoding { coding };
             let mut got = faulty(fault, Dialect::Messages, stream).await.unwrap();
             assert_eq!(got.header("content-encoding"), name);
             let mut plain = Vec::new();
             match coding {
-                Coding::Gzip | Coding::XGzip => {
+                ContentCoding::Gzip | ContentCoding::XGzip => {
                     GzDecoder::new(got.body.as_slice())
                         .read_to_end(&mut plain)
                         .unwrap();
                 }
-                Coding::Deflate => {
+                ContentCoding::Deflate => {
                     ZlibDecoder::new(got.body.as_slice())
                         .read_to_end(&mut plain)
                         .unwrap();
                 }
-                Coding::FalseGzip => plain.clone_from(&got.body),
+                ContentCoding::FalseGzip => plain.clone_from(&got.body),
             }
             got.body = plain;
             if stream {
@@ -210,11 +212,11 @@ async fn encodings_can_be_undone() {
 #[tokio::test]
 async fn odd_streams_say_the_same() {
     let odd = [
-        Fault::Drip { bytes: 1, ms: 0 },
-        Fault::Drip { bytes: 100, ms: 1 },
-        Fault::DuplicateUsage,
-        Fault::Unknown,
-        Fault::Crlf,
+        ScriptedFault::Drip { bytes: 1, ms: 0 },
+        ScriptedFault::Drip { bytes: 100, ms: 1 },
+        ScriptedFault::DuplicateUsage,
+        ScriptedFault::Unknown,
+        ScriptedFault::Crlf,
     ];
     for dialect in Dialect::ALL {
         let (_upstream, client) = start(scripted(&json!([{"text": TEXT}]))).await;
@@ -223,9 +225,18 @@ async fn odd_streams_say_the_same() {
             let got = faulty(fault, dialect, true).await.unwrap();
             assert_eq!(got.said(dialect), plain.said(dialect), "{fault:?}");
             let same = got.body == plain.body;
-            assert_eq!(same, matches!(fault, Fault::Drip { .. }), "{fault:?}");
+            assert_eq!(
+                same,
+                matches!(fault, ScriptedFault::Drip { .. }),
+                "{fault:?}"
+            );
         }
-        let text = String::from_utf8(faulty(Fault::Crlf, dialect, true).await.unwrap().body);
+        let text = String::from_utf8(
+            faulty(ScriptedFault::Crlf, dialect, true)
+                .await
+                .unwrap()
+                .body,
+        );
         assert!(text.unwrap().ends_with("\r\n\r\n"));
     }
 }
@@ -233,7 +244,9 @@ async fn odd_streams_say_the_same() {
 #[tokio::test]
 async fn usage_comes_twice() {
     for dialect in Dialect::ALL {
-        let got = faulty(Fault::DuplicateUsage, dialect, true).await.unwrap();
+        let got = faulty(ScriptedFault::DuplicateUsage, dialect, true)
+            .await
+            .unwrap();
         let figure = match dialect {
             Dialect::Chat => "/usage/completion_tokens",
             Dialect::Responses => "/response/usage/output_tokens",
@@ -249,7 +262,7 @@ async fn usage_comes_twice() {
 async fn every_fault_of_the_catalogue_can_be_survived() {
     for dialect in Dialect::ALL {
         for stream in [true, false] {
-            for fault in Fault::catalogue() {
+            for fault in ScriptedFault::catalogue() {
                 // What came does not matter here: the next answer is checked inside.
                 let _ = faulty(fault, dialect, stream).await;
             }

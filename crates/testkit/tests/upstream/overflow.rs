@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Count, Options, Outcome, OverflowForm};
-use trimtab_wire::overflow::{Response, classify};
+use trimtab_testkit::upstream::{Count, OverflowForm, RequestOutcome, UpstreamOptions};
+use trimtab_wire::overflow::{ProviderResponse, classify};
 
 use crate::client::{Got, Talk, scripted, start};
 
 const WINDOW: u64 = 1_000;
 
 async fn overflow(dialect: Dialect, stream: bool, form: OverflowForm) -> Got {
-    let (upstream, client) = start(Options {
+    let (upstream, client) = start(UpstreamOptions {
         window: Some(WINDOW),
         overflow: form,
-        ..Options::default()
+        ..UpstreamOptions::default()
     })
     .await;
     let mut talk = Talk::new(dialect, &"0123 4567 ".repeat(500));
@@ -28,8 +28,8 @@ async fn overflow(dialect: Dialect, stream: bool, form: OverflowForm) -> Got {
         request.tokens
     );
     let expected = match form {
-        OverflowForm::Silent => Outcome::Answered,
-        _ => Outcome::Overflow,
+        OverflowForm::Silent => RequestOutcome::Answered,
+        _ => RequestOutcome::Overflow,
     };
     assert_eq!(request.outcome, expected);
     assert_eq!(upstream.violations(), Vec::<String>::new());
@@ -48,7 +48,7 @@ async fn every_form_is_an_overflow_for_the_classifier() {
         for form in forms {
             for stream in [false, true] {
                 let got = overflow(dialect, stream, form).await;
-                let verdict = classify(&Response::new(got.status, &got.body));
+                let verdict = classify(&ProviderResponse::new(got.status, &got.body));
                 let text = String::from_utf8_lossy(&got.body).into_owned();
                 assert!(verdict.is_overflow(), "{dialect} {form:?} {stream}: {text}");
                 let events = matches!(form, OverflowForm::FirstEvent | OverflowForm::Failed);
@@ -119,9 +119,9 @@ async fn a_silent_overflow_shows_in_the_usage_only() {
 
 #[tokio::test]
 async fn the_limit_of_the_answer_counts_where_the_provider_says_so() {
-    let options = || Options {
+    let options = || UpstreamOptions {
         window: Some(WINDOW),
-        ..Options::default()
+        ..UpstreamOptions::default()
     };
     for (dialect, name, words) in [
         (
@@ -150,7 +150,7 @@ async fn the_limit_of_the_answer_counts_where_the_provider_says_so() {
             200,
             "{dialect}"
         );
-        let (_upstream, client) = start(Options {
+        let (_upstream, client) = start(UpstreamOptions {
             answer_counts: false,
             ..options()
         })
@@ -168,9 +168,9 @@ async fn the_limit_of_the_answer_counts_where_the_provider_says_so() {
 async fn tokens_are_counted_as_told() {
     let mut tokens = Vec::new();
     for count in [Count::Bytes, Count::Estimate] {
-        let (upstream, client) = start(Options {
+        let (upstream, client) = start(UpstreamOptions {
             count,
-            ..Options::default()
+            ..UpstreamOptions::default()
         })
         .await;
         let talk = Talk::new(Dialect::Chat, &"the quick brown fox ".repeat(200));
@@ -190,9 +190,9 @@ async fn overflow_of_a_script_refuses_once_whatever_the_length() {
         let (upstream, client) = start(scripted(&json!([{"text": "hello", "fault": fault}]))).await;
         let talk = Talk::new(dialect, "short");
         let got = client.post(dialect, &talk.body).await;
-        let verdict = classify(&Response::new(got.status, &got.body));
+        let verdict = classify(&ProviderResponse::new(got.status, &got.body));
         assert!(verdict.is_overflow(), "{dialect}: {got:?}");
-        assert_eq!(upstream.requests()[0].outcome, Outcome::Overflow);
+        assert_eq!(upstream.requests()[0].outcome, RequestOutcome::Overflow);
         let got = client.post(dialect, &talk.body).await;
         assert_eq!(got.status, 200);
         assert!(

@@ -7,12 +7,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Role};
-use trimtab_testkit::script::{Reply, Script};
-use trimtab_testkit::upstream::{Options, Outcome, Source};
+use trimtab_testkit::script::{Script, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, RequestOutcome, UpstreamOptions};
 
 use crate::client::{Talk, events, gathered, scripted, start};
 
-fn rounds() -> Options {
+fn rounds() -> UpstreamOptions {
     scripted(&json!([
         {"reasoning": "first I look", "text": "looking",
          "calls": [{"name": "read", "arguments": {"path": "a.txt"}},
@@ -23,7 +23,7 @@ fn rounds() -> Options {
 }
 
 async fn talk_to_the_end(dialect: Dialect, stream: bool) -> Vec<Value> {
-    let (upstream, client) = start(Options {
+    let (upstream, client) = start(UpstreamOptions {
         sign: true,
         ..rounds()
     })
@@ -52,8 +52,8 @@ async fn talk_to_the_end(dialect: Dialect, stream: bool) -> Vec<Value> {
     }
     assert_eq!(upstream.violations(), Vec::<String>::new());
     let requests = upstream.requests();
-    let outcomes: Vec<Outcome> = requests.iter().map(|request| request.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Answered; 4]);
+    let outcomes: Vec<RequestOutcome> = requests.iter().map(|request| request.outcome).collect();
+    assert_eq!(outcomes, [RequestOutcome::Answered; 4]);
     let tokens: Vec<u64> = requests.iter().map(|request| request.tokens).collect();
     assert!(tokens.is_sorted() && tokens[0] > 0, "{tokens:?}");
     assert_eq!(requests[3].first_user, "read the files");
@@ -180,7 +180,7 @@ async fn the_answer_can_end_at_its_limit() {
 
 #[tokio::test]
 async fn a_compressed_request_is_read() {
-    let (upstream, mut client) = start(Options::default()).await;
+    let (upstream, mut client) = start(UpstreamOptions::default()).await;
     let body = Talk::new(Dialect::Chat, "pack me").body.to_string();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(body.as_bytes()).unwrap();
@@ -206,7 +206,7 @@ async fn a_compressed_request_is_read() {
 
 #[tokio::test]
 async fn models_counts_and_unknown_paths() {
-    let (upstream, client) = start(Options::default()).await;
+    let (upstream, client) = start(UpstreamOptions::default()).await;
     let got = client.send("GET", "/v1/models", "").await.unwrap();
     assert_eq!(got.json()["data"][0]["id"], "scripted");
     let talk = Talk::new(Dialect::Messages, &"word ".repeat(400));
@@ -226,9 +226,12 @@ async fn models_counts_and_unknown_paths() {
     );
     let got = client.send("POST", "/v1/embeddings", "{}").await.unwrap();
     assert_eq!(got.message(), "Invalid URL (POST /v1/embeddings)");
-    let outcomes: Vec<Outcome> = upstream.requests().iter().map(|r| r.outcome).collect();
-    let lost = Outcome::Refused(404);
-    assert_eq!(outcomes, [Outcome::Listed, Outcome::Counted, lost, lost]);
+    let outcomes: Vec<RequestOutcome> = upstream.requests().iter().map(|r| r.outcome).collect();
+    let lost = RequestOutcome::Refused(404);
+    assert_eq!(
+        outcomes,
+        [RequestOutcome::Listed, RequestOutcome::Counted, lost, lost]
+    );
 }
 
 #[tokio::test]
@@ -245,8 +248,8 @@ async fn http2_is_spoken_too() {
 
 #[tokio::test]
 async fn many_talk_at_once() {
-    let source = Source::by_header("x-session", [], Script::new([Reply::text("one")]));
-    let (upstream, client) = start(Options::new(source)).await;
+    let source = ReplySource::by_header("x-session", [], Script::new([ScriptedReply::text("one")]));
+    let (upstream, client) = start(UpstreamOptions::new(source)).await;
     let client = Arc::new(client);
     let ask = |number: usize| {
         let client = Arc::clone(&client);

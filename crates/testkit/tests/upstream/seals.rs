@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Options, Upstream};
+use trimtab_testkit::upstream::{Upstream, UpstreamOptions};
 
 use crate::client::{Client, Talk, scripted, start};
 
@@ -10,7 +10,7 @@ use crate::client::{Client, Talk, scripted, start};
 async fn talk(dialect: Dialect, sign: bool) -> (Upstream, Client, Talk) {
     let round = json!({"reasoning": "hm", "calls": [{"name": "read"}]});
     let options = scripted(&json!([round, round, round]));
-    let (upstream, client) = start(Options { sign, ..options }).await;
+    let (upstream, client) = start(UpstreamOptions { sign, ..options }).await;
     let mut talk = Talk::new(dialect, "go");
     for number in 0..3 {
         let got = client.post(dialect, &talk.body).await;

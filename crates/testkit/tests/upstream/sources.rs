@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use trimtab_model::{Dialect, Usage};
-use trimtab_testkit::script::{Fault, Reply, Script};
-use trimtab_testkit::upstream::{Options, Source};
+use trimtab_testkit::script::{Script, ScriptedFault, ScriptedReply};
+use trimtab_testkit::upstream::{ReplySource, UpstreamOptions};
 
 use crate::client::{Client, Talk, scripted, start};
 
@@ -13,14 +13,14 @@ async fn said(client: &Client, talk: &Talk) -> String {
 }
 
 fn script(texts: &[&str]) -> Script {
-    Script::new(texts.iter().map(|text| Reply::text(*text)))
+    Script::new(texts.iter().map(|text| ScriptedReply::text(*text)))
 }
 
 #[tokio::test]
 async fn conversations_are_told_by_their_first_words() {
     let scripts = [("apples".to_owned(), script(&["red", "green"]))];
-    let source = Source::by_first_user(scripts, script(&["what?"]));
-    let (_upstream, client) = start(Options::new(source)).await;
+    let source = ReplySource::by_first_user(scripts, script(&["what?"]));
+    let (_upstream, client) = start(UpstreamOptions::new(source)).await;
     let talk = |text: &str| Talk::new(Dialect::Chat, text).streaming();
     let apples = talk("tell me of apples");
     assert_eq!(said(&client, &apples).await, "red");
@@ -37,8 +37,8 @@ async fn conversations_are_told_by_their_first_words() {
 #[tokio::test]
 async fn conversations_are_told_by_a_header() {
     let scripts = [("one".to_owned(), script(&["1", "2"]))];
-    let source = Source::by_header("X-Session", scripts, script(&["other"]));
-    let (_upstream, mut client) = start(Options::new(source)).await;
+    let source = ReplySource::by_header("X-Session", scripts, script(&["other"]));
+    let (_upstream, mut client) = start(UpstreamOptions::new(source)).await;
     let talk = Talk::new(Dialect::Messages, "go").streaming();
     client.headers.push(("x-session", "one".to_owned()));
     assert_eq!(said(&client, &talk).await, "1");
@@ -50,13 +50,13 @@ async fn conversations_are_told_by_a_header() {
 
 #[tokio::test]
 async fn a_closure_sees_the_request() {
-    let source = Source::with(|request| {
-        Reply::text(format!(
+    let source = ReplySource::with(|request| {
+        ScriptedReply::text(format!(
             "{} messages, last {:?}",
             request.messages, request.last
         ))
     });
-    let (_upstream, client) = start(Options::new(source)).await;
+    let (_upstream, client) = start(UpstreamOptions::new(source)).await;
     let talk = Talk::new(Dialect::Responses, "go").streaming();
     assert_eq!(said(&client, &talk).await, "2 messages, last \"go\"");
 }
@@ -87,12 +87,15 @@ async fn usage_can_be_scripted() {
 
 #[tokio::test]
 async fn a_spoiled_reply_is_given_again() {
-    let fault = Fault::Status {
+    let fault = ScriptedFault::Status {
         code: 529,
         retry_after: None,
     };
-    let script = Script::new([Reply::text("one").with_fault(fault), Reply::text("two")]);
-    let (upstream, client) = start(Options::new(Source::script(script))).await;
+    let script = Script::new([
+        ScriptedReply::text("one").with_fault(fault),
+        ScriptedReply::text("two"),
+    ]);
+    let (upstream, client) = start(UpstreamOptions::new(ReplySource::script(script))).await;
     let talk = Talk::new(Dialect::Messages, "go").streaming();
     assert_eq!(client.post(Dialect::Messages, &talk.body).await.status, 529);
     assert_eq!(said(&client, &talk).await, "one");
@@ -103,9 +106,9 @@ async fn a_spoiled_reply_is_given_again() {
 
 #[tokio::test]
 async fn bodies_are_only_kept_when_wanted() {
-    let (upstream, client) = start(Options {
+    let (upstream, client) = start(UpstreamOptions {
         keep_bodies: false,
-        ..Options::default()
+        ..UpstreamOptions::default()
     })
     .await;
     client

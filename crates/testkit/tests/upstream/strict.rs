@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
-use trimtab_testkit::upstream::{Options, Outcome};
+use trimtab_testkit::upstream::{RequestOutcome, UpstreamOptions};
 
 use crate::client::{Talk, start};
 
@@ -16,12 +16,12 @@ async fn refused(dialect: Dialect, messages: Value) -> String {
 
 /// Sends a talk that was changed; what the provider says.
 async fn changed(dialect: Dialect, change: impl FnOnce(&mut Talk)) -> String {
-    let (upstream, client) = start(Options::default()).await;
+    let (upstream, client) = start(UpstreamOptions::default()).await;
     let mut talk = Talk::new(dialect, "go");
     change(&mut talk);
     let got = client.post(dialect, &talk.body).await;
     let request = &upstream.requests()[0];
-    assert_eq!(request.outcome, Outcome::Refused(got.status));
+    assert_eq!(request.outcome, RequestOutcome::Refused(got.status));
     assert_eq!(request.violations[0].message, got.message());
     assert!(!upstream.violations().is_empty());
     got.message()
@@ -227,9 +227,9 @@ async fn messages_checks_shape_and_fields() {
 
 #[tokio::test]
 async fn words_may_be_put_into_the_mouth_of_a_model_that_allows_it() {
-    let (_upstream, client) = start(Options {
+    let (_upstream, client) = start(UpstreamOptions {
         prefill: true,
-        ..Options::default()
+        ..UpstreamOptions::default()
     })
     .await;
     let mut talk = Talk::new(Dialect::Messages, "go");
@@ -240,9 +240,9 @@ async fn words_may_be_put_into_the_mouth_of_a_model_that_allows_it() {
 
 #[tokio::test]
 async fn headers_are_checked() {
-    let (_upstream, mut client) = start(Options {
+    let (_upstream, mut client) = start(UpstreamOptions {
         key: Some("secret".to_owned()),
-        ..Options::default()
+        ..UpstreamOptions::default()
     })
     .await;
     let body = Talk::new(Dialect::Messages, "go").body;
@@ -263,7 +263,7 @@ async fn headers_are_checked() {
 
 #[tokio::test]
 async fn a_body_that_is_not_json_is_refused() {
-    let (upstream, client) = start(Options::default()).await;
+    let (upstream, client) = start(UpstreamOptions::default()).await;
     for dialect in Dialect::ALL {
         let path = crate::client::path(dialect);
         let got = client.send("POST", path, "{\"model\":").await.unwrap();

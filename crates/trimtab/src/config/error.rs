@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use trimtab_engine::policy::BadSetting;
 
-use super::{Source, UntrustedFile};
+use super::{SettingSource, UntrustedFile};
 
 /// Settings that cannot be used.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum ConfigError {
         /// Its name, as it was given.
         key: String,
         /// Who said it.
-        source: Source,
+        source: SettingSource,
         /// The setting that was perhaps meant.
         nearest: Option<String>,
     },
@@ -43,7 +43,7 @@ pub enum ConfigError {
         /// The name, as it was given.
         key: String,
         /// Who said it.
-        source: Source,
+        source: SettingSource,
         /// The preset that holds.
         preset: String,
         /// The presets that know the name, each with the setting that it is here.
@@ -56,12 +56,12 @@ pub enum ConfigError {
         /// The value.
         value: String,
         /// Who said it.
-        source: Source,
+        source: SettingSource,
         /// What it may be.
         allowed: String,
     },
     /// Values that are not valid, each with who said it.
-    Bad(Vec<(BadSetting, Source)>),
+    Bad(Vec<(BadSetting, SettingSource)>),
 }
 
 impl ConfigError {

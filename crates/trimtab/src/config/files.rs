@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
-use super::trust::{self, Links, NotRead, UntrustedFile};
+use super::trust::{self, LinkPolicy, NotRead, UntrustedFile};
 
 /// What a project's file is called.
 pub const PROJECT_FILE: &str = "trimtab.toml";
@@ -18,7 +18,7 @@ pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
     for folder in folder.ancestors() {
         between.push(folder);
         let path = folder.join(PROJECT_FILE);
-        match trust::read(&path, Links::Refuse) {
+        match trust::read(&path, LinkPolicy::Refuse) {
             Err(NotRead::Missing) if folder != root => {}
             Ok(text) => {
                 let checked = between.iter().try_for_each(|one| trust::check_folder(one));

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use toml::Table;
 
 use super::trust::{NotRead, UntrustedFile};
-use super::{Key, files};
+use super::{SettingKey, files};
 
 /// Where settings are looked for. Everything comes in as a value.
 #[derive(Clone, Debug, Default)]
-pub struct Inputs {
+pub struct ConfigInputs {
     /// Flags: key, value as typed, the flag's name.
     pub flags: Vec<(String, String, String)>,
     /// The environment.
@@ -19,12 +19,12 @@ pub struct Inputs {
     /// The file to use in place of the project's. Whoever names it trusts it.
     pub file: Option<PathBuf>,
     /// Settings of callers, besides those of the library.
-    pub more: Vec<Key>,
+    pub more: Vec<SettingKey>,
     /// What those are where nobody says anything.
     pub defaults: Table,
 }
 
-impl Inputs {
+impl ConfigInputs {
     /// The environment of this process and its working folder.
     pub fn of_process() -> Self {
         let text = |value: std::ffi::OsString| value.into_string().ok();

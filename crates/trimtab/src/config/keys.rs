@@ -1,4 +1,4 @@
-//! Every setting there is: its key, what it may be, and what it means.
+//! The table of all settings: name, kind of value, meaning, and whether a project may set it.
 
 use toml::Value;
 use trimtab_engine::trigger::Trigger;
@@ -6,7 +6,7 @@ use trimtab_engine::trigger::Trigger;
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SettingKind {
     /// `true` or `false`.
     Switch,
     /// A whole number from 0.
@@ -43,20 +43,20 @@ pub enum InProject {
 
 /// One setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct SettingKey {
     /// Its name, as in a file: section and key joined by a dot.
     pub name: &'static str,
     /// What it may be.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// What it means.
     pub about: &'static str,
     /// What a project's file may say of it.
     pub in_project: InProject,
 }
 
-impl Key {
+impl SettingKey {
     /// A setting that no project's file may make.
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: SettingKind, about: &'static str) -> Self {
         Self {
             name,
             kind,
@@ -75,9 +75,9 @@ impl Key {
     /// The environment variable that sets it.
     ///
     /// ```
-    /// use trimtab::config::{Key, Kind};
+    /// use trimtab::config::{SettingKey, SettingKind};
     ///
-    /// let key = Key::new("compaction.auto", Kind::Switch, "");
+    /// let key = SettingKey::new("compaction.auto", SettingKind::Switch, "");
     /// assert_eq!(key.variable(), "TRIMTAB_COMPACTION_AUTO");
     /// ```
     pub fn variable(&self) -> String {
@@ -94,93 +94,94 @@ const RUNGS: &[&str] = &[
     "drop_oldest",
 ];
 
-const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key::new(name, kind, about)
+const fn key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
+    SettingKey::new(name, kind, about)
 }
 
 /// A setting that a project's file may make: it decides only what goes into a window.
-const fn open(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key::new(name, kind, about).in_project(InProject::Allowed)
+const fn project_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
+    SettingKey::new(name, kind, about).in_project(InProject::Allowed)
 }
 
 /// The settings of the library, in the order in which they are shown.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    open("preset", Kind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
-    key("store", Kind::Text, "folder of the store; empty for the user's data folder"),
-    key("model", Kind::Text, "the model that the agent uses; its window and prices are looked up"),
-    open("window", Kind::Number, "the model's window in tokens; 0 to look it up"),
-    open("max_output", Kind::Number, "how long an answer may be, in tokens; 0 to look it up"),
-    open("fit", Kind::Switch, "make every window fit its budget, whatever else is said"),
-    open("repair", Kind::Choice(&["synthesise", "strip", "drop_round"]), "what to do with a call that has no output: put one in, take the call out, take the round out"),
-    open("estimate", Kind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "whose estimate of tokens triggers and budgets go by"),
-    open("ladder", Kind::Choices(RUNGS), "what to do before a call where the window would not fit, in this order"),
-    open("views.default", Kind::Table, "how outputs are shortened when they come in: a shape and its numbers"),
-    open("views.tools", Kind::Table, "shapes of their own for some tools: a list of tables with `tool`, a glob, and a shape"),
-    open("views.protected", Kind::Texts, "tools whose outputs are never shortened, as globs"),
-    open("views.repeats", Kind::Switch, "show an output that the window has already, word for word, as a reference to it"),
-    open("ageing.placeholder.enabled", Kind::Switch, "the oldest outputs become placeholders until all outputs fit a budget"),
-    open("ageing.placeholder.budget.tokens", Kind::Number, "that budget in tokens, in place of a share of the window"),
-    open("ageing.placeholder.budget.window_percent", Kind::Number, "that budget as a share of the window, in percent"),
-    open("ageing.placeholder.budget.min", Kind::Number, "the least that the share may come to, in tokens"),
-    open("ageing.placeholder.budget.max", Kind::Number, "the most that the share may come to, in tokens"),
-    open("ageing.prefix.enabled", Kind::Switch, "all outputs but the newest batch keep their first chars only"),
-    open("ageing.prefix.input_budget", Kind::Number, "above this many input tokens of the last call, cached ones included; 0 for never"),
-    open("ageing.prefix.chars", Kind::Number, "how many chars stay"),
-    open("ageing.archive.enabled", Kind::Switch, "the oldest visible outputs are archived and a summary stands for them"),
-    open("ageing.archive.cutoff", Kind::Number, "how many outputs stay visible"),
-    open("ageing.archive.summaries", Kind::Choice(&["llm", "heuristic", "off"]), "who writes the summaries of archived outputs: a model, a heuristic, or nobody"),
-    open("ageing.cards.enabled", Kind::Switch, "at switch points old outputs become excerpts, and the oldest rounds a block of text"),
-    open("ageing.cards.economy", Kind::Number, "from thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text before it is rewritten, and how much of it stays then"),
-    open("ageing.cards.high_percent", Kind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent, whatever it costs"),
-    open("ageing.cards.cold_percent", Kind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
-    open("ageing.cards.tail_tokens", Kind::Number, "what the newest rounds may take that a rewrite leaves as they are, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.whole_tokens", Kind::Number, "what older files and searches may take that stay whole, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.keep_tokens", Kind::Number, "what the newest shortened rounds may take that are not hidden, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.block_tokens", Kind::Number, "what the block about hidden rounds may take beside 1,200 tokens, in tokens for each step of the economy in a room of 40,000 tokens"),
-    open("ageing.cards.words_percent", Kind::Number, "what the model's own words may take of that block, in percent"),
-    open("ageing.cards.excerpt_percent", Kind::Number, "what is kept of an old file or search, in percent of it"),
-    open("ageing.cards.excerpt_bytes", Kind::Number, "the most that is kept of it, in bytes"),
-    open("ageing.cards.names_percent", Kind::Number, "what names without their line may take of an excerpt, in percent"),
-    open("ageing.cards.small_bytes", Kind::Number, "files and searches of fewer bytes stay as they are"),
-    open("ageing.cards.user_percent", Kind::Number, "what the user's messages before the block may take, in percent of the room"),
-    open("ageing.cards.user_tokens", Kind::Number, "the same in tokens"),
-    open("compaction.enabled", Kind::Switch, "false: never compact, not even by hand"),
-    open("compaction.auto", Kind::Switch, "false: only by hand, also not on overflow"),
-    open("compaction.moments", Kind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "when it is asked whether it is time"),
-    open("compaction.when", Kind::Conditions, "conditions that say it is time"),
-    open("compaction.rule", Kind::Choice(&["any", "first_known"]), "any condition is enough, or the first that can be judged decides"),
-    open("compaction.background", Kind::Switch, "write summaries while the agent goes on, where the moment allows it"),
-    key("compaction.model", Kind::Text, "the model that writes summaries; empty for the agent's own"),
-    open("compaction.model_window", Kind::Number, "the window of that model in tokens; 0 for that of the agent's model"),
-    open("compaction.summary_tokens", Kind::Number, "the most a summary may take, in tokens"),
-    open("compaction.strategy", Kind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "what a compaction leaves"),
-    open("compaction.form", Kind::Choice(&["messages", "text", "turns"]), "how the summariser is asked"),
-    key("compaction.prompt.summary", Kind::Text, "what the summariser is asked to write"),
-    key("compaction.prompt.summary_directives", Kind::Texts, "further wishes for the summary"),
-    key("compaction.prompt.retain", Kind::Text, "what must survive word for word; empty to ask for no such part"),
-    key("compaction.prompt.retain_directives", Kind::Texts, "further wishes for what is kept"),
-    open("compaction.keep", Kind::Table, "what survives besides the system part and the newest user message: a list of tables with `keep`"),
-    open("compaction.keep_percent", Kind::Number, "the most that what is kept may take of the window, in percent"),
-    key("compaction.placement", Kind::Table, "where the summary goes, `message` or `system`, and what it begins with"),
-    key("compaction.summary_prefixes", Kind::Texts, "first words by which summaries of other tools are known"),
-    open("compaction.digest.enabled", Kind::Switch, "archive the oldest outputs of the recent part and put a digest at the end"),
-    open("compaction.digest.cutoff", Kind::Number, "how many of them stay visible"),
-    open("compaction.show_ref", Kind::Switch, "name in the window the ref of what was replaced, also for a model that has no retrieval tools"),
-    open("compaction.fallback", Kind::Switch, "write a summary without a model where the summariser fails; false: leave the conversation as it is while it fits"),
-    open("compaction.audit.enabled", Kind::Switch, "look up in the summary the facts of what it replaces, and report how many it has"),
-    open("compaction.audit.block_tokens", Kind::Number, "the most that a block of lost facts may take, in tokens; 0 for no block"),
-    open("compaction.thrash.passes", Kind::Number, "automatic compaction stops after this many compactions in a row that gained too little; 0 for never"),
-    open("compaction.thrash.gain_percent", Kind::Number, "a compaction gained too little if it removed less than this share of the window, in percent"),
-    open("compaction.thrash.warn_after", Kind::Number, "after so many compactions a warning goes with every further one; 0 for never"),
-    open("compaction.bound_reasoning", Kind::Choice(&["strip", "keep"]), "what happens to signed reasoning behind a change"),
-    open("recovery.ladder", Kind::Choices(RUNGS), "what to do when the provider says that the window was too large, in this order"),
-    open("recovery.retries", Kind::Number, "how many further calls are made then"),
-    key("network.ca_file", Kind::Text, "PEM file with further certificate authorities, besides those built in; SSL_CERT_FILE where unset"),
-    key("network.proxy", Kind::Text, "the egress proxy, as http://host:port; HTTPS_PROXY, HTTP_PROXY and ALL_PROXY where unset; NO_PROXY names what needs none"),
+pub const KEYS: &[SettingKey] = &[
+    project_key("preset", SettingKind::Choice(&["steady", "refs", "checkpoint", "turns", "archive", "retention", "none"]), "the preset that every other setting starts from"),
+    key("store", SettingKind::Text, "the folder of the store, or the URL of a PostgreSQL database that several machines share; empty for the user's data folder"),
+    key("blobs", SettingKind::Text, "the URL of the object store for large outputs, if the store is a database; empty to keep them in the database"),
+    key("model", SettingKind::Text, "the agent's model; its window and prices are looked up in the catalogue"),
+    project_key("window", SettingKind::Number, "the model's window in tokens; 0 to look it up"),
+    project_key("max_output", SettingKind::Number, "the longest answer in tokens; 0 to look it up"),
+    project_key("fit", SettingKind::Switch, "make every window fit its budget, regardless of other settings"),
+    project_key("repair", SettingKind::Choice(&["synthesise", "tell", "strip", "drop_round"]), "how to repair a call without an output: add an output, do so and show outputs without a call as text, remove the call, or remove the round"),
+    project_key("estimate", SettingKind::Choice(&["ours", "refs", "checkpoint", "turns", "archive"]), "the token estimate that triggers and budgets use"),
+    project_key("ladder", SettingKind::Choices(RUNGS), "steps to take, in this order, before a call whose window would not fit"),
+    project_key("views.default", SettingKind::Table, "how new outputs are shortened: a shape and its parameters"),
+    project_key("views.tools", SettingKind::Table, "shapes for some tools: a list of tables with `tool`, a glob, and a shape"),
+    project_key("views.protected", SettingKind::Texts, "tools whose outputs are never shortened, as globs"),
+    project_key("views.repeats", SettingKind::Switch, "show an output that is already in the window verbatim as a reference to the first copy"),
+    project_key("ageing.placeholder.enabled", SettingKind::Switch, "replace the oldest outputs by placeholders until all outputs fit a budget"),
+    project_key("ageing.placeholder.budget.tokens", SettingKind::Number, "the budget in tokens, instead of a share of the window"),
+    project_key("ageing.placeholder.budget.window_percent", SettingKind::Number, "the budget as a share of the window, in percent"),
+    project_key("ageing.placeholder.budget.min", SettingKind::Number, "the lower bound of that share, in tokens"),
+    project_key("ageing.placeholder.budget.max", SettingKind::Number, "the upper bound of that share, in tokens"),
+    project_key("ageing.prefix.enabled", SettingKind::Switch, "shorten all outputs except the newest batch to their first chars"),
+    project_key("ageing.prefix.input_budget", SettingKind::Number, "shorten when the last call had more input tokens than this, cached ones included; 0 for never"),
+    project_key("ageing.prefix.chars", SettingKind::Number, "how many chars are kept"),
+    project_key("ageing.archive.enabled", SettingKind::Switch, "archive the oldest visible outputs and show summaries of them"),
+    project_key("ageing.archive.cutoff", SettingKind::Number, "how many outputs stay visible"),
+    project_key("ageing.archive.summaries", SettingKind::Choice(&["llm", "heuristic", "off"]), "how archived outputs are summarised: by a model, by a heuristic, or not at all"),
+    project_key("ageing.cards.enabled", SettingKind::Switch, "at switch points old outputs become excerpts, and the oldest rounds a block of text"),
+    project_key("ageing.cards.economy", SettingKind::Number, "from thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text before it is rewritten, and how much of it stays then"),
+    project_key("ageing.cards.high_percent", SettingKind::Number, "the high-water mark: a window above this share of the room for messages is rewritten before it is sent, whatever it costs"),
+    project_key("ageing.cards.cold_percent", SettingKind::Number, "where the prompt cache is cold anyway, a window above this share of that room is rewritten; 100 for never"),
+    project_key("ageing.cards.tail_tokens", SettingKind::Number, "what the newest rounds may take that a rewrite leaves as they are, in tokens for each step of the economy in a room of 40,000 tokens"),
+    project_key("ageing.cards.whole_tokens", SettingKind::Number, "what older files and searches may take that stay whole, in tokens for each step of the economy in a room of 40,000 tokens"),
+    project_key("ageing.cards.keep_tokens", SettingKind::Number, "what the newest shortened rounds may take that are not hidden, in tokens for each step of the economy in a room of 40,000 tokens"),
+    project_key("ageing.cards.block_tokens", SettingKind::Number, "what the block about hidden rounds may take beside 1,200 tokens, in tokens for each step of the economy in a room of 40,000 tokens"),
+    project_key("ageing.cards.words_percent", SettingKind::Number, "what the model's own words may take of that block, in percent"),
+    project_key("ageing.cards.excerpt_percent", SettingKind::Number, "what is kept of an old file or search, in percent of it"),
+    project_key("ageing.cards.excerpt_bytes", SettingKind::Number, "the most that is kept of it, in bytes"),
+    project_key("ageing.cards.names_percent", SettingKind::Number, "what names without their line may take of an excerpt, in percent"),
+    project_key("ageing.cards.small_bytes", SettingKind::Number, "files and searches of fewer bytes stay as they are"),
+    project_key("ageing.cards.user_percent", SettingKind::Number, "what the user's messages before the block may take, in percent of the room"),
+    project_key("ageing.cards.user_tokens", SettingKind::Number, "the same in tokens"),
+    project_key("compaction.enabled", SettingKind::Switch, "false: never compact, not even on request"),
+    project_key("compaction.auto", SettingKind::Switch, "false: compact only on request, not even on overflow"),
+    project_key("compaction.moments", SettingKind::Choices(&["before_call", "after_answer", "after_outputs", "before_final", "after_turn", "by_hand"]), "the moments at which the conditions are evaluated"),
+    project_key("compaction.when", SettingKind::Conditions, "the conditions under which a compaction starts"),
+    project_key("compaction.rule", SettingKind::Choice(&["any", "first_known"]), "whether any condition suffices, or the first one that can be evaluated decides"),
+    project_key("compaction.background", SettingKind::Switch, "write summaries while the agent continues, if the moment allows it"),
+    key("compaction.model", SettingKind::Text, "the model that writes summaries; empty for the agent's model"),
+    project_key("compaction.model_window", SettingKind::Number, "the window of that model in tokens; 0 for the window of the agent's model"),
+    project_key("compaction.summary_tokens", SettingKind::Number, "the longest summary in tokens"),
+    project_key("compaction.strategy", SettingKind::Choice(&["summary", "deletion", "sliding_window", "selective", "automatic"]), "how a compaction replaces old messages"),
+    project_key("compaction.form", SettingKind::Choice(&["messages", "text", "turns"]), "the form of the request to the summariser"),
+    key("compaction.prompt.summary", SettingKind::Text, "the instruction for the summary"),
+    key("compaction.prompt.summary_directives", SettingKind::Texts, "additional instructions for the summary"),
+    key("compaction.prompt.retain", SettingKind::Text, "the instruction for the part that must survive verbatim; empty to omit that part"),
+    key("compaction.prompt.retain_directives", SettingKind::Texts, "additional instructions for that part"),
+    project_key("compaction.keep", SettingKind::Table, "what survives in addition to the system part and the newest user message: a list of tables with `keep`"),
+    project_key("compaction.keep_percent", SettingKind::Number, "the largest share of the window that the kept messages may take, in percent"),
+    key("compaction.placement", SettingKind::Table, "where the summary is placed, `message` or `system`, and its first words"),
+    key("compaction.summary_prefixes", SettingKind::Texts, "first words that identify summaries of other tools"),
+    project_key("compaction.digest.enabled", SettingKind::Switch, "archive the oldest outputs of the recent part and append a digest"),
+    project_key("compaction.digest.cutoff", SettingKind::Number, "how many of these outputs stay visible"),
+    project_key("compaction.show_ref", SettingKind::Switch, "show the ref of the replaced messages in the window, even to a model without retrieval tools"),
+    project_key("compaction.fallback", SettingKind::Switch, "write a summary without a model if the summariser fails; false: leave the conversation unchanged while it fits"),
+    project_key("compaction.audit.enabled", SettingKind::Switch, "check how many facts of the replaced messages the summary contains, and report it"),
+    project_key("compaction.audit.block_tokens", SettingKind::Number, "the largest block of omitted facts, in tokens; 0 for no block"),
+    project_key("compaction.thrash.passes", SettingKind::Number, "stop automatic compaction after this many ineffective compactions in a row; 0 for never"),
+    project_key("compaction.thrash.gain_percent", SettingKind::Number, "a compaction is ineffective if it removed less than this share of the window, in percent"),
+    project_key("compaction.thrash.warn_after", SettingKind::Number, "add a warning to every compaction from this many on; 0 for never"),
+    project_key("compaction.bound_reasoning", SettingKind::Choice(&["strip", "keep"]), "whether signed reasoning after a change is removed or kept"),
+    project_key("recovery.ladder", SettingKind::Choices(RUNGS), "steps to take, in this order, when the provider reports an overflow"),
+    project_key("recovery.retries", SettingKind::Number, "how often the call is then repeated"),
+    key("network.ca_file", SettingKind::Text, "PEM file with additional certificate authorities; default: SSL_CERT_FILE"),
+    key("network.proxy", SettingKind::Text, "the egress proxy, as http://host:port; default: HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; NO_PROXY lists exceptions"),
 ];
 
-impl Kind {
+impl SettingKind {
     /// What a value of this kind may be, in words.
     pub fn allowed(self) -> String {
         let either = |words: &[&str]| words.join(", ");
@@ -255,13 +256,16 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_read_as_it_is_meant() {
-        assert_eq!(Kind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
-        assert_eq!(Kind::Text.typed("12"), Value::from("12"));
-        assert_eq!(Kind::Text.typed("'12'"), Value::from("12"));
-        assert_eq!(Kind::Number.typed("16_384"), Value::from(16_384));
-        assert_eq!(Kind::Switch.typed("off"), Value::from(false));
+        assert_eq!(SettingKind::Text.typed("gpt-4o"), Value::from("gpt-4o"));
+        assert_eq!(SettingKind::Text.typed("12"), Value::from("12"));
+        assert_eq!(SettingKind::Text.typed("'12'"), Value::from("12"));
+        assert_eq!(SettingKind::Number.typed("16_384"), Value::from(16_384));
+        assert_eq!(SettingKind::Switch.typed("off"), Value::from(false));
         let one = Value::from(vec!["usage >= 0.8 x window"]);
-        assert_eq!(Kind::Conditions.typed("usage >= 0.8 x window"), one);
-        assert_eq!(Kind::Conditions.typed("['usage >= 0.8 x window']"), one);
+        assert_eq!(SettingKind::Conditions.typed("usage >= 0.8 x window"), one);
+        assert_eq!(
+            SettingKind::Conditions.typed("['usage >= 0.8 x window']"),
+            one
+        );
     }
 }

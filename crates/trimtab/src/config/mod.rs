@@ -5,9 +5,9 @@
 //! what goes into a window ([`InProject`]), and nothing else.
 //!
 //! ```
-//! use trimtab::config::{Config, Inputs};
+//! use trimtab::config::{Config, ConfigInputs};
 //!
-//! let mut inputs = Inputs::default();
+//! let mut inputs = ConfigInputs::default();
 //! inputs.set("preset=refs", "--set");
 //! inputs.environment = vec![("TRIMTAB_COMPACTION_AUTO".into(), "false".into())];
 //! let config = Config::load(&inputs)?;
@@ -22,11 +22,11 @@ mod error;
 mod files;
 mod inputs;
 mod keys;
-mod layer;
+mod layered_settings;
 mod nearest;
-mod said;
+mod redacted;
 mod schema;
-mod shown;
+mod setting_layers;
 mod source;
 mod trust;
 
@@ -43,21 +43,22 @@ use crate::network::Network;
 pub use design_names::{DESIGN_NAMES, DesignName, ORIGINAL_SYSTEMS, under_design_names};
 pub use error::ConfigError;
 pub use files::{PROJECT_FILE, config_folder};
-pub use inputs::Inputs;
-pub use keys::{InProject, KEYS, Key, Kind};
+pub use inputs::ConfigInputs;
+pub use keys::{InProject, KEYS, SettingKey, SettingKind};
 pub use nearest::nearest_name;
 pub use schema::{commented, inline, schema};
-pub use source::Source;
+pub use source::SettingSource;
 pub use trust::{NotRead, UntrustedFile, read_own_file};
 
-use design_names::{lay_all, lay_environment};
-use layer::{Known, Laid};
-use said::{preset, said};
-use shown::shown;
+use design_names::{apply_all, apply_environment};
+use layered_settings::{KnownKeys, LayeredSettings};
+use redacted::redact_value;
+use setting_layers::{collect_layers, preset};
 
 /// Settings of the library itself, not of its policy.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "store",
+    "blobs",
     "model",
     "window",
     "max_output",
@@ -73,7 +74,7 @@ pub struct Setting {
     /// Its value; none where nothing is said and nothing is the default.
     pub value: Option<Value>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// Resolved settings.
@@ -81,8 +82,10 @@ pub struct Setting {
 pub struct Config {
     /// What decides.
     pub policy: Policy,
-    /// Folder of the store, where somebody names it.
+    /// Folder or URL of the store, where somebody names it.
     pub store: Option<PathBuf>,
+    /// URL of the object store for large outputs, where somebody names it.
+    pub blobs: Option<String>,
     /// The model that the agent uses, where somebody names it.
     pub model: Option<String>,
     /// The model's window in tokens, where somebody says it.
@@ -91,25 +94,25 @@ pub struct Config {
     pub max_output: Option<u64>,
     /// How other machines are reached.
     pub network: Network,
-    laid: Laid,
-    keys: Vec<Key>,
+    layers: LayeredSettings,
+    keys: Vec<SettingKey>,
 }
 
 impl Config {
     /// Resolves settings.
-    pub fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
-        let keys: Vec<Key> = KEYS.iter().chain(&inputs.more).copied().collect();
-        let known = Known {
+    pub fn load(inputs: &ConfigInputs) -> Result<Self, ConfigError> {
+        let keys: Vec<SettingKey> = KEYS.iter().chain(&inputs.more).copied().collect();
+        let known = KnownKeys {
             keys: keys.iter().collect(),
         };
-        let said = said(inputs, &known)?;
+        let said = collect_layers(inputs, &known)?;
         let preset = preset(&said)?;
         let mut laid = base(&preset);
         laid.table.extend(inputs.defaults.clone());
-        lay_all(&mut laid, &preset, &said.files)?;
-        lay_environment(&mut laid, &preset, inputs)?;
-        lay_all(&mut laid, &preset, &said.environment)?;
-        lay_all(&mut laid, &preset, &said.flags)?;
+        apply_all(&mut laid, &preset, &said.files)?;
+        apply_environment(&mut laid, &preset, inputs)?;
+        apply_all(&mut laid, &preset, &said.environment)?;
+        apply_all(&mut laid, &preset, &said.flags)?;
         let policy = policy(&laid)?;
         let text = |name: &str| {
             let value = laid.get(name).and_then(Value::as_str);
@@ -124,11 +127,12 @@ impl Config {
         let config = Self {
             policy,
             store: text("store").map(PathBuf::from),
+            blobs: text("blobs"),
             model: text("model"),
             window: number("window"),
             max_output: number("max_output"),
             network: network(inputs, &laid),
-            laid,
+            layers: laid,
             keys,
         };
         config.check(config.window)?;
@@ -137,18 +141,18 @@ impl Config {
 
     /// The value of one setting that is none of a policy, and so does not depend on the preset.
     /// Whether the other settings go together is not judged.
-    pub fn lookup(inputs: &Inputs, key: &str) -> Result<Option<Value>, ConfigError> {
-        let keys: Vec<&Key> = KEYS.iter().chain(&inputs.more).collect();
-        let said = said(inputs, &Known { keys })?;
-        let mut laid = Laid {
+    pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
+        let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
+        let said = collect_layers(inputs, &KnownKeys { keys })?;
+        let mut settings = LayeredSettings {
             table: inputs.defaults.clone(),
-            ..Laid::default()
+            ..LayeredSettings::default()
         };
         let all = said.files.iter().chain(&said.environment);
-        for set in all.chain(&said.flags).filter(|set| !set.of_design) {
-            laid.lay(set);
+        for set in all.chain(&said.flags).filter(|set| !set.is_design_name) {
+            settings.apply(set);
         }
-        Ok(laid.get(key).cloned())
+        Ok(settings.get(key).cloned())
     }
 
     /// Fails if a setting is not valid for a model with this window.
@@ -180,15 +184,16 @@ impl Config {
     fn idle(&self) -> Vec<BadSetting> {
         let preset = self.source("preset");
         // What is set beside several presets need not matter under each of them.
-        if preset == Source::Flag("--compare".to_owned()) {
+        if preset == SettingSource::Flag("--compare".to_owned()) {
             return Vec::new();
         }
         let base = base(&self.policy.preset);
-        let is_weaker =
-            |one: &Source, other: &Source| one > other && one.as_str() != other.as_str();
+        let is_weaker = |one: &SettingSource, other: &SettingSource| {
+            one > other && one.as_str() != other.as_str()
+        };
         let mut idle = Vec::new();
-        for (name, source) in &self.laid.sources {
-            let value = self.laid.get(name);
+        for (name, source) in &self.layers.sources {
+            let value = self.layers.get(name);
             let why = self.policy.why_idle(name);
             let Some(why) = why.filter(|_| value != base.get(name)) else {
                 continue;
@@ -207,20 +212,22 @@ impl Config {
     }
 
     /// Where a setting comes from.
-    pub fn source(&self, key: &str) -> Source {
-        self.laid.source(key)
+    pub fn source(&self, key: &str) -> SettingSource {
+        self.layers.source(key)
     }
 
     /// The value of a setting.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.laid.get(key)
+        self.layers.get(key)
     }
 
     /// Every setting, in the order of the documentation. Keys and tokens are not shown.
     pub fn settings(&self) -> Vec<Setting> {
-        let setting = |key: &Key| Setting {
+        let setting = |key: &SettingKey| Setting {
             key: key.name,
-            value: self.get(key.name).map(|value| shown(key.name, value)),
+            value: self
+                .get(key.name)
+                .map(|value| redact_value(key.name, value)),
             source: self.source(key.name),
         };
         self.keys.iter().map(setting).collect()
@@ -228,9 +235,9 @@ impl Config {
 }
 
 /// How other machines are reached, as the settings and the environment say it.
-fn network(inputs: &Inputs, laid: &Laid) -> Network {
+fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     let set = |name: &str| {
-        let value = laid.get(name).and_then(Value::as_str);
+        let value = settings.get(name).and_then(Value::as_str);
         value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
@@ -241,35 +248,35 @@ fn network(inputs: &Inputs, laid: &Laid) -> Network {
 }
 
 /// The settings of a preset, said by it or not.
-fn base(preset: &str) -> Laid {
+fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
-    let mut laid = Laid {
+    let mut settings = LayeredSettings {
         table,
-        ..Laid::default()
+        ..LayeredSettings::default()
     };
-    let source = Source::Preset(preset.to_owned());
-    laid.sources = KEYS
+    let source = SettingSource::Preset(preset.to_owned());
+    settings.sources = KEYS
         .iter()
         .filter(|key| {
-            !OWN.contains(&key.name) && key.name != "preset" && laid.get(key.name).is_some()
+            !OWN.contains(&key.name) && key.name != "preset" && settings.get(key.name).is_some()
         })
         .map(|key| (key.name.to_owned(), source.clone()))
         .collect();
-    laid
+    settings
 }
 
 /// The policy that the settings make.
-fn policy(laid: &Laid) -> Result<Policy, ConfigError> {
-    let mut table = laid.table.clone();
+fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
+    let mut table = settings.table.clone();
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
     let whole = Value::Table(table.clone());
     whole.try_into().map_err(|error: toml::de::Error| {
-        let (key, value) = culprit(laid, &table);
+        let (key, value) = culprit(settings, &table);
         ConfigError::Value {
             value,
-            source: laid.source(&key),
+            source: settings.source(&key),
             key,
             allowed: error.message().to_owned(),
         }
@@ -277,11 +284,11 @@ fn policy(laid: &Laid) -> Result<Policy, ConfigError> {
 }
 
 /// The setting that keeps a policy from being read: without it, it can be.
-fn culprit(laid: &Laid, table: &Table) -> (String, String) {
+fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
     let found = laid.sources.keys().find(|key| {
-        let without = Laid {
+        let without = LayeredSettings {
             table: table.clone(),
-            ..Laid::default()
+            ..LayeredSettings::default()
         };
         readable_without(without, key)
     });
@@ -290,15 +297,15 @@ fn culprit(laid: &Laid, table: &Table) -> (String, String) {
     (key, value)
 }
 
-fn readable_without(mut laid: Laid, key: &str) -> bool {
+fn readable_without(mut settings: LayeredSettings, key: &str) -> bool {
     let mut path: Vec<&str> = key.split('.').collect();
     let Some(last) = path.pop() else { return false };
-    let mut table = &mut laid.table;
+    let mut table = &mut settings.table;
     for name in path {
         match table.get_mut(name) {
             Some(Value::Table(inner)) => table = inner,
             _ => return false,
         }
     }
-    table.remove(last).is_some() && Value::Table(laid.table).try_into::<Policy>().is_ok()
+    table.remove(last).is_some() && Value::Table(settings.table).try_into::<Policy>().is_ok()
 }

@@ -14,8 +14,8 @@
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let rank = |known: &str| {
-        let whole = near(name, known);
-        let key = near(&last(name), &last(known)).map(|far| far + 2);
+        let whole = distance_if_close(name, known);
+        let key = distance_if_close(&last(name), &last(known)).map(|far| far + 2);
         whole.into_iter().chain(key).min()
     };
     let ranked = known
@@ -25,7 +25,7 @@ pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// How far two names are apart, if at most a third of the first has to be changed.
-fn near(one: &str, two: &str) -> Option<usize> {
+fn distance_if_close(one: &str, two: &str) -> Option<usize> {
     let far = strsim::osa_distance(one, two);
     (far <= one.chars().count() / 3).then_some(far)
 }

@@ -6,11 +6,11 @@ use serde_json::{Map, Value as Json, json};
 use toml::{Table, Value};
 use trimtab_engine::policy::{Policy, UnknownPreset};
 
-use super::keys::{InProject, Key, Kind};
-use super::layer::Laid;
+use super::keys::{InProject, SettingKey, SettingKind};
+use super::layered_settings::LayeredSettings;
 
 /// A JSON schema of all settings, with what each is by default: in `preset`, or in `more`.
-pub fn schema(keys: &[Key], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {
+pub fn schema(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {
     let defaults = defaults(preset, more)?;
     let mut root = section("Settings of Trimtab: trimtab.toml");
     for key in keys {
@@ -49,18 +49,20 @@ fn section(about: &str) -> Map<String, Json> {
     map
 }
 
-fn property(key: &Key, defaults: &Laid) -> Json {
+fn property(key: &SettingKey, defaults: &LayeredSettings) -> Json {
     let mut map = match key.kind {
-        Kind::Switch => json!({"type": "boolean"}),
-        Kind::Number => json!({"type": "integer", "minimum": 0}),
-        Kind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
-        Kind::Text => json!({"type": "string"}),
-        Kind::Choice(words) => json!({"type": "string", "enum": words}),
-        Kind::Texts | Kind::Conditions => json!({"type": "array", "items": {"type": "string"}}),
-        Kind::Choices(words) => {
+        SettingKind::Switch => json!({"type": "boolean"}),
+        SettingKind::Number => json!({"type": "integer", "minimum": 0}),
+        SettingKind::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        SettingKind::Text => json!({"type": "string"}),
+        SettingKind::Choice(words) => json!({"type": "string", "enum": words}),
+        SettingKind::Texts | SettingKind::Conditions => {
+            json!({"type": "array", "items": {"type": "string"}})
+        }
+        SettingKind::Choices(words) => {
             json!({"type": "array", "items": {"type": "string", "enum": words}})
         }
-        Kind::Table => json!({"type": ["object", "array"]}),
+        SettingKind::Table => json!({"type": ["object", "array"]}),
     };
     if let Some(map) = map.as_object_mut() {
         map.insert("description".to_owned(), json!(key.about));
@@ -75,18 +77,18 @@ fn property(key: &Key, defaults: &Laid) -> Json {
     map
 }
 
-fn defaults(preset: &str, more: &Table) -> Result<Laid, UnknownPreset> {
+fn defaults(preset: &str, more: &Table) -> Result<LayeredSettings, UnknownPreset> {
     let policy = Policy::preset(preset)?;
     let mut table = Table::try_from(&policy).unwrap_or_default();
     table.extend(more.clone());
-    Ok(Laid {
+    Ok(LayeredSettings {
         table,
-        ..Laid::default()
+        ..LayeredSettings::default()
     })
 }
 
 /// What a setting means, and whether it is for projects.
-fn about(key: &Key) -> String {
+fn about(key: &SettingKey) -> String {
     match key.in_project {
         InProject::Refused => format!("{} (not for a project's file)", key.about),
         _ => key.about.to_owned(),
@@ -95,7 +97,7 @@ fn about(key: &Key) -> String {
 
 /// A file to begin with: every setting with its meaning and its value in `preset` or in `more`,
 /// all but the preset commented out.
-pub fn commented(keys: &[Key], preset: &str, more: &Table) -> Result<String, UnknownPreset> {
+pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<String, UnknownPreset> {
     let defaults = defaults(preset, more)?;
     let mut text = String::from(
         "# Settings of Trimtab for this project. What is commented out is what the preset says.\n\
@@ -133,7 +135,7 @@ pub fn commented(keys: &[Key], preset: &str, more: &Table) -> Result<String, Unk
 }
 
 /// The sections of a file, in the order in which they are first met.
-fn sections(keys: &[Key]) -> Vec<&'static str> {
+fn sections(keys: &[SettingKey]) -> Vec<&'static str> {
     let mut sections = Vec::new();
     for (section, _) in keys.iter().filter_map(|key| key.name.rsplit_once('.')) {
         if !sections.contains(&section) {
@@ -167,12 +169,12 @@ pub fn inline(value: &Value) -> String {
     }
 }
 
-fn nothing(kind: Kind) -> Value {
+fn nothing(kind: SettingKind) -> Value {
     match kind {
-        Kind::Switch => Value::from(false),
-        Kind::Number => Value::from(0),
-        Kind::Share => Value::from(0.0),
-        Kind::Text | Kind::Choice(_) => Value::from(""),
+        SettingKind::Switch => Value::from(false),
+        SettingKind::Number => Value::from(0),
+        SettingKind::Share => Value::from(0.0),
+        SettingKind::Text | SettingKind::Choice(_) => Value::from(""),
         _ => Value::Array(Vec::new()),
     }
 }

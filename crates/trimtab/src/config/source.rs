@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Where a setting comes from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Source {
+pub enum SettingSource {
     /// A flag of the command line.
     Flag(String),
     /// An environment variable.
@@ -23,7 +23,7 @@ pub enum Source {
     Default,
 }
 
-impl Source {
+impl SettingSource {
     /// A short name for scripts.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Preset(name) => write!(f, "preset {name}"),

@@ -6,12 +6,12 @@ use trimtab_engine::policy::PRESETS;
 use super::*;
 
 fn with(flags: &[&str], environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    let mut inputs = Inputs {
+    let mut inputs = ConfigInputs {
         environment: environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     for flag in flags {
         inputs.set(flag, "--set");
@@ -90,7 +90,7 @@ fn the_stronger_source_wins() {
         "[recovery]\nretries = 2\n[compaction]\nkeep_percent = 31\n",
     )
     .unwrap();
-    let mut inputs = Inputs {
+    let mut inputs = ConfigInputs {
         folder: Some(deep),
         environment: vec![
             (
@@ -99,9 +99,9 @@ fn the_stronger_source_wins() {
             ),
             ("TRIMTAB_RECOVERY_RETRIES".into(), "3".into()),
         ],
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
-    let from = |inputs: &Inputs, key: &str| {
+    let from = |inputs: &ConfigInputs, key: &str| {
         let config = Config::load(inputs).unwrap();
         let value = config.get(key).unwrap().to_string();
         (value, config.source(key).as_str())
@@ -215,15 +215,15 @@ fn a_file_that_cannot_be_read_is_told_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("broken.toml");
     fs::write(&path, "preset = 'refs'\ncompaction = [\n").unwrap();
-    let inputs = Inputs {
+    let inputs = ConfigInputs {
         file: Some(path),
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     let told = Config::load(&inputs).unwrap_err().to_string();
     assert!(told.contains("broken.toml: line "), "{told}");
-    let inputs = Inputs {
+    let inputs = ConfigInputs {
         file: Some(folder.path().join("none.toml")),
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     assert!(
         Config::load(&inputs)
@@ -357,8 +357,8 @@ fn every_name_of_a_design_changes_something() {
         let listed = others.iter().find(|(known, _)| *known == name.name);
         let value = match (listed, name.kind) {
             (Some((_, value)), _) => value,
-            (_, Kind::Switch) => "false",
-            (_, Kind::Text | Kind::Texts) => "be short",
+            (_, SettingKind::Switch) => "false",
+            (_, SettingKind::Text | SettingKind::Texts) => "be short",
             _ => "9",
         };
         // Each of these says something only beside another.
@@ -391,12 +391,12 @@ fn limit_in_bytes_is_as_large_as_the_one_in_tokens() {
 
 #[test]
 fn archive_keeps_a_number_of_messages_where_it_keeps_no_number_of_tokens() {
-    use trimtab_engine::compaction::keep::Keep;
+    use trimtab_engine::compaction::keep_rules::KeepRule;
     let keep = |settings: &[&str]| policy_with("archive", settings).compaction.keep;
-    let messages = |messages| vec![Keep::RecentMessages { messages }];
+    let messages = |messages| vec![KeepRule::RecentMessages { messages }];
     assert_eq!(keep(&["KeepRecentTokens=0"]), messages(5));
     assert_eq!(keep(&["KeepRecent=3", "KeepRecentTokens=0"]), messages(3));
-    let tokens = vec![Keep::RecentTokens { tokens: 20_000 }];
+    let tokens = vec![KeepRule::RecentTokens { tokens: 20_000 }];
     assert_eq!(keep(&["KeepRecent=3"]), tokens);
     let when = |settings: &[&str]| -> Vec<String> {
         let when = policy_with("archive", settings).compaction.when;
@@ -448,9 +448,9 @@ fn file_under_the_names_of_a_design_is_read_as_its_preset() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(PROJECT_FILE);
         fs::write(&path, under_design_names(KEYS, preset)).unwrap();
-        let inputs = Inputs {
+        let inputs = ConfigInputs {
             folder: Some(folder.path().to_owned()),
-            ..Inputs::default()
+            ..ConfigInputs::default()
         };
         let config = Config::load(&inputs).unwrap();
         assert_eq!(config.policy, Policy::preset(preset).unwrap());
@@ -464,9 +464,9 @@ fn the_file_to_begin_with_is_read_as_the_preset() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trimtab.toml");
         fs::write(&path, &text).unwrap();
-        let inputs = Inputs {
+        let inputs = ConfigInputs {
             file: Some(path.clone()),
-            ..Inputs::default()
+            ..ConfigInputs::default()
         };
         assert_eq!(
             Config::load(&inputs).unwrap().policy,
@@ -506,13 +506,13 @@ fn the_schema_names_every_setting() {
 }
 
 /// What a project's file with this text is refused for.
-fn refused_in_project(text: &str, more: &[Key]) -> Vec<String> {
+fn refused_in_project(text: &str, more: &[SettingKey]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(PROJECT_FILE), text).unwrap();
-    let inputs = Inputs {
+    let inputs = ConfigInputs {
         folder: Some(folder.path().to_owned()),
         more: more.to_vec(),
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     match Config::load(&inputs) {
         Err(ConfigError::Project { keys, .. }) => keys,
@@ -545,10 +545,11 @@ fn a_project_may_decide_about_windows_and_nothing_else() {
 
 #[test]
 fn a_project_may_not_hide_a_setting_in_a_table() {
-    const MORE: &[Key] = &[
-        Key::new("own.new", Kind::Number, ""),
-        Key::new("own.policies", Kind::Table, "").in_project(InProject::Policies),
-        Key::new("own.rules", Kind::Table, "").in_project(InProject::Fields(&["name", "window"])),
+    const MORE: &[SettingKey] = &[
+        SettingKey::new("own.new", SettingKind::Number, ""),
+        SettingKey::new("own.policies", SettingKind::Table, "").in_project(InProject::Policies),
+        SettingKey::new("own.rules", SettingKind::Table, "")
+            .in_project(InProject::Fields(&["name", "window"])),
     ];
     let refused = |text: &str| refused_in_project(text, MORE);
     assert_eq!(refused("[own]\nnew = 1\n"), ["own.new"]);
@@ -572,13 +573,14 @@ fn the_rules_of_a_project_stand_behind_those_of_the_user() {
     fs::write(&user, "[[own.rules]]\nname = 'user'\n").unwrap();
     let project = folder.path().join(PROJECT_FILE);
     fs::write(&project, "[[own.rules]]\nname = 'project'\n").unwrap();
-    let rules = Key::new("own.rules", Kind::Table, "").in_project(InProject::Fields(&["name"]));
+    let rules = SettingKey::new("own.rules", SettingKind::Table, "")
+        .in_project(InProject::Fields(&["name"]));
     let config = folder.path().join("config").display().to_string();
-    let inputs = Inputs {
+    let inputs = ConfigInputs {
         folder: Some(folder.path().to_owned()),
         environment: vec![("XDG_CONFIG_HOME".into(), config)],
         more: vec![rules],
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     let rules = Config::load(&inputs).unwrap();
     let rules = rules.get("own.rules").unwrap().as_array().unwrap();
@@ -592,12 +594,12 @@ fn the_rules_of_a_project_stand_behind_those_of_the_user() {
 #[test]
 fn keys_and_passwords_are_not_shown() {
     let more = [
-        Key::new("own.token", Kind::Text, ""),
-        Key::new("own.list", Kind::Table, ""),
+        SettingKey::new("own.token", SettingKind::Text, ""),
+        SettingKey::new("own.list", SettingKind::Table, ""),
     ];
-    let mut inputs = Inputs {
+    let mut inputs = ConfigInputs {
         more: more.to_vec(),
-        ..Inputs::default()
+        ..ConfigInputs::default()
     };
     inputs.set("network.proxy=me:hidden@proxy:3128", "--set");
     inputs.set("own.token=hidden", "--set");

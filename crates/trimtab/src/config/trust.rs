@@ -35,7 +35,7 @@ pub enum NotRead {
 
 /// Whether a file may stand behind a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum LinkPolicy {
     Follow,
     Refuse,
 }
@@ -45,10 +45,10 @@ pub(super) enum Links {
 ///
 /// A link is followed: what counts is the file behind it.
 pub fn read_own_file(path: &Path) -> Result<String, NotRead> {
-    read(path, Links::Follow)
+    read(path, LinkPolicy::Follow)
 }
 
-pub(super) fn read(path: &Path, links: Links) -> Result<String, NotRead> {
+pub(super) fn read(path: &Path, links: LinkPolicy) -> Result<String, NotRead> {
     let untrusted = |(why, hint)| {
         NotRead::Untrusted(UntrustedFile {
             path: path.to_owned(),
@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path, links: Links) -> Result<String, NotRead> {
         _ => NotRead::Failed(path.to_owned(), error),
     };
     let about = path.symlink_metadata().map_err(not_read)?;
-    if links == Links::Refuse && about.is_symlink() {
+    if links == LinkPolicy::Refuse && about.is_symlink() {
         return Err(untrusted(not_regular("a symbolic link", path)));
     }
     let mut file = open(path, links).map_err(not_read)?;
@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path, links: Links) -> Result<String, NotRead> {
         return Err(untrusted(not_regular("no regular file", path)));
     }
     only_own(&about, path).map_err(untrusted)?;
-    if let Some(folder) = path.parent().filter(|_| links == Links::Follow) {
+    if let Some(folder) = path.parent().filter(|_| links == LinkPolicy::Follow) {
         check_folder(folder).map_err(untrusted)?;
     }
     let mut text = String::new();
@@ -80,9 +80,9 @@ pub(super) fn read(path: &Path, links: Links) -> Result<String, NotRead> {
 }
 
 /// What is wrong, and the way out.
-type Fault = (String, String);
+type TrustFault = (String, String);
 
-fn not_regular(what: &str, path: &Path) -> Fault {
+fn not_regular(what: &str, path: &Path) -> TrustFault {
     let hint = format!(
         "put a file there, or name it with --config {}",
         path.display()
@@ -91,12 +91,12 @@ fn not_regular(what: &str, path: &Path) -> Fault {
 }
 
 #[cfg(unix)]
-fn open(path: &Path, links: Links) -> io::Result<File> {
+fn open(path: &Path, links: LinkPolicy) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
     // A pipe that nobody writes to must not make us wait.
     let mut flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if links == Links::Refuse {
+    if links == LinkPolicy::Refuse {
         flags |= OFlags::NOFOLLOW;
     }
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -104,13 +104,13 @@ fn open(path: &Path, links: Links) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path, _: Links) -> io::Result<File> {
+fn open(path: &Path, _: LinkPolicy) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
 /// Fails if somebody else than the user and root can write to the file.
 #[cfg(unix)]
-fn only_own(about: &Metadata, path: &Path) -> Result<(), Fault> {
+fn only_own(about: &Metadata, path: &Path) -> Result<(), TrustFault> {
     use std::os::unix::fs::MetadataExt;
     let path = path.display();
     if let Some(owner) = other_owner(about) {
@@ -130,7 +130,7 @@ fn only_own(about: &Metadata, path: &Path) -> Result<(), Fault> {
 
 /// Fails if somebody else than the user and root can put other files into the folder.
 #[cfg(unix)]
-pub(super) fn check_folder(folder: &Path) -> Result<(), Fault> {
+pub(super) fn check_folder(folder: &Path) -> Result<(), TrustFault> {
     use std::os::unix::fs::MetadataExt;
     const STICKY: u32 = 0o1000;
     let shown = folder.display();
@@ -161,11 +161,11 @@ fn other_owner(about: &Metadata) -> Option<u32> {
 }
 
 #[cfg(not(unix))]
-fn only_own(_: &Metadata, _: &Path) -> Result<(), Fault> {
+fn only_own(_: &Metadata, _: &Path) -> Result<(), TrustFault> {
     Ok(())
 }
 
 #[cfg(not(unix))]
-pub(super) fn check_folder(_: &Path) -> Result<(), Fault> {
+pub(super) fn check_folder(_: &Path) -> Result<(), TrustFault> {
     Ok(())
 }

@@ -12,15 +12,15 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use super::NetworkError;
-use super::route::{Route, Way};
+use super::egress_proxy::{OutboundStream, ProxiedConnector};
 
 /// Which versions of HTTP a server is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Versions {
+pub enum HttpVersions {
     /// HTTP/1.1 and HTTP/2.
     All,
     /// HTTP/1.1 only: such a connection can become something else, such as a WebSocket.
-    First,
+    Http1,
 }
 
 /// Makes connections. The time limit is for all of it: a server that does not speak TLS may
@@ -28,15 +28,15 @@ pub enum Versions {
 #[derive(Clone)]
 pub struct Connector {
     /// Or why there is no TLS, which is said when a connection is wanted.
-    https: Result<HttpsConnector<Route>, NetworkError>,
+    https: Result<HttpsConnector<ProxiedConnector>, NetworkError>,
     wait: Duration,
 }
 
 impl Connector {
     pub(super) fn new(
-        route: Route,
+        route: ProxiedConnector,
         tls: Result<ClientConfig, NetworkError>,
-        versions: Versions,
+        versions: HttpVersions,
         wait: Duration,
     ) -> Self {
         let https = tls.map(|tls| {
@@ -44,8 +44,8 @@ impl Connector {
                 .with_tls_config(tls)
                 .https_or_http();
             match versions {
-                Versions::All => builder.enable_all_versions().wrap_connector(route),
-                Versions::First => builder.enable_http1().wrap_connector(route),
+                HttpVersions::All => builder.enable_all_versions().wrap_connector(route),
+                HttpVersions::Http1 => builder.enable_http1().wrap_connector(route),
             }
         });
         Self { https, wait }
@@ -53,7 +53,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<Way>;
+    type Response = MaybeHttpsStream<OutboundStream>;
     type Error = Box<dyn std::error::Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 

@@ -5,19 +5,19 @@
 #[cfg(feature = "connect")]
 mod connector;
 #[cfg(feature = "connect")]
-mod outgoing;
+mod egress_proxy;
 #[cfg(feature = "connect")]
-mod route;
+mod outbound;
 
 use std::fmt;
 use std::path::PathBuf;
 
 #[cfg(feature = "connect")]
-pub use connector::{Connector, Versions};
+pub use connector::{Connector, HttpVersions};
 #[cfg(feature = "connect")]
-pub use outgoing::{NetworkError, Outgoing};
+pub use egress_proxy::innermost_cause;
 #[cfg(feature = "connect")]
-pub use route::innermost;
+pub use outbound::{NetworkError, OutboundNetwork};
 
 use crate::redact::redact_address;
 

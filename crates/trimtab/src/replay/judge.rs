@@ -5,29 +5,29 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use trimtab_model::{Dialect, Message, Role};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::validate::validate;
 
-use crate::request::{Field, fields};
+use crate::request::{RequestField, fields};
 
 /// Writes windows as request bodies and judges them.
 ///
 /// What two windows have in common is written once: a window is written in groups, an answer
 /// of the model with what follows it, and a group that is known is not written again.
-pub(super) struct Judge {
+pub(super) struct WindowJudge {
     dialect: Dialect,
     /// The messages are kept, so that no other can come to stand where they stood.
-    known: HashMap<Vec<*const Message>, Written>,
+    known: HashMap<Vec<*const Message>, WrittenGroup>,
     body: String,
 }
 
-struct Written {
+struct WrittenGroup {
     /// What keeps the addresses taken.
     _messages: Vec<Arc<Message>>,
-    fields: Vec<Field>,
+    fields: Vec<RequestField>,
 }
 
-impl Judge {
+impl WindowJudge {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -39,7 +39,7 @@ impl Judge {
     /// What is wrong with a window, in words.
     pub(super) fn fault(&mut self, window: &[Arc<Message>]) -> Option<String> {
         self.write(window);
-        match Scan::new(self.body.as_bytes(), self.dialect) {
+        match BodyScan::new(self.body.as_bytes(), self.dialect) {
             Ok(scan) => validate(&scan).first().map(ToString::to_string),
             Err(why) => Some(why.to_string()),
         }
@@ -69,9 +69,9 @@ impl Judge {
         self.body = body;
     }
 
-    fn group(&mut self, group: &[Arc<Message>]) -> &Written {
+    fn group(&mut self, group: &[Arc<Message>]) -> &WrittenGroup {
         let key = group.iter().map(Arc::as_ptr).collect();
-        self.known.entry(key).or_insert_with(|| Written {
+        self.known.entry(key).or_insert_with(|| WrittenGroup {
             fields: fields(group, self.dialect),
             _messages: group.to_vec(),
         })
@@ -118,7 +118,7 @@ mod tests {
         .map(Arc::new)
         .into();
         for dialect in Dialect::ALL {
-            let mut judge = Judge::new(dialect);
+            let mut judge = WindowJudge::new(dialect);
             assert_eq!(judge.fault(&window), None, "{dialect}");
             let whole = fields(&window, dialect);
             for field in whole {

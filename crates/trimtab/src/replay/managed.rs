@@ -3,39 +3,57 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use trimtab_engine::normalise::Source;
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::compaction::answer::SummaryEnding;
+use trimtab_engine::normalise::MessageSource;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
+use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Part, Ref, Role, Usage};
+use trimtab_model::{Dialect, Message, Part, Ref, Role, Usage};
 use trimtab_store::{MemoryStore, SessionId};
 
-use super::manager::{Failed, Manager, Sent, ShownRef};
-use super::run::Settings;
-use super::sizes::{Size, Sizer};
-use crate::session::{Event, Limits, Moment, Session, Setup};
+use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
+use super::run::ReplaySettings;
+use super::sizes::{MeasuredSize, MessageSizer};
+use crate::session::{
+    Limits, Moment, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
+};
+
+/// No summary takes more requests than this; a count that does not end would stop a replay.
+const MOST_REQUESTS: u64 = 1_000;
 
 /// A session over a store in memory. Summaries are the deterministic ones, and the provider is
 /// taken to count what we estimate.
-pub struct Managed {
+pub struct ManagedSession {
     session: Session,
-    sizer: Sizer,
-    mentions: Mentions,
+    /// The tool definitions of the recording, and those of the retrieval tools.
+    tools: Measure,
+    retrieval: Measure,
+    /// True once a window has shown a ref: from then on the retrieval tools are offered.
+    shows_a_ref: bool,
+    sizer: MessageSizer,
+    mentions: RefMentions,
     /// What the window of the last call took, until its answer comes.
     open: Option<u64>,
     /// True if the newest message is an output.
     outputs_came: bool,
+    /// How often a model would have been asked for a summary.
+    own_calls: u64,
 }
 
-impl Managed {
+impl ManagedSession {
     /// A new session under `policy`; `tools` are the tool definitions, measured.
-    pub fn new(policy: Policy, settings: &Settings, tools: Measure) -> Result<Self, Failed> {
+    pub fn new(
+        policy: Policy,
+        settings: &ReplaySettings,
+        tools: Measure,
+    ) -> Result<Self, ManagerError> {
         let setup = Setup {
             dialect: settings.dialect,
             limits: Limits {
                 window: Some(settings.window),
-                // All of the window is for what is sent: answers cost the same everywhere.
-                max_output: Some(1),
+                // As the proxy does for a client that does not say how long an answer may be.
+                max_output: Some(Limits::usual_answer(settings.window)),
                 ..Limits::default()
             },
             prices: Some(settings.prices),
@@ -47,26 +65,43 @@ impl Managed {
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;
-        let session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        let retrieval = retrieval_tools(settings.dialect);
+        session.set_first_ref(retrieval);
         Ok(Self {
             session,
-            sizer: Sizer::default(),
-            mentions: Mentions::default(),
+            tools,
+            retrieval,
+            shows_a_ref: false,
+            sizer: MessageSizer::default(),
+            mentions: RefMentions::default(),
             open: None,
             outputs_came: false,
+            own_calls: 0,
         })
     }
 
     /// Passes through a moment; a summary that is wanted is the deterministic one.
-    fn check(&mut self, moment: Moment) -> Result<(), Failed> {
+    fn check(&mut self, moment: Moment) -> Result<(), ManagerError> {
         if let Some(pending) = self.session.check(moment).map_err(failed)? {
+            self.own_calls += requests(&pending);
             self.session.finish(pending).map_err(failed)?;
         }
         Ok(())
     }
 
+    /// The retrieval tools are offered beside the first ref, and take their room from then on.
+    fn offer_retrieval(&mut self, refs: &[ShownRef]) {
+        if self.shows_a_ref || refs.is_empty() {
+            return;
+        }
+        self.shows_a_ref = true;
+        self.session.set_first_ref(Measure::default());
+        self.session.set_tools(self.tools + self.retrieval);
+    }
+
     /// The answer to the last call came.
-    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), Failed> {
+    fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ManagerError> {
         let Some(input) = self.open.take() else {
             return Ok(());
         };
@@ -81,7 +116,7 @@ impl Managed {
     fn refs(&mut self, messages: &[Arc<Message>]) -> Vec<ShownRef> {
         let projection = self.session.projection();
         let log = projection.log().messages();
-        let whole = whole(projection.slots());
+        let whole = outputs_shown_whole(projection.slots());
         let own: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
         let archives = archives(projection.journal().plans(), &own);
         self.mentions.look_at(messages);
@@ -112,18 +147,42 @@ impl Managed {
     }
 }
 
+/// How many requests to a model a summary takes, if each of them is answered.
+fn requests(pending: &PendingSummary) -> u64 {
+    let mut asked = pending.clone();
+    let mut count = 0;
+    while count < MOST_REQUESTS && asked.request().is_some() {
+        count += 1;
+        asked.answer(SummariserAnswer::Text {
+            text: "a summary".to_owned(),
+            ending: SummaryEnding::Whole,
+            usage: None,
+        });
+    }
+    count
+}
+
+/// What the definitions of the retrieval tools take.
+fn retrieval_tools(dialect: Dialect) -> Measure {
+    let definitions = ToolNames::default().definitions();
+    let texts = definitions
+        .iter()
+        .map(|tool| tool.in_dialect(dialect).to_string());
+    texts.map(|text| Measure::of_text(&text)).sum()
+}
+
 /// What an event says, if it is about the window.
-fn told(event: &Event) -> Option<String> {
+fn event_text(event: &SessionEvent) -> Option<String> {
     if event.tokens_saved() == 0 {
         return None;
     }
     let why = match &event.reason {
-        Reason::Triggered { trigger } => trigger.as_str(),
-        Reason::OutputsOverBudget => "outputs are over their budget",
-        Reason::Fit => "the window would not fit",
-        Reason::Overflow => "an overflow",
-        Reason::ByHand => "by hand",
-        Reason::Nothing | Reason::Admission | Reason::FrontChanged => "a change",
+        PlanReason::Triggered { trigger } => trigger.as_str(),
+        PlanReason::OutputsOverBudget => "outputs are over their budget",
+        PlanReason::Fit => "the window would not fit",
+        PlanReason::Overflow => "an overflow",
+        PlanReason::ByHand => "by hand",
+        PlanReason::Nothing | PlanReason::Admission | PlanReason::FrontChanged => "a change",
     };
     let figures = || {
         let (before, after) = (event.tokens_before, event.tokens_after);
@@ -135,8 +194,8 @@ fn told(event: &Event) -> Option<String> {
     ))
 }
 
-fn failed(error: impl std::fmt::Display) -> Failed {
-    Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> ManagerError {
+    ManagerError(error.to_string())
 }
 
 /// The stored outputs of a log: position, call, ref.
@@ -149,10 +208,10 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
 }
 
 /// The outputs that are whole in the window, by position and ref.
-fn whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
+fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
     for slot in slots {
-        if let Source::Log(at) = slot.source {
+        if let MessageSource::Log(at) = slot.source {
             let outputs = slot.message.outputs().filter(|output| !output.trimmed);
             whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));
         }
@@ -181,7 +240,7 @@ fn archives<'p>(
 
 /// The words of a window that may be refs; every message is looked at once.
 #[derive(Default)]
-struct Mentions {
+struct RefMentions {
     known: HashMap<*const Message, (Arc<Message>, Vec<String>)>,
     words: HashSet<String>,
 }
@@ -189,7 +248,7 @@ struct Mentions {
 /// Bytes of a ref's id.
 const REF: usize = 16;
 
-impl Mentions {
+impl RefMentions {
     fn look_at(&mut self, messages: &[Arc<Message>]) {
         self.words.clear();
         for message in messages {
@@ -218,8 +277,8 @@ fn words(message: &Message) -> Vec<String> {
     found
 }
 
-impl Manager for Managed {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for ManagedSession {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         let answer = message.role == Role::Assistant;
         if answer {
             self.answered(message)?;
@@ -238,7 +297,7 @@ impl Manager for Managed {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         if std::mem::take(&mut self.outputs_came) {
             self.check(Moment::AfterOutputs)?;
         }
@@ -246,13 +305,14 @@ impl Manager for Managed {
         self.session.ready().map_err(failed)?;
         let window = self.session.window().map_err(failed)?;
         let messages: Vec<Arc<Message>> = window.messages().cloned().collect();
-        let mut all = Size::default();
+        let mut all = MeasuredSize::default();
         for message in &messages {
             all += self.sizer.size(message);
         }
-        self.open = Some(all.quarter().max(all.tokens()));
+        self.open = Some(all.byte_quarter().max(all.tokens()));
         let refs = self.refs(&messages);
-        Ok(Sent { messages, refs })
+        self.offer_retrieval(&refs);
+        Ok(SentWindow { messages, refs })
     }
 
     fn cache_is_cold(&mut self) {
@@ -261,11 +321,15 @@ impl Manager for Managed {
 
     fn decided(&mut self) -> String {
         let events = self.session.events();
-        let told: Vec<String> = events.iter().filter_map(told).collect();
-        told.join("; ")
+        let texts: Vec<String> = events.iter().filter_map(event_text).collect();
+        texts.join("; ")
     }
 
     fn compactions(&self) -> u64 {
         self.session.projection().journal().compactions() as u64
+    }
+
+    fn own_calls(&self) -> u64 {
+        self.own_calls
     }
 }

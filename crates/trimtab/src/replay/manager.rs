@@ -6,12 +6,12 @@ use thiserror::Error;
 use trimtab_model::{Message, Ref};
 
 /// Decides what is sent at each call.
-pub trait Manager {
+pub trait WindowManager {
     /// Takes in the next message of the conversation.
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed>;
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError>;
 
     /// The window for the next call.
-    fn send(&mut self) -> Result<Sent, Failed>;
+    fn send(&mut self) -> Result<SentWindow, ManagerError>;
 
     /// The next call finds nothing in the prompt cache.
     fn cache_is_cold(&mut self) {}
@@ -25,11 +25,16 @@ pub trait Manager {
     fn compactions(&self) -> u64 {
         0
     }
+
+    /// How often a model would have been asked for a summary so far.
+    fn own_calls(&self) -> u64 {
+        0
+    }
 }
 
 /// What is sent at one call.
 #[derive(Clone, Debug, Default)]
-pub struct Sent {
+pub struct SentWindow {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
     /// For outputs that are not whole in it, the ref under which it shows them.
@@ -50,4 +55,4 @@ pub struct ShownRef {
 /// A manager could not do its work, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct Failed(pub String);
+pub struct ManagerError(pub String);

@@ -4,17 +4,17 @@
 //! policy, it tells what the policy would have sent at each call of the model, what that would
 //! have cost, and whether the agent's next step could still have been made from it.
 //!
-//! - [`Manager`]: whatever decides what is sent; [`managed`] has the presets; [`SendAll`],
+//! - [`WindowManager`]: whatever decides what is sent; [`managed`] has the presets; [`SendAll`],
 //!   [`DropOldest`] and the [`oracle`] are there to compare with.
 //! - [`needs`]: what each call of the real agent took from an old output.
 //! - [`bill`]: what the windows cost with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.
-//! - [`each`]: many at once, on several threads.
+//! - [`parallel`]: many at once, on several threads.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use trimtab::model::{Call, Message};
-//! use trimtab::replay::{Settings, SendAll, replay};
+//! use trimtab::replay::{ReplaySettings, SendAll, replay};
 //!
 //! let log: Vec<_> = [
 //!     Message::user("what is in it?"),
@@ -24,26 +24,26 @@
 //! ]
 //! .map(Arc::new)
 //! .into();
-//! let report = replay(&log, &mut SendAll::default(), &Settings::new(40_000), &mut |_| {});
+//! let report = replay(&log, &mut SendAll::default(), &ReplaySettings::new(40_000), &mut |_| {});
 //! assert_eq!((report.calls, report.faults), (2, 0));
 //! ```
 
 pub mod bill;
-pub mod each;
 mod judge;
 pub mod managed;
 pub mod manager;
 pub mod needs;
 pub mod oracle;
-mod plain;
+pub mod parallel;
+mod plain_rules;
 mod report;
 mod run;
-mod served;
+mod served_needs;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use manager::{Manager, Sent, ShownRef};
-pub use plain::{DropOldest, SendAll};
-pub use report::{Break, Found, Recall, Report};
-pub use run::{Settings, Step, replay, replay_needing};
+pub use manager::{SentWindow, ShownRef, WindowManager};
+pub use plain_rules::{DropOldest, SendAll};
+pub use report::{CacheBreak, Recall, RecallCounts, ReplayReport};
+pub use run::{ReplaySettings, ReplayStep, replay, replay_needing};

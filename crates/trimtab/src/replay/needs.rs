@@ -72,7 +72,7 @@ pub struct Need {
 /// assert_eq!((found[0].kind, found[0].source), (NeedKind::OldName, 2));
 /// ```
 pub fn needs(log: &[Arc<Message>]) -> Vec<Need> {
-    let mut before = Before::default();
+    let mut before = EarlierOutput::default();
     let mut needs = Vec::new();
     for (at, message) in log.iter().enumerate() {
         if message.has_calls() {
@@ -98,7 +98,7 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
 
 /// The strings in the arguments of the calls of a message, one on a line; the arguments themselves
 /// where they are not JSON.
-pub(super) fn written(message: &Message) -> String {
+pub(super) fn argument_strings(message: &Message) -> String {
     let strings: Vec<String> = message
         .calls()
         .map(|call| strings(&call.arguments).into_owned())
@@ -107,7 +107,7 @@ pub(super) fn written(message: &Message) -> String {
 }
 
 /// The arguments of the calls of a message, as they were sent.
-pub(super) fn arguments(message: &Message) -> String {
+pub(super) fn raw_arguments(message: &Message) -> String {
     let arguments: Vec<&str> = message
         .calls()
         .map(|call| call.arguments.as_str())
@@ -117,20 +117,20 @@ pub(super) fn arguments(message: &Message) -> String {
 
 /// An output, and what a message beside it says.
 #[derive(Default)]
-struct Before {
+struct EarlierOutput {
     /// Outputs with the position of their message, oldest first.
     outputs: Vec<(usize, String)>,
     /// Everything else that was said.
-    said: String,
+    other_text: String,
     /// The calls that were made.
     calls: HashSet<String>,
 }
 
-impl Before {
+impl EarlierOutput {
     fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
-        let written = written(message);
+        let written = argument_strings(message);
         // Escapes of JSON stand between names.
-        let plain = arguments(message)
+        let plain = raw_arguments(message)
             .replace("\\n", "\n")
             .replace("\\\"", "\"");
         let names: BTreeSet<&str> = identifiers(&plain).collect();
@@ -152,7 +152,7 @@ impl Before {
     fn need(&self, call: usize, text: &str, [old, fresh]: [NeedKind; 2]) -> Option<Need> {
         let finder = memmem::Finder::new(text);
         let has = |said: &str| finder.find(said.as_bytes()).is_some();
-        if has(&self.said) {
+        if has(&self.other_text) {
             return None;
         }
         let older = self.outputs.len().saturating_sub(FRESH_OUTPUTS);
@@ -194,8 +194,8 @@ impl Before {
     }
 
     fn say(&mut self, text: &str) {
-        self.said.push('\n');
-        self.said.push_str(text);
+        self.other_text.push('\n');
+        self.other_text.push_str(text);
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use trimtab_model::{Message, Output, Part};
 
-use super::manager::{Failed, Manager, Sent};
+use super::manager::{ManagerError, SentWindow, WindowManager};
 use super::needs::{FRESH_OUTPUTS, Need};
-use super::plain::{Rounds, sent};
+use super::plain_rules::{ShownRounds, repaired_window};
 
 /// A single output may take so many percent of the window.
 const OUTPUT_PERCENT: u64 = 30;
@@ -20,39 +20,54 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 /// A window that is rewritten above `above` percent of the model's, down to `to` percent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct RewriteThreshold {
     above: u64,
-    to: u64,
+    target: u64,
 }
 
 /// The marks that are tried: which one is cheapest depends on the conversation.
-pub const MARKS: [Mark; 5] = [
-    Mark { above: 95, to: 30 },
-    Mark { above: 70, to: 20 },
-    Mark { above: 50, to: 15 },
-    Mark { above: 35, to: 10 },
-    Mark { above: 20, to: 5 },
+pub const MARKS: [RewriteThreshold; 5] = [
+    RewriteThreshold {
+        above: 95,
+        target: 30,
+    },
+    RewriteThreshold {
+        above: 70,
+        target: 20,
+    },
+    RewriteThreshold {
+        above: 50,
+        target: 15,
+    },
+    RewriteThreshold {
+        above: 35,
+        target: 10,
+    },
+    RewriteThreshold {
+        above: 20,
+        target: 5,
+    },
 ];
 
 /// Knows what later calls need.
 pub struct Oracle<'n> {
-    rounds: Rounds,
+    rounds: ShownRounds,
     /// The needs of each output, by the position of its message.
     needs: HashMap<usize, Vec<&'n Need>>,
     window: u64,
-    mark: Mark,
+    mark: RewriteThreshold,
     rewrites: u64,
 }
 
 impl<'n> Oracle<'n> {
     /// For a conversation whose calls need `needs`, and a model with a window of so many tokens.
-    pub fn new(needs: &'n [Need], window: u64, mark: Mark) -> Self {
+    pub fn new(needs: &'n [Need], window: u64, mark: RewriteThreshold) -> Self {
         let mut by_source: HashMap<usize, Vec<&Need>> = HashMap::new();
         for need in needs {
             by_source.entry(need.source).or_default().push(need);
         }
         Self {
-            rounds: Rounds::default(),
+            rounds: ShownRounds::default(),
             needs: by_source,
             window,
             mark,
@@ -108,7 +123,7 @@ impl<'n> Oracle<'n> {
         let needed: Vec<usize> = self.needs.keys().copied().collect();
         let needed = needed.into_iter().filter(|at| !self.wanted(*at).is_empty());
         let needed = needed.collect();
-        let room = self.window * self.mark.to / 100;
+        let room = self.window * self.mark.target / 100;
         self.rounds.drop_oldest(room, &needed);
     }
 }
@@ -126,8 +141,8 @@ fn shown(text: &str, bytes: usize, wanted: &[&str]) -> String {
     shown
 }
 
-impl Manager for Oracle<'_> {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for Oracle<'_> {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         let most = self.window * OUTPUT_PERCENT / 100 * BYTES_PER_TOKEN;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let message = self.cut(self.rounds.next(), message, most);
@@ -135,14 +150,14 @@ impl Manager for Oracle<'_> {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         if self.rounds.tokens() > self.window * self.mark.above / 100 {
             self.rewrite(FRESH_OUTPUTS);
         }
         if self.rounds.tokens() > self.window {
             self.rewrite(0);
         }
-        Ok(sent(&self.rounds.all()))
+        Ok(repaired_window(&self.rounds.all()))
     }
 
     fn compactions(&self) -> u64 {

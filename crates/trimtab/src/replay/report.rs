@@ -7,7 +7,7 @@ use super::needs::{Need, NeedKind};
 
 /// What became of one conversation under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ReplayReport {
     /// Calls of the model.
     pub calls: u64,
     /// Windows that a provider would refuse, and calls for which there was none.
@@ -27,9 +27,11 @@ pub struct Report {
     /// Windows that only add to the one before.
     pub extended: u64,
     /// Where they did not.
-    pub breaks: Vec<Break>,
+    pub breaks: Vec<CacheBreak>,
     /// How often old rounds were replaced.
     pub compactions: u64,
+    /// Calls of a model that the policy would have made on its own, for summaries.
+    pub own_calls: u64,
     /// Texts that calls took from outputs, and where the windows have them.
     pub recall: Recall,
     /// Calls that took a text from an output.
@@ -54,7 +56,7 @@ pub struct Report {
 
 /// A window that did not only add to the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Break {
+pub struct CacheBreak {
     /// Position of the assistant message that answered the window.
     pub call: usize,
     /// Index of the first message that differs.
@@ -71,20 +73,20 @@ pub struct Break {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recall {
     /// Names from old outputs.
-    pub old_names: Found,
+    pub old_names: RecallCounts,
     /// Lines from old outputs.
-    pub old_lines: Found,
+    pub old_lines: RecallCounts,
     /// Names from the two newest outputs.
-    pub fresh_names: Found,
+    pub fresh_names: RecallCounts,
     /// Lines from the two newest outputs.
-    pub fresh_lines: Found,
+    pub fresh_lines: RecallCounts,
     /// Names from old outputs that are in the window with their own line around them.
     pub names_in_line: u64,
 }
 
 /// Where texts of one kind were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct RecallCounts {
     /// How many were needed.
     pub needed: u64,
     /// In the window.
@@ -95,7 +97,7 @@ pub struct Found {
     pub lost: u64,
 }
 
-impl Found {
+impl RecallCounts {
     fn add(&mut self, other: &Self) {
         self.needed += other.needed;
         self.shown += other.shown;
@@ -150,7 +152,7 @@ impl Recall {
     }
 }
 
-impl Report {
+impl ReplayReport {
     /// Takes in the report of another conversation.
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
@@ -165,6 +167,7 @@ impl Report {
         self.extended += other.extended;
         self.breaks.extend_from_slice(&other.breaks);
         self.compactions += other.compactions;
+        self.own_calls += other.own_calls;
         self.recall.add_all(&other.recall);
         self.needing += other.needing;
         self.ready += other.ready;

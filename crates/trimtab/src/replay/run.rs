@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use trimtab_engine::verify::verify;
 use trimtab_model::{Dialect, Message, Role};
-use trimtab_wire::catalogue::{Money, Prices, Tier};
+use trimtab_wire::catalogue::{Money, PriceTier, Prices};
 
 use super::bill;
-use super::judge::Judge;
-use super::manager::{Manager, Sent};
+use super::judge::WindowJudge;
+use super::manager::{SentWindow, WindowManager};
 use super::needs::{Need, needs};
-use super::report::{Break, Report};
-use super::served::{Call, Served};
-use super::sizes::{Size, Sizer};
+use super::report::{CacheBreak, ReplayReport};
+use super::served_needs::{ReplayedCall, ServedNeeds};
+use super::sizes::{MeasuredSize, MessageSizer};
 
 /// So many faults are told in words.
 const TOLD: usize = 5;
 
 /// Under which conditions a conversation is replayed.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ReplaySettings {
     /// The model's window, in tokens.
     pub window: u64,
     /// Whose rules the windows must meet.
@@ -28,13 +28,13 @@ pub struct Settings {
     /// What tokens cost.
     pub prices: Prices,
     /// What they cost in prompts above certain lengths, by rising length.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
     /// True if the prompt cache is cold whenever the user says something: people take longer
     /// to answer than a cache is kept.
     pub cold_turns: bool,
 }
 
-impl Settings {
+impl ReplaySettings {
     /// A window of so many tokens, Chat Completions, usual prices.
     pub fn new(window: u64) -> Self {
         Self {
@@ -63,11 +63,11 @@ impl Settings {
 
 /// One call of a replay.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct ReplayStep<'a> {
     /// Position of the assistant message that the model gave.
     pub call: usize,
     /// What was sent.
-    pub sent: &'a Sent,
+    pub sent: &'a SentWindow,
     /// Its tokens: our estimate.
     pub tokens: u64,
 }
@@ -75,10 +75,10 @@ pub struct Step<'a> {
 /// Replays `log` under `manager`; `see` is shown every window.
 pub fn replay(
     log: &[Arc<Message>],
-    manager: &mut dyn Manager,
-    settings: &Settings,
-    see: &mut dyn FnMut(&Step<'_>),
-) -> Report {
+    manager: &mut dyn WindowManager,
+    settings: &ReplaySettings,
+    see: &mut dyn FnMut(&ReplayStep<'_>),
+) -> ReplayReport {
     let needs = needs(log);
     replay_needing(log, &needs, manager, settings, see)
 }
@@ -87,18 +87,18 @@ pub fn replay(
 pub fn replay_needing(
     log: &[Arc<Message>],
     needs: &[Need],
-    manager: &mut dyn Manager,
-    settings: &Settings,
-    see: &mut dyn FnMut(&Step<'_>),
-) -> Report {
-    let mut run = Run {
+    manager: &mut dyn WindowManager,
+    settings: &ReplaySettings,
+    see: &mut dyn FnMut(&ReplayStep<'_>),
+) -> ReplayReport {
+    let mut run = ReplayRun {
         settings,
-        served: Served::new(log, needs),
-        judge: Judge::new(settings.dialect),
-        sizer: Sizer::default(),
+        served: ServedNeeds::new(log, needs),
+        judge: WindowJudge::new(settings.dialect),
+        sizer: MessageSizer::default(),
         before: Vec::new(),
         cold: false,
-        report: Report::default(),
+        report: ReplayReport::default(),
     };
     for (at, message) in log.iter().enumerate() {
         if message.role == Role::Assistant {
@@ -117,22 +117,29 @@ pub fn replay_needing(
         }
     }
     run.report.compactions = manager.compactions();
+    run.report.own_calls = manager.own_calls();
     run.report
 }
 
-struct Run<'a> {
-    settings: &'a Settings,
-    served: Served<'a>,
-    judge: Judge,
-    sizer: Sizer,
+struct ReplayRun<'a> {
+    settings: &'a ReplaySettings,
+    served: ServedNeeds<'a>,
+    judge: WindowJudge,
+    sizer: MessageSizer,
     before: Vec<Arc<Message>>,
     /// True if the next call finds no cache.
     cold: bool,
-    report: Report,
+    report: ReplayReport,
 }
 
-impl Run<'_> {
-    fn call(&mut self, at: usize, sent: Sent, why: &str, see: &mut dyn FnMut(&Step<'_>)) {
+impl ReplayRun<'_> {
+    fn call(
+        &mut self,
+        at: usize,
+        sent: SentWindow,
+        why: &str,
+        see: &mut dyn FnMut(&ReplayStep<'_>),
+    ) {
         let faults = verify(&sent.messages, self.settings.dialect);
         // Twice: as the engine sees it, and as the bytes that the provider would get.
         if let Some(first) = faults.first() {
@@ -141,8 +148,8 @@ impl Run<'_> {
             self.fault(format!("call {at}, as it would be sent: {first}"));
         }
         let size = self.bill(at, &sent, why);
-        let quarter = size.quarter();
-        let call = Call {
+        let quarter = size.byte_quarter();
+        let call = ReplayedCall {
             at,
             sent: &sent,
             tokens: quarter,
@@ -150,7 +157,7 @@ impl Run<'_> {
         };
         self.served
             .measure(&call, &mut self.sizer, &mut self.report);
-        see(&Step {
+        see(&ReplayStep {
             call: at,
             sent: &sent,
             tokens: size.tokens(),
@@ -166,12 +173,12 @@ impl Run<'_> {
     }
 
     /// Bills a window and gives its size.
-    fn bill(&mut self, at: usize, sent: &Sent, why: &str) -> Size {
+    fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> MeasuredSize {
         let pairs = self.before.iter().zip(&sent.messages);
         let common = pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
             .count();
-        let (mut read, mut all) = (Size::default(), Size::default());
+        let (mut read, mut all) = (MeasuredSize::default(), MeasuredSize::default());
         for (index, message) in sent.messages.iter().enumerate() {
             let size = self.sizer.size(message);
             all += size;
@@ -179,7 +186,7 @@ impl Run<'_> {
                 read += size;
             }
         }
-        let (read, tokens) = (read.quarter(), all.quarter());
+        let (read, tokens) = (read.byte_quarter(), all.byte_quarter());
         let prices = self.settings.prices_at(tokens);
         let report = &mut self.report;
         report.tokens += tokens;
@@ -195,18 +202,18 @@ impl Run<'_> {
         all
     }
 
-    fn broken(&mut self, at: usize, common: usize, sent: &Sent, why: &str) {
+    fn broken(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
         let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
-        let mut again = Size::default();
+        let mut again = MeasuredSize::default();
         for message in sent.messages.iter().skip(common) {
             if known.contains(&Arc::as_ptr(message)) {
                 again += self.sizer.size(message);
             }
         }
-        let (tokens, prices) = (again.quarter(), &self.settings.prices);
+        let (tokens, prices) = (again.byte_quarter(), &self.settings.prices);
         let written = bill::with_cache(prices, 0, tokens).pico();
         let cost = written.saturating_sub(bill::with_cache(prices, tokens, 0).pico());
-        self.report.breaks.push(Break {
+        self.report.breaks.push(CacheBreak {
             call: at,
             message: common,
             tokens,

@@ -9,22 +9,22 @@ use trimtab_model::estimate::Measure;
 
 /// The size of some messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Size(Measure);
+pub(super) struct MeasuredSize(Measure);
 
-impl AddAssign for Size {
+impl AddAssign for MeasuredSize {
     fn add_assign(&mut self, other: Self) {
         self.0 = self.0 + other.0;
     }
 }
 
-impl Size {
+impl MeasuredSize {
     /// Our estimate, in tokens. Measures add up exactly; their tokens would not.
     pub(super) fn tokens(&self) -> u64 {
         self.0.tokens()
     }
 
     /// Tokens as a quarter of the bytes of text, reasoning, names and arguments.
-    pub(super) fn quarter(&self) -> u64 {
+    pub(super) fn byte_quarter(&self) -> u64 {
         let sizes = self.0.sizes();
         let lengths = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
         let bytes: u64 = lengths.iter().map(|length| u64::from(length.bytes)).sum();
@@ -34,16 +34,16 @@ impl Size {
 
 /// Remembers the size of every message that it was asked about.
 #[derive(Default)]
-pub(super) struct Sizer {
+pub(super) struct MessageSizer {
     // The message is kept, so that no other can come to stand where it stood.
-    known: HashMap<*const Message, (Arc<Message>, Size)>,
+    known: HashMap<*const Message, (Arc<Message>, MeasuredSize)>,
 }
 
-impl Sizer {
-    pub(super) fn size(&mut self, message: &Arc<Message>) -> Size {
+impl MessageSizer {
+    pub(super) fn size(&mut self, message: &Arc<Message>) -> MeasuredSize {
         let known = self.known.entry(Arc::as_ptr(message));
         known
-            .or_insert_with(|| (Arc::clone(message), Size(Measure::of(message))))
+            .or_insert_with(|| (Arc::clone(message), MeasuredSize(Measure::of(message))))
             .1
     }
 }

@@ -7,11 +7,11 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Call, Message, Role};
 
 use super::bill::USUAL;
-use super::managed::Managed;
-use super::manager::{Failed, Manager, Sent, ShownRef};
+use super::managed::ManagedSession;
+use super::manager::{ManagerError, SentWindow, ShownRef, WindowManager};
 use super::needs::{NeedKind, identifiers, needs};
-use super::plain::SendAll;
-use super::{Settings, replay};
+use super::plain_rules::SendAll;
+use super::{ReplaySettings, replay};
 
 fn call(id: &str, arguments: &str) -> Message {
     Message::assistant("").with_call(Call::new(id, "read", arguments))
@@ -82,13 +82,13 @@ struct Forgetful {
     text: String,
 }
 
-impl Manager for Forgetful {
-    fn admit(&mut self, _: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for Forgetful {
+    fn admit(&mut self, _: &Arc<Message>) -> Result<(), ManagerError> {
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
-        Ok(Sent {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
+        Ok(SentWindow {
             messages: log([Message::user(&self.text)]),
             refs: self.refs.clone(),
         })
@@ -106,7 +106,7 @@ fn recalled(text: &str, position: usize) -> (u64, u64, u64) {
         text: text.to_owned(),
     };
     let log = listing_then_use(2);
-    let report = replay(&log, &mut manager, &Settings::new(1_000), &mut |_| {});
+    let report = replay(&log, &mut manager, &ReplaySettings::new(1_000), &mut |_| {});
     let names = report.recall.old_names;
     assert_eq!((names.needed, report.needing), (1, 1));
     assert_eq!(report.ready, names.shown);
@@ -140,7 +140,7 @@ fn a_line_that_an_edit_repeats_is_needed_and_costs_a_call_where_it_is_missing() 
     let edit = serde_json::json!({"old": format!("    {line}\n}}"), "new": "0"}).to_string();
     messages.push(call("edit", &edit));
     let log = log(messages);
-    let settings = Settings::new(10_000);
+    let settings = ReplaySettings::new(10_000);
     let all = replay(&log, &mut SendAll::default(), &settings, &mut |_| {});
     assert_eq!(
         (all.recall.old_lines.needed, all.recall.old_lines.shown),
@@ -163,7 +163,7 @@ fn an_output_that_is_cut_when_it_comes_in_is_counted_as_unseen() {
     let report = replay(
         &log(messages),
         &mut middle,
-        &Settings::new(50_000),
+        &ReplaySettings::new(50_000),
         &mut |_| {},
     );
     assert_eq!((report.arrived, report.cut_unseen), (1, 1));
@@ -183,7 +183,7 @@ fn sending_all_reads_what_was_sent_and_writes_the_rest() {
     let report = replay(
         &log,
         &mut SendAll::default(),
-        &Settings::new(1_000),
+        &ReplaySettings::new(1_000),
         &mut |_| {},
     );
     assert_eq!(
@@ -210,13 +210,13 @@ impl Archiving {
     }
 }
 
-impl Manager for Archiving {
-    fn admit(&mut self, message: &Arc<Message>) -> Result<(), Failed> {
+impl WindowManager for Archiving {
+    fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         self.log.push(Arc::clone(message));
         Ok(())
     }
 
-    fn send(&mut self) -> Result<Sent, Failed> {
+    fn send(&mut self) -> Result<SentWindow, ManagerError> {
         let mut messages = self.log.clone();
         let outputs = messages.iter_mut().rev();
         let outputs = outputs.filter(|message| message.role == Role::Tool);
@@ -224,9 +224,9 @@ impl Manager for Archiving {
             let id = message.outputs().next().unwrap().call_id.clone();
             *message = Arc::new(Message::output(id, "[archived]"));
         }
-        Ok(Sent {
+        Ok(SentWindow {
             messages,
-            ..Sent::default()
+            ..SentWindow::default()
         })
     }
 }
@@ -243,7 +243,7 @@ fn a_break_is_found_where_it_is_and_costs_what_is_written_again() {
     let report = replay(
         &log(messages),
         &mut archiving,
-        &Settings::new(10_000),
+        &ReplaySettings::new(10_000),
         &mut |_| {},
     );
     // From the third output on, every new one archives an older one.
@@ -259,7 +259,7 @@ fn windows_over_the_window_are_counted() {
     let report = replay(
         &log,
         &mut SendAll::default(),
-        &Settings::new(999),
+        &ReplaySettings::new(999),
         &mut |_| {},
     );
     assert_eq!((report.over, report.largest >= 1_000), (1, true));
@@ -292,13 +292,13 @@ fn dense_and_sparse(rounds: usize) -> Vec<Arc<Message>> {
 #[test]
 fn no_preset_sends_more_than_the_window_by_either_count() {
     let log = dense_and_sparse(120);
-    let settings = Settings::new(20_000);
+    let settings = ReplaySettings::new(20_000);
     let policies = PRESETS
         .iter()
         .map(|preset| Policy::preset(preset.name).unwrap());
     for policy in policies.filter(|policy| policy.fit) {
         let name = policy.preset.clone();
-        let mut managed = Managed::new(policy, &settings, Measure::default()).unwrap();
+        let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
         let report = replay(&log, &mut managed, &settings, &mut |_| {});
         let texts = &report.fault_texts;
         assert_eq!((report.over, report.faults), (0, 0), "{name}: {texts:?}");

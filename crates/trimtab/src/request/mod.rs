@@ -1,16 +1,16 @@
 //! A window as a request: carried out on a body by splicing its bytes, or written anew.
 
-mod written;
+mod fields;
 
 use std::sync::Arc;
 
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source, Touch};
+use trimtab_engine::normalise::{EntryChange, MessageSource, WindowEntry};
 use trimtab_engine::window::{Projection, Window};
-use trimtab_model::{Dialect, Kind, Message, Part, Role};
-use trimtab_wire::splice::{self, Change, Sent};
+use trimtab_model::{Dialect, Message, MessageKind, Part, Role};
+use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
-pub use written::{Field, bare, fields};
+pub use fields::{RequestField, fields, without_metadata};
 
 /// The changes that turn the messages of `log`, as a body was scanned into it, into `window`.
 ///
@@ -18,31 +18,31 @@ pub use written::{Field, bare, fields};
 /// window without edits and repairs gives none.
 ///
 /// ```
-/// use trimtab::engine::{log::Log, normalise::Options, window::Projection};
+/// use trimtab::engine::{log::Log, normalise::NormaliseOptions, window::Projection};
 /// use trimtab::model::Dialect;
 /// use trimtab::request::changes;
-/// use trimtab::wire::{scan::Scan, splice::splice};
+/// use trimtab::wire::{scan::BodyScan, splice::splice};
 ///
 /// let body = br#"{"messages": [{"role": "user", "content": "q"},
 ///     {"role": "assistant", "tool_calls": [
 ///         {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
 ///     {"role": "user", "content": "never mind"}]}"#;
-/// let scan = Scan::new(body, Dialect::Chat).unwrap();
+/// let scan = BodyScan::new(body, Dialect::Chat).unwrap();
 /// let log: Log = (0..scan.len()).filter_map(|at| scan.message(at)).collect();
-/// let mut projection = Projection::restore(Options::default(), log.clone(), Default::default());
+/// let mut projection = Projection::restore(NormaliseOptions::default(), log.clone(), Default::default());
 /// let spliced = splice(&scan, &changes(&log, projection.window().unwrap(), Dialect::Chat)).unwrap();
 /// assert!(String::from_utf8_lossy(&spliced.body).contains("aborted"));
 /// ```
-pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<Change> {
+pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<BodyChange> {
     changes_to(log, window.entries(), dialect)
 }
 
 /// The same for the entries of a window, where their positions were brought in line with a
 /// body that holds only some of the log's messages.
-pub fn changes_to(log: &Log, entries: &[Entry], dialect: Dialect) -> Vec<Change> {
+pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<BodyChange> {
     let settled = settled(log, entries);
     let sent = sent_entries(entries.get(settled..).unwrap_or_default());
-    splice::changes_behind(settled, log.messages(), &sent, dialect)
+    splice::tail_changes(settled, log.messages(), &sent, dialect)
 }
 
 /// The same for what stands behind the first `messages` of the log: `entries` are those of the
@@ -50,17 +50,17 @@ pub fn changes_to(log: &Log, entries: &[Entry], dialect: Dialect) -> Vec<Change>
 pub fn tail_changes(
     messages: usize,
     log: &Log,
-    entries: &[Entry],
+    entries: &[WindowEntry],
     dialect: Dialect,
-) -> Vec<Change> {
-    splice::changes_behind(messages, log.messages(), &sent_entries(entries), dialect)
+) -> Vec<BodyChange> {
+    splice::tail_changes(messages, log.messages(), &sent_entries(entries), dialect)
 }
 
 /// How many messages at the beginning are sent as they came, and need not be looked at.
-fn settled(log: &Log, entries: &[Entry]) -> usize {
+fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
     let both = entries.iter().zip(log.messages()).enumerate();
     let same = both.take_while(|(at, (entry, came))| {
-        entry.source == Source::Log(*at) && Arc::ptr_eq(&entry.message, came)
+        entry.source == MessageSource::Log(*at) && Arc::ptr_eq(&entry.message, came)
     });
     let mut settled = same.count();
     // What comes from before them, or goes into one message with them, puts them in question.
@@ -79,16 +79,16 @@ fn settled(log: &Log, entries: &[Entry]) -> usize {
 }
 
 /// The messages of a window, each with the position in the log of the one that it was.
-pub fn sent(window: &Window) -> Vec<Sent> {
+pub fn sent_messages(window: &Window) -> Vec<SentMessage> {
     sent_entries(window.entries())
 }
 
-fn sent_entries(entries: &[Entry]) -> Vec<Sent> {
-    let sent = entries.iter().map(|entry| Sent {
+fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
+    let sent = entries.iter().map(|entry| SentMessage {
         message: Arc::clone(&entry.message),
-        from: match entry.source {
-            Source::Log(position) if entry.touch != Touch::Made => Some(position),
-            Source::Log(_) | Source::Inserted(_) => None,
+        log_position: match entry.source {
+            MessageSource::Log(position) if entry.change != EntryChange::Made => Some(position),
+            MessageSource::Log(_) | MessageSource::Inserted(_) => None,
         },
     });
     sent.collect()
@@ -114,7 +114,7 @@ fn open_loop_start(log: &[Arc<Message>]) -> usize {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
         let follows_output = before.is_some_and(|before| before.role == Role::Tool);
         let begins = |message: &Arc<Message>| {
-            message.is_real_user() || message.meta.kind == Some(Kind::Observation)
+            message.is_real_user() || message.meta.kind == Some(MessageKind::Observation)
         };
         log.get(at).is_some_and(begins) && !follows_output
     };

@@ -1,17 +1,17 @@
 //! The arguments of a call, as models write them.
 
 use serde_json::{Map, Value};
-use trimtab_engine::view::tools::Definition;
+use trimtab_engine::view::tools::ToolDefinition;
 
-use super::Refusal;
+use super::RetrievalRefusal;
 
 /// The fields of a call's arguments.
-pub(super) struct Arguments(Map<String, Value>);
+pub(super) struct CallArguments(Map<String, Value>);
 
-impl Arguments {
+impl CallArguments {
     /// Reads JSON text. Nothing at all stands for no fields; an object in a string, as some
     /// clients send it, for the object.
-    pub(super) fn parse(json: &str) -> Result<Self, Refusal> {
+    pub(super) fn parse(json: &str) -> Result<Self, RetrievalRefusal> {
         let value = match read(json)? {
             Value::String(inner) => read(&inner)?,
             value => value,
@@ -19,7 +19,7 @@ impl Arguments {
         match value {
             Value::Object(fields) => Ok(Self(fields)),
             Value::Null => Ok(Self(Map::new())),
-            other => Err(Refusal::new(format!(
+            other => Err(RetrievalRefusal::new(format!(
                 "The arguments must be a JSON object such as {{\"ref_id\":\"...\"}}, not {}.",
                 short(&other)
             ))),
@@ -28,7 +28,7 @@ impl Arguments {
 
     /// Refuses arguments that the tool does not have: a misspelt `ref_id` that is passed over
     /// would search everything.
-    pub(super) fn refuse_unknown(&self, tool: &Definition) -> Result<(), Refusal> {
+    pub(super) fn refuse_unknown(&self, tool: &ToolDefinition) -> Result<(), RetrievalRefusal> {
         let known: Vec<&str> = tool.arguments().collect();
         let given = self.0.keys().map(String::as_str);
         let unknown: Vec<&str> = given.filter(|name| !known.contains(name)).collect();
@@ -40,7 +40,7 @@ impl Arguments {
             .iter()
             .map(|name| short(&Value::from(*name)))
             .collect();
-        Err(Refusal::new(format!(
+        Err(RetrievalRefusal::new(format!(
             "{} has no {} {}. Its arguments are: {}.",
             tool.name,
             if is_one { "argument" } else { "arguments" },
@@ -50,7 +50,7 @@ impl Arguments {
     }
 
     /// A text; none if it is left out or empty. A number is taken as it is written.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if text.is_empty() => Ok(None),
@@ -61,7 +61,7 @@ impl Arguments {
     }
 
     /// A ref, without what models copy along with it.
-    pub(super) fn ref_id(&self) -> Result<Option<String>, Refusal> {
+    pub(super) fn ref_id(&self) -> Result<Option<String>, RetrievalRefusal> {
         let text = self.text("ref_id")?;
         let bare = |text: String| {
             let text = text.trim().trim_matches(['"', '\'', '`']);
@@ -71,7 +71,7 @@ impl Arguments {
     }
 
     /// A whole number that is at least `minimum`; none if it is left out.
-    pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, Refusal> {
+    pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, RetrievalRefusal> {
         let given = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
             Some(given) => given,
@@ -90,7 +90,7 @@ impl Arguments {
     }
 
     /// Yes or no; no if it is left out.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Refusal> {
+    pub(super) fn flag(&self, name: &str) -> Result<bool, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
@@ -101,12 +101,13 @@ impl Arguments {
     }
 }
 
-fn read(json: &str) -> Result<Value, Refusal> {
+fn read(json: &str) -> Result<Value, RetrievalRefusal> {
     if json.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(json)
-        .map_err(|error| Refusal::new(format!("The arguments are not valid JSON: {error}.")))
+    serde_json::from_str(json).map_err(|error| {
+        RetrievalRefusal::new(format!("The arguments are not valid JSON: {error}."))
+    })
 }
 
 #[expect(
@@ -119,8 +120,8 @@ fn whole(number: f64) -> Option<u64> {
     fits.then_some(number as u64)
 }
 
-fn wrong(name: &str, expected: &str, given: &Value) -> Refusal {
-    Refusal::new(format!("{name} must be {expected}, not {}.", short(given)))
+fn wrong(name: &str, expected: &str, given: &Value) -> RetrievalRefusal {
+    RetrievalRefusal::new(format!("{name} must be {expected}, not {}.", short(given)))
 }
 
 /// The value, cut to what is needed to recognise it.

@@ -5,13 +5,15 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use trimtab_engine::view::retrieval::{GrepAnswer, Line, MatchLayout};
+use trimtab_engine::view::retrieval::{AnswerLine, GrepAnswer, MatchLayout};
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_store::{Form, Found, FoundLine, LineRange, Match, Query, Stop, Stored};
+use trimtab_store::{
+    LineRange, MatchLine, OpenOutput, OutputForm, Query, SearchMatch, SearchResults, SearchStop,
+};
 
-use super::arguments::Arguments;
+use super::arguments::CallArguments;
 use super::text::{UNREADABLE_NOTE, from_first_char, readable, whole_chars};
-use super::{Refusal, Retrieval};
+use super::{Retrieval, RetrievalRefusal};
 
 /// Matches shown unless the model asks for another number.
 const MATCHES: u64 = 50;
@@ -26,7 +28,7 @@ const MOST_WORK: u64 = 128 * 1024 * 1024;
 const LINE_FRAME: usize = 80;
 
 /// What the model asks to search for.
-pub(super) struct Asked {
+pub(super) struct GrepRequest {
     pattern: String,
     ref_id: Option<String>,
     regex: bool,
@@ -36,19 +38,19 @@ pub(super) struct Asked {
     skip: usize,
 }
 
-impl Asked {
-    pub(super) fn new(arguments: &Arguments) -> Result<Self, Refusal> {
+impl GrepRequest {
+    pub(super) fn new(arguments: &CallArguments) -> Result<Self, RetrievalRefusal> {
         let missing = "pattern is missing: give the text to look for.";
         let around = |name| {
             let lines = arguments.count(name, 0)?.unwrap_or(0).min(MOST_AROUND);
-            Ok::<_, Refusal>(usize::try_from(lines).unwrap_or(0))
+            Ok::<_, RetrievalRefusal>(usize::try_from(lines).unwrap_or(0))
         };
         let max = arguments.count("max", 1)?.unwrap_or(MATCHES);
         let skip = arguments.count("skip", 0)?.unwrap_or(0);
         Ok(Self {
             pattern: arguments
                 .text("pattern")?
-                .ok_or_else(|| Refusal::new(missing))?,
+                .ok_or_else(|| RetrievalRefusal::new(missing))?,
             ref_id: arguments.ref_id()?,
             regex: arguments.flag("regex")?,
             before: around("before")?,
@@ -98,24 +100,28 @@ impl Asked {
 }
 
 impl Retrieval<'_> {
-    pub(super) fn grep(&self, asked: &Asked, names: ToolNames) -> Result<String, Refusal> {
+    pub(super) fn grep(
+        &self,
+        request: &GrepRequest,
+        names: ToolNames,
+    ) -> Result<String, RetrievalRefusal> {
         let started = Instant::now();
         let expired = || started.elapsed() >= self.grep_time;
-        let query = asked.query(self.limits.max_bytes).until(&expired);
-        let id = asked.ref_id.as_deref();
+        let query = request.query(self.limits.max_bytes).until(&expired);
+        let id = request.ref_id.as_deref();
         let found = self.store.grep(&self.session, id, &query)?;
         if let (Some(id), false) = (id, found.binary.is_empty()) {
-            let stored = self.store.open(&self.session, id, Form::Text)?;
-            return Err(Refusal::binary(&stored));
+            let stored = self.store.open(&self.session, id, OutputForm::Text)?;
+            return Err(RetrievalRefusal::binary(&stored));
         }
-        let mut answer = GrepAnswer::new(asked.max, self.limits).layout(self.layout);
-        let mut places = Places::new(self);
+        let mut answer = GrepAnswer::new(request.max, self.limits).layout(self.layout);
+        let mut places = LinePlaces::new(self);
         let mut unreadable = false;
         for found in &found.matches {
             let lines = places.lines(found, &mut unreadable)?;
             let first = found.lines.first().map_or(found.line, |line| line.number);
             let first = usize::try_from(first).unwrap_or(usize::MAX);
-            let lines = lines.iter().map(|(text, unread)| Line {
+            let lines = lines.iter().map(|(text, unread)| AnswerLine {
                 text,
                 unread: *unread,
             });
@@ -124,28 +130,28 @@ impl Retrieval<'_> {
             }
         }
         let shown = answer.matches();
-        let mut text = answer.finish(&asked.pattern);
+        let mut text = answer.finish(&request.pattern);
         if unreadable {
             text.push_str(UNREADABLE_NOTE);
         }
         if self.layout == MatchLayout::Grouped {
-            text.push_str(&rest(asked, names, &found, shown));
+            text.push_str(&rest(request, names, &found, shown));
         }
         text.push_str(&self.gaps(&found));
         Ok(text)
     }
 
     /// What was not searched, and why.
-    fn gaps(&self, found: &Found) -> String {
+    fn gaps(&self, found: &SearchResults) -> String {
         let mut text = String::new();
-        if found.stopped == Some(Stop::Expired) {
+        if found.stopped == Some(SearchStop::Expired) {
             let seconds = self.grep_time.as_secs_f64();
             text = format!(
                 "\n[trimtab: not everything was searched: time was up after {seconds} s; \
                  give a ref_id to search one output]"
             );
         }
-        if found.stopped == Some(Stop::Work) {
+        if found.stopped == Some(SearchStop::Work) {
             text.push_str(
                 "\n[trimtab: not everything was searched: the search cost too much; give a \
                  ref_id to search one output, or a plain text in place of a regular expression]",
@@ -167,8 +173,8 @@ impl Retrieval<'_> {
 }
 
 /// Which matches the answer shows, and the call that shows the next; nothing if it shows all.
-fn rest(asked: &Asked, names: ToolNames, found: &Found, shown: usize) -> String {
-    let is_cut = matches!(found.stopped, Some(Stop::Matches | Stop::Bytes));
+fn rest(request: &GrepRequest, names: ToolNames, found: &SearchResults, shown: usize) -> String {
+    let is_cut = matches!(found.stopped, Some(SearchStop::Matches | SearchStop::Bytes));
     if shown == 0 && found.skipped > 0 && found.stopped.is_none() {
         let all = found.skipped;
         return format!("\n[trimtab: there are only {all} matches, and skip passed over them]");
@@ -177,17 +183,17 @@ fn rest(asked: &Asked, names: ToolNames, found: &Found, shown: usize) -> String 
         return String::new();
     }
     let (first, last) = (found.skipped + 1, found.skipped + shown);
-    let next = asked.next_call(names.grep, last);
+    let next = request.next_call(names.grep, last);
     format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
 }
 
 /// Finds out what is missing of lines that are shown in part.
-struct Places<'a> {
+struct LinePlaces<'a> {
     retrieval: &'a Retrieval<'a>,
-    open: BTreeMap<String, Stored>,
+    open: BTreeMap<String, OpenOutput>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> LinePlaces<'a> {
     fn new(retrieval: &'a Retrieval<'a>) -> Self {
         let open = BTreeMap::new();
         Self { retrieval, open }
@@ -196,9 +202,9 @@ impl<'a> Places<'a> {
     /// The lines of a match, each with the number of bytes missing behind it.
     fn lines(
         &mut self,
-        found: &Match,
+        found: &SearchMatch,
         unreadable: &mut bool,
-    ) -> Result<Vec<(String, u64)>, Refusal> {
+    ) -> Result<Vec<(String, u64)>, RetrievalRefusal> {
         let mut shown = Vec::with_capacity(found.lines.len());
         for line in &found.lines {
             let (text, unread, strange) = if line.clipped {
@@ -214,7 +220,11 @@ impl<'a> Places<'a> {
     }
 
     /// A part of a line: where it begins, and how much is missing behind it.
-    fn clipped(&mut self, id: &str, line: &FoundLine) -> Result<(String, u64, bool), Refusal> {
+    fn clipped(
+        &mut self,
+        id: &str,
+        line: &MatchLine,
+    ) -> Result<(String, u64, bool), RetrievalRefusal> {
         let whole = self.line(id, line.number)?;
         let mut column = line.start.saturating_sub(whole.start);
         let mut bytes = line.bytes.as_slice();
@@ -236,10 +246,14 @@ impl<'a> Places<'a> {
     }
 
     /// Where a line begins and how long it is, without its bytes.
-    fn line(&mut self, id: &str, number: u64) -> Result<trimtab_store::Line, Refusal> {
+    fn line(
+        &mut self,
+        id: &str,
+        number: u64,
+    ) -> Result<trimtab_store::OutputLine, RetrievalRefusal> {
         if !self.open.contains_key(id) {
             let (store, session) = (self.retrieval.store, &self.retrieval.session);
-            let stored = store.open(session, id, Form::Text)?;
+            let stored = store.open(session, id, OutputForm::Text)?;
             self.open.insert(id.to_owned(), stored);
         }
         let mut range = LineRange::new(number, 1);
@@ -247,6 +261,6 @@ impl<'a> Places<'a> {
         let stored = self.open.get(id);
         let lines = stored.map(|stored| stored.lines(range)).transpose()?;
         let line = lines.and_then(|lines| lines.lines.into_iter().next());
-        line.ok_or(Refusal::from(trimtab_store::Error::NotFound))
+        line.ok_or(RetrievalRefusal::from(trimtab_store::Error::NotFound))
     }
 }

@@ -1,27 +1,29 @@
 //! `tool_output_cache`: lines of an output.
 
-use trimtab_engine::view::retrieval::{Line, ReadAnswer};
+use trimtab_engine::view::retrieval::{AnswerLine, ReadAnswer};
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_store::{Form, LineRange, Stored};
+use trimtab_store::{LineRange, OpenOutput, OutputForm};
 
-use super::arguments::Arguments;
+use super::arguments::CallArguments;
 use super::text::{UNREADABLE_NOTE, readable, whole_chars};
-use super::{Refusal, Retrieval};
+use super::{Retrieval, RetrievalRefusal};
 
 /// What the model asks to read.
-pub(super) struct Asked {
+pub(super) struct ReadRequest {
     ref_id: String,
     offset: u64,
     limit: u64,
     column: u64,
 }
 
-impl Asked {
-    pub(super) fn new(arguments: &Arguments) -> Result<Self, Refusal> {
+impl ReadRequest {
+    pub(super) fn new(arguments: &CallArguments) -> Result<Self, RetrievalRefusal> {
         let missing = "ref_id is missing: copy it from the shortened or trimmed output that you \
             want to read.";
         Ok(Self {
-            ref_id: arguments.ref_id()?.ok_or_else(|| Refusal::new(missing))?,
+            ref_id: arguments
+                .ref_id()?
+                .ok_or_else(|| RetrievalRefusal::new(missing))?,
             offset: arguments.count("offset", 0)?.unwrap_or(0),
             limit: arguments.count("limit", 1)?.unwrap_or(u64::MAX),
             column: arguments.count("column", 0)?.unwrap_or(0),
@@ -30,32 +32,38 @@ impl Asked {
 }
 
 /// A line to be shown, from some column on.
-struct Shown {
+struct ShownLine {
     bytes: Vec<u8>,
     unread: u64,
 }
 
 impl Retrieval<'_> {
-    pub(super) fn read(&self, asked: &Asked, names: ToolNames) -> Result<String, Refusal> {
-        let stored = self.store.open(&self.session, &asked.ref_id, Form::Text)?;
+    pub(super) fn read(
+        &self,
+        request: &ReadRequest,
+        names: ToolNames,
+    ) -> Result<String, RetrievalRefusal> {
+        let stored = self
+            .store
+            .open(&self.session, &request.ref_id, OutputForm::Text)?;
         if stored.is_binary()? {
-            return Err(Refusal::binary(&stored));
+            return Err(RetrievalRefusal::binary(&stored));
         }
-        let first = usize::try_from(asked.offset).unwrap_or(usize::MAX);
-        let mut answer = ReadAnswer::new(&asked.ref_id, first, asked.column, self.limits)
+        let first = usize::try_from(request.offset).unwrap_or(usize::MAX);
+        let mut answer = ReadAnswer::new(&request.ref_id, first, request.column, self.limits)
             .out_of(stored.line_count())
             .read_with(names.read);
-        if asked.offset >= stored.line_count() {
+        if request.offset >= stored.line_count() {
             return Ok(answer.finish());
         }
-        let (lines, has_more) = self.lines(&stored, asked)?;
+        let (lines, has_more) = self.lines(&stored, request)?;
         let mut unreadable = false;
         let mut is_full = false;
         for line in &lines {
             let (text, strange) = readable(&line.bytes);
             let unread = line.unread;
             let text = &*text;
-            is_full = answer.push(Line { text, unread }).is_break();
+            is_full = answer.push(AnswerLine { text, unread }).is_break();
             if is_full {
                 break;
             }
@@ -74,20 +82,24 @@ impl Retrieval<'_> {
     }
 
     /// The lines asked for, as far as they fit an answer; true if some did not.
-    fn lines(&self, stored: &Stored, asked: &Asked) -> Result<(Vec<Shown>, bool), Refusal> {
+    fn lines(
+        &self,
+        stored: &OpenOutput,
+        request: &ReadRequest,
+    ) -> Result<(Vec<ShownLine>, bool), RetrievalRefusal> {
         let range = LineRange {
-            offset: asked.offset,
-            limit: asked.limit,
+            offset: request.offset,
+            limit: request.limit,
             max_line_bytes: self.limits.max_line_bytes,
             max_bytes: self.limits.max_bytes,
         };
         let read = stored.lines(range)?;
-        let behind = asked.offset.saturating_add(asked.limit);
+        let behind = request.offset.saturating_add(request.limit);
         let has_more = read.next.is_some_and(|next| next < behind);
         let mut shown = Vec::with_capacity(read.lines.len());
         for mut line in read.lines {
-            let column = if line.number == asked.offset {
-                asked.column
+            let column = if line.number == request.offset {
+                request.column
             } else {
                 0
             };
@@ -101,7 +113,7 @@ impl Retrieval<'_> {
             }
             let unread = rest.saturating_sub(line.bytes.len() as u64);
             let bytes = line.bytes;
-            shown.push(Shown { bytes, unread });
+            shown.push(ShownLine { bytes, unread });
         }
         Ok((shown, has_more))
     }
@@ -109,14 +121,14 @@ impl Retrieval<'_> {
     /// The part of a line that begins at `column`, as much as is shown at once.
     fn rest_of_line(
         &self,
-        stored: &Stored,
-        line: &trimtab_store::Line,
+        stored: &OpenOutput,
+        line: &trimtab_store::OutputLine,
         column: u64,
-    ) -> Result<Vec<u8>, Refusal> {
+    ) -> Result<Vec<u8>, RetrievalRefusal> {
         let size = line.byte_size;
         let rest = size.saturating_sub(column);
         if rest == 0 {
-            return Err(Refusal::new(format!(
+            return Err(RetrievalRefusal::new(format!(
                 "column {column} is past the end of this line, which has {size} bytes. Leave \
                  column out to read it from its start."
             )));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use trimtab_engine::view::tools::{GREP, READ};
-use trimtab_store::{Error, Stored};
+use trimtab_store::{Error, OpenOutput};
 
 /// The answer to every ref that this session may not read. Unknown, malformed and foreign refs
 /// cannot be told apart by it.
@@ -12,9 +12,9 @@ pub const NOT_FOUND: &str = "No output is stored under this ref_id in this sessi
     session with tool_output_cache_grep without a ref_id.";
 
 /// Why a call was not carried out, in words for the model.
-pub(super) struct Refusal(String);
+pub(super) struct RetrievalRefusal(String);
 
-impl Refusal {
+impl RetrievalRefusal {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -26,7 +26,7 @@ impl Refusal {
         ))
     }
 
-    pub(super) fn binary(stored: &Stored) -> Self {
+    pub(super) fn binary(stored: &OpenOutput) -> Self {
         let metadata = stored.metadata();
         Self(format!(
             "This output is binary ({}, {} bytes): it has no lines to show or to search.",
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for RetrievalRefusal {
     fn from(error: Error) -> Self {
         let mut text = match &error {
             Error::NotFound => return Self::new(NOT_FOUND),
@@ -63,8 +63,8 @@ impl From<Error> for Refusal {
     }
 }
 
-fn bad_pattern(why: &str) -> Refusal {
-    Refusal(format!(
+fn bad_pattern(why: &str) -> RetrievalRefusal {
+    RetrievalRefusal(format!(
         "The pattern cannot be used: {why}\n\
          To search for the text as it stands, leave regex out; else correct or shorten the \
          expression (no look-around, no back-references)."

@@ -4,18 +4,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::plan::{Plan, Reason};
+use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::planner::{
-    self, Cliff, Conditions, Conversation, Draft, Ladder, MediaPlace, Misfit, Next, Rates, Step,
+    self, CallConditions, CompactionDraft, ConversationState, Ladder, MediaPlace, Misfit, NextStep,
+    PlanStep, PriceCliff, TokenRates,
 };
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, RawJson, Ref};
-use trimtab_store::{Form, LineRange, Put};
+use trimtab_store::{LineRange, OutputForm, Put};
 use trimtab_wire::catalogue::Prices;
 
-use super::readable::{list_of_refs, listed_refs, names_others, read_calls, readable};
-use super::{Event, EventKind, Pending, Session, SessionError};
+use super::readable::{list_of_refs, listed_refs, read_calls, readable, stands_for_messages};
+use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKind};
 
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
@@ -24,11 +25,11 @@ const ROUNDS: &str = "application/vnd.trimtab.messages+json";
 const LISTED_LINES: u64 = 400;
 
 /// Where a ladder ended.
-pub(super) enum Climbed {
+pub(super) enum LadderOutcome {
     /// At its goal.
     Done,
     /// Where a summary is to be asked for.
-    Summarise(Pending),
+    Summarise(PendingSummary),
     /// Nowhere: this is why the window does not fit.
     Stuck(Misfit),
 }
@@ -37,14 +38,15 @@ impl Session {
     /// A decision about the conversation as it stands.
     pub(super) fn decide<T>(
         &mut self,
-        decision: impl FnOnce(&Conversation<'_>, &Conditions<'_>) -> T,
+        decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
     ) -> Result<T, SessionError> {
         self.projection.window()?;
         let compacted = self.projection.journal().newest_compaction();
-        let conversation = Conversation {
+        let conversation = ConversationState {
             log: self.projection.log(),
             slots: self.projection.slots(),
-            window: self.projection.built(),
+            window: self.projection.last_window(),
+            policy: &self.setup.policy,
             projection: &self.projection,
             sent: self.sent,
             compacted_at: compacted.map(|plan| plan.at),
@@ -56,18 +58,18 @@ impl Session {
     }
 
     /// What a decision depends on beside the conversation.
-    pub(super) fn conditions<T>(&self, decision: impl FnOnce(&Conditions<'_>) -> T) -> T {
+    pub(super) fn conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
         let calibration = &self.setup.calibration;
         let tokens = |measure: &Measure| calibration.tokens(measure);
         let weigh = |measure: &Measure| planner::conservative_tokens(tokens(measure), measure);
         let limits = &self.setup.limits;
-        decision(&Conditions {
+        decision(&CallConditions {
             window: limits.window,
             max_output: self.lowered.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
-            way_back: self.setup.retrieval.is_some(),
+            can_retrieve: self.setup.retrieval.is_some(),
             usage: self.usage,
             tokens: &tokens,
             cold: self.cold,
@@ -75,16 +77,16 @@ impl Session {
                 .setup
                 .prices
                 .as_ref()
-                .map_or_else(Rates::default, rates),
+                .map_or_else(TokenRates::default, rates),
             cliffs: &self.cliffs(),
         })
     }
 
     /// The lengths of the prompt at which the price rises.
-    fn cliffs(&self) -> Vec<Cliff> {
+    fn cliffs(&self) -> Vec<PriceCliff> {
         let tiers = self.setup.tiers.iter();
         let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
-        let cliff = priced.map(|(tier, input)| Cliff {
+        let cliff = priced.map(|(tier, input)| PriceCliff {
             above: tier.above,
             rise: thousandths(tier.prices.input.ratio(input)),
         });
@@ -92,69 +94,77 @@ impl Session {
     }
 
     /// Takes the steps of a ladder, one after the other.
-    pub(super) fn climb(&mut self, mut ladder: Ladder) -> Result<Climbed, SessionError> {
-        let policy = self.setup.policy.clone();
+    pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
         let mut helped = None;
         loop {
-            let next = self.decide(|conversation, conditions| {
-                ladder.next(helped, conversation, &policy, conditions)
-            })?;
+            let next = self
+                .decide(|conversation, conditions| ladder.next(helped, conversation, conditions))?;
             match next {
-                Next::Step(step) => helped = Some(self.take(step, ladder.reason())?),
-                Next::Summarise(Step::Draft(draft)) => {
-                    return Ok(Climbed::Summarise(self.ask_for_summary(*draft)?));
+                NextStep::Step(step) => helped = Some(self.take_step(step, ladder.reason())?),
+                NextStep::Summarise(PlanStep::Draft(draft)) => {
+                    return Ok(LadderOutcome::Summarise(self.ask_for_summary(*draft)?));
                 }
-                Next::Summarise(_) | Next::Done => return Ok(Climbed::Done),
-                Next::Stuck(misfit) => return Ok(Climbed::Stuck(misfit)),
+                NextStep::Summarise(_) | NextStep::Done => return Ok(LadderOutcome::Done),
+                NextStep::Stuck(misfit) => return Ok(LadderOutcome::Stuck(misfit)),
             }
         }
     }
 
     /// Takes a step that needs no model; false if it did not make the window smaller.
-    pub(super) fn take(&mut self, step: Step, reason: &Reason) -> Result<bool, SessionError> {
+    pub(super) fn take_step(
+        &mut self,
+        step: PlanStep,
+        reason: &PlanReason,
+    ) -> Result<bool, SessionError> {
         match step {
-            Step::Plan(plan, note) => {
+            PlanStep::Plan(plan, note) => {
                 let kind = if plan.compacts() {
-                    EventKind::Dropped
+                    SessionEventKind::Dropped
                 } else {
-                    EventKind::Trimmed
+                    SessionEventKind::Trimmed
                 };
-                self.carry_out_quietly(plan, Event::new(kind, reason.clone()).noting(note))
+                self.carry_out_silently(
+                    plan,
+                    SessionEvent::new(kind, reason.clone()).with_note(note),
+                )
             }
-            Step::Draft(draft) => self.take_draft(*draft),
-            Step::Drop(dropping) => {
+            PlanStep::Draft(draft) => self.take_draft(*draft),
+            PlanStep::Drop(dropping) => {
                 let gone: Vec<_> = dropping.messages().collect();
                 let stored = self.keep_messages(&gone)?;
                 let plan = dropping.plan(stored.as_ref());
-                self.carry_out_quietly(plan, Event::new(EventKind::Dropped, reason.clone()))
+                self.carry_out_silently(
+                    plan,
+                    SessionEvent::new(SessionEventKind::Dropped, reason.clone()),
+                )
             }
-            Step::Media(places) => self.show_as_text(places, reason),
-            Step::ToolSummaries(archived) => {
-                let event = Event::new(EventKind::Trimmed, reason.clone());
-                self.carry_out_quietly(archived.plan, event)
+            PlanStep::Media(places) => self.show_as_text(places, reason),
+            PlanStep::ToolSummaries(archived) => {
+                let event = SessionEvent::new(SessionEventKind::Trimmed, reason.clone());
+                self.carry_out_silently(archived.plan, event)
             }
-            Step::LowerAnswer(tokens) => {
+            PlanStep::LowerAnswer(tokens) => {
                 self.lowered = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
-                let event = Event::new(EventKind::AnswerLowered, reason.clone());
-                self.events.push(event.noting(note));
+                let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
+                self.events.push(event.with_note(note));
                 Ok(true)
             }
         }
     }
 
     /// A draft without an answer of a model.
-    fn take_draft(&mut self, mut draft: Draft) -> Result<bool, SessionError> {
-        self.keep_replaced(&mut draft)?;
+    fn take_draft(&mut self, mut draft: CompactionDraft) -> Result<bool, SessionError> {
+        self.store_replaced(&mut draft)?;
         let plan = draft.finish(None).plan;
         let kind = if plan.compacts() {
-            EventKind::Compacted
+            SessionEventKind::Compacted
         } else {
-            EventKind::Trimmed
+            SessionEventKind::Trimmed
         };
-        let judged = self.judged_by();
-        let event = Event::new(kind, Reason::Nothing).noting(draft.note());
-        let done = self.carry_out_quietly(plan, event)?;
+        let judged = self.last_true_tokens();
+        let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
+        let done = self.carry_out_silently(plan, event)?;
         if done {
             self.judging = judged;
         }
@@ -165,7 +175,7 @@ impl Session {
     fn show_as_text(
         &mut self,
         places: Vec<MediaPlace>,
-        reason: &Reason,
+        reason: &PlanReason,
     ) -> Result<bool, SessionError> {
         let (mut edits, mut refs) = (Vec::new(), Vec::new());
         for (at, place) in places.into_iter().enumerate() {
@@ -182,11 +192,14 @@ impl Session {
         }
         let mut plan = Plan::new(reason.clone(), edits);
         plan.refs.extend(refs);
-        self.carry_out_quietly(plan, Event::new(EventKind::Trimmed, reason.clone()))
+        self.carry_out_silently(
+            plan,
+            SessionEvent::new(SessionEventKind::Trimmed, reason.clone()),
+        )
     }
 
     /// Stores what a draft replaces, so that it can be had back by a ref.
-    pub(super) fn keep_replaced(&self, draft: &mut Draft) -> Result<(), SessionError> {
+    pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         if let Some(stored) = self.keep_messages(&replaced)? {
             draft.stored_at(stored);
@@ -206,7 +219,7 @@ impl Session {
         let call = format!("compaction-{}", self.projection.log().len());
         let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
         let stored = self.store.put(&self.id, put.text(&text))?;
-        Ok(Some(self.named(stored)))
+        Ok(Some(self.as_shown_ref(stored)))
     }
 
     /// The refs of what was left out of `gone` before, each once: those that its outputs and our
@@ -217,7 +230,7 @@ impl Session {
             let trimmed = message.outputs().filter(|output| output.trimmed);
             let stored = trimmed.filter_map(|output| output.stored.as_ref());
             earlier.extend(stored.map(|stored| stored.id().to_owned()));
-            if !names_others(message) {
+            if !stands_for_messages(message) {
                 continue;
             }
             for id in read_calls(&message.text()) {
@@ -239,7 +252,7 @@ impl Session {
         if metadata.labels.media_type != ROUNDS {
             return Ok(Vec::new());
         }
-        let stored = self.store.open(&self.id, id, Form::Text)?;
+        let stored = self.store.open(&self.id, id, OutputForm::Text)?;
         let offset = stored.line_count().saturating_sub(LISTED_LINES);
         let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
         let lines = read.lines.iter();
@@ -248,7 +261,7 @@ impl Session {
     }
 
     /// A ref as the model is to read it.
-    pub(super) fn named(&self, stored: Ref) -> Ref {
+    pub(super) fn as_shown_ref(&self, stored: Ref) -> Ref {
         match self.setup.retrieval {
             Some(names) if names != ToolNames::default() => stored.read_with(names.read),
             _ => stored,
@@ -256,20 +269,24 @@ impl Session {
     }
 
     /// Carries out a plan and tells of it; a plan that would not help is told of as well.
-    pub(super) fn carry_out(&mut self, plan: Plan, event: Event) -> Result<bool, SessionError> {
+    pub(super) fn carry_out(
+        &mut self,
+        plan: Plan,
+        event: SessionEvent,
+    ) -> Result<bool, SessionError> {
         let reason = plan.reason.clone();
-        let done = self.carry_out_quietly(plan, event.clone())?;
+        let done = self.carry_out_silently(plan, event.clone())?;
         if !done {
-            self.tell_of_nothing(Event { reason, ..event })?;
+            self.report_no_op(SessionEvent { reason, ..event })?;
         }
         Ok(done)
     }
 
     /// Tells that nothing was done.
-    pub(super) fn tell_of_nothing(&mut self, event: Event) -> Result<(), SessionError> {
+    pub(super) fn report_no_op(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
-        self.events.push(Event {
-            kind: EventKind::NoOp,
+        self.events.push(SessionEvent {
+            kind: SessionEventKind::NoOp,
             tokens_before: tokens,
             tokens_after: tokens,
             messages_before: messages,
@@ -280,21 +297,21 @@ impl Session {
     }
 
     /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
-    pub(super) fn carry_out_quietly(
+    pub(super) fn carry_out_silently(
         &mut self,
         plan: Plan,
-        event: Event,
+        event: SessionEvent,
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
-        let plan = planner::brought_up_to_date(plan, self.projection.slots(), bound);
+        let plan = planner::update_plan(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);
         };
-        self.under_way.window_changed();
+        self.under_way.mark_stale();
         let after = self.projection.window()?.messages().len();
-        self.events.push(event.about(&plan, (before, after)));
+        self.events.push(event.with_plan(&plan, (before, after)));
         Ok(true)
     }
 
@@ -312,7 +329,7 @@ impl Session {
         let shows_a_ref = plan.shows_a_ref();
         // What has to fit is worth a tool, and so is what a design wants done. Only a policy that
         // weighs costs counts it.
-        let must = matches!(plan.reason, Reason::Fit | Reason::Overflow)
+        let must = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow)
             || !self.setup.policy.ageing.cards.enabled;
         let costs = plan.tokens_after.saturating_add(first_ref);
         if shows_a_ref && !must && costs >= plan.tokens_before {
@@ -339,11 +356,11 @@ impl Session {
     }
 }
 
-fn rates(prices: &Prices) -> Rates {
-    Rates {
+fn rates(prices: &Prices) -> TokenRates {
+    TokenRates {
         read: thousandths(prices.read_ratio()),
         write: thousandths(prices.write_ratio()),
-        ..Rates::default()
+        ..TokenRates::default()
     }
 }
 

@@ -1,17 +1,20 @@
 //! Summaries: when one is asked for, and what becomes of it.
 
-use trimtab_engine::compaction::answer::{Ending, Refusal};
-use trimtab_engine::compaction::chunks::Requests;
+use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
+use trimtab_engine::compaction::summary_requests::SummaryRequests;
 use trimtab_engine::journal::JournalEntry;
-use trimtab_engine::plan::{Plan, Reason};
-use trimtab_engine::planner::{self, Asked, Draft, Ladder, Step};
+use trimtab_engine::plan::{Plan, PlanReason};
+use trimtab_engine::planner::{self, CompactionDraft, CompactionRequest, Ladder, PlanStep};
 use trimtab_engine::policy::Moment;
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
 use trimtab_wire::catalogue::Money;
 
-use super::pending::{Wants, texts};
-use super::{Answered, ByHand, Event, EventKind, Pending, Session, SessionError, Setup};
+use super::pending::{PendingWork, texts};
+use super::{
+    ManualCompaction, PendingSummary, Session, SessionError, SessionEvent, SessionEventKind, Setup,
+    SummariserAnswer,
+};
 
 /// After so many failures in a row no model is asked about outputs any more, until the user says
 /// something or other settings hold.
@@ -22,21 +25,19 @@ impl Session {
     /// once; a summary is asked for.
     ///
     /// Pass every moment you come through: the policy says which of them count.
-    pub fn check(&mut self, moment: Moment) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
-        for way in planner::ageing_ways(moment) {
-            let step = self.decide(|conversation, conditions| {
-                planner::age(conversation, &policy, conditions, *way)
-            })?;
+    pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
+        for way in planner::ageing_methods(moment) {
+            let step = self
+                .decide(|conversation, conditions| planner::age(conversation, conditions, *way))?;
             let Some(step) = step else { continue };
             let archived_before = step.archived_before();
             let done = match step {
                 // No model is asked about outputs that would not be archived then.
-                Step::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
-                Step::ToolSummaries(archived) if self.asks_about_outputs() => {
-                    return Ok(Some(self.pending(Wants::ToolSummaries(archived))));
+                PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
+                PlanStep::ToolSummaries(archived) if self.asks_about_outputs() => {
+                    return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
-                step => self.take(step, &Reason::OutputsOverBudget)?,
+                step => self.take_step(step, &PlanReason::OutputsOverBudget)?,
             };
             if let Some(position) = archived_before.filter(|_| !done) {
                 self.archive_from = position;
@@ -46,12 +47,12 @@ impl Session {
             return Ok(None);
         }
         if moment == Moment::BeforeCall
-            && let Some(ladder) = Ladder::before_summary(&policy)
+            && let Some(ladder) = Ladder::before_summary(&self.setup.policy)
         {
-            self.climb(ladder)?;
+            self.run_ladder(ladder)?;
         }
         let asked = self.decide(|conversation, conditions| {
-            planner::time_to_compact(conversation, &policy, conditions, moment)
+            planner::time_to_compact(conversation, conditions, moment)
         })??;
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
@@ -63,43 +64,49 @@ impl Session {
     }
 
     /// Compacts because somebody asked for it; none if there is nothing that it could replace.
-    pub fn compact(&mut self, by_hand: &ByHand) -> Result<Option<Pending>, SessionError> {
-        let wishes = Some(by_hand.instructions.trim()).filter(|wishes| !wishes.is_empty());
-        let asked = Asked {
+    pub fn compact(
+        &mut self,
+        request: &ManualCompaction,
+    ) -> Result<Option<PendingSummary>, SessionError> {
+        let wishes = Some(request.instructions.trim()).filter(|wishes| !wishes.is_empty());
+        let asked = CompactionRequest {
             instructions: wishes.into_iter().map(str::to_owned).collect(),
-            keep_turns: by_hand.keep_turns,
-            ..Asked::default()
+            keep_turns: request.keep_turns,
+            ..CompactionRequest::default()
         };
         let pending = self.draft(&asked)?;
         if pending.is_none() {
             let note = "there is nothing to replace".to_owned();
-            self.tell_of_nothing(Event::new(EventKind::NoOp, asked.reason).noting(note))?;
+            self.report_no_op(
+                SessionEvent::new(SessionEventKind::NoOp, asked.reason).with_note(note),
+            )?;
         }
         Ok(pending)
     }
 
     /// Carries out a plan that waited for its summary. False if it came too late, or would not
     /// have made the window smaller; an event tells which.
-    pub fn finish(&mut self, pending: Pending) -> Result<bool, SessionError> {
+    pub fn finish(&mut self, pending: PendingSummary) -> Result<bool, SessionError> {
         let usage = used(&pending.answers);
         let prices = self.setup.prices.as_ref();
         let cost = prices.zip(usage).map(|(prices, usage)| prices.cost(&usage));
-        let event = Event {
+        let event = SessionEvent {
             usage,
             own_calls: u32::try_from(pending.answers.len()).unwrap_or(u32::MAX),
             cost: cost.map(Money::dollars),
-            ..Event::new(EventKind::Trimmed, Reason::Nothing)
+            ..SessionEvent::new(SessionEventKind::Trimmed, PlanReason::Nothing)
         };
         // Outputs that are shown shorter since stand where they stood.
         if pending.journal < self.rearranged {
             let note = "another plan was carried out meanwhile".to_owned();
-            let kind = EventKind::Stale;
-            self.events.push(Event { kind, ..event }.noting(note));
+            let kind = SessionEventKind::Stale;
+            self.events
+                .push(SessionEvent { kind, ..event }.with_note(note));
             return Ok(false);
         }
         match pending.wants {
-            Wants::ToolSummaries(archived) => {
-                let failed = pending.answers.iter().any(Answered::is_failed);
+            PendingWork::ToolSummaries(archived) => {
+                let failed = pending.answers.iter().any(SummariserAnswer::is_failed);
                 self.failed_tool_summaries = if failed {
                     self.failed_tool_summaries.saturating_add(1)
                 } else {
@@ -107,7 +114,7 @@ impl Session {
                 };
                 let plan = archived.with_summaries(&texts(&pending.answers));
                 // What a model wrote may be longer than what it is about.
-                let before = Step::ToolSummaries(archived.clone()).archived_before();
+                let before = PlanStep::ToolSummaries(archived.clone()).archived_before();
                 let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
                 let done = self.carry_out(plan, event)?;
                 if let Some(position) = before.filter(|_| !done) {
@@ -115,7 +122,7 @@ impl Session {
                 }
                 Ok(done)
             }
-            Wants::Compaction(draft, requests) => {
+            PendingWork::Compaction(draft, requests) => {
                 self.finish_compaction(&draft, &requests, &pending.answers, event)
             }
         }
@@ -123,41 +130,41 @@ impl Session {
 
     fn finish_compaction(
         &mut self,
-        draft: &Draft,
-        requests: &Requests,
-        answers: &[Answered],
-        event: Event,
+        draft: &CompactionDraft,
+        requests: &SummaryRequests,
+        answers: &[SummariserAnswer],
+        event: SessionEvent,
     ) -> Result<bool, SessionError> {
         let text = requests.result(&texts(answers));
         let answer = text.as_deref().map(|text| (text, ending(answers)));
         let failed = answers.iter().find_map(|answer| match answer {
-            Answered::Failed(why) => Some(format!("failed to generate summary: {why}")),
-            Answered::Text { .. } => None,
+            SummariserAnswer::Failed(why) => Some(format!("failed to generate summary: {why}")),
+            SummariserAnswer::Text { .. } => None,
         });
         let finished = draft.finish(answer);
-        let is_too_large = matches!(finished.refusal, Some(Refusal::TooLarge { .. }));
+        let is_too_large = matches!(finished.refusal, Some(SummaryRefusal::TooLarge { .. }));
         let refused = finished.refusal.map(|refusal| refusal.to_string());
-        let mut event = Event {
-            kind: EventKind::Compacted,
+        let mut event = SessionEvent {
+            kind: SessionEventKind::Compacted,
             reason: finished.plan.reason.clone(),
             by_model: finished.by_model,
             coverage: finished.coverage,
             note: refused.or(failed),
             ..event
         };
-        let judged = self.judged_by();
+        let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
         // A summary that is larger than what it would replace says that there is nothing to gain.
         let no_gain = finished.is_silent || is_too_large;
         let done = if asked_in_vain && (no_gain || !self.setup.policy.compaction.fallback) {
-            self.tell_of_nothing(event)?;
+            self.report_no_op(event)?;
             false
         } else if draft.is_forced() || self.is_worth_it(&finished.plan)? {
             self.carry_out(finished.plan, event)?
         } else {
             let why = || "it would save next to nothing".to_owned();
             event.note.get_or_insert_with(why);
-            self.tell_of_nothing(event)?;
+            self.report_no_op(event)?;
             false
         };
         self.in_vain = (!done).then(|| draft.replaced_tokens());
@@ -182,7 +189,7 @@ impl Session {
     }
 
     /// What the window measured by the last true usage: the next one is held against it.
-    pub(super) fn judged_by(&self) -> Option<u64> {
+    pub(super) fn last_true_tokens(&self) -> Option<u64> {
         self.usage.as_ref().map(|(usage, _)| usage.prompt())
     }
 
@@ -220,8 +227,8 @@ impl Session {
                  by itself until something changes",
                 thrash.passes, thrash.gain_percent
             );
-            let event = Event::new(EventKind::Suspended, Reason::Nothing);
-            self.events.push(event.noting(note));
+            let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);
+            self.events.push(event.with_note(note));
         }
         Ok(())
     }
@@ -244,26 +251,28 @@ impl Session {
         if !planner::should_warn(&self.setup.policy.compaction.thrash, compactions) {
             return;
         }
+        let times = match compactions {
+            1 => "once".to_owned(),
+            more => format!("{more} times"),
+        };
         let note = format!(
-            "this conversation was compacted {compactions} times; details fade with every \
-             summary of a summary\nhint: begin a new session for a new task"
+            "this conversation was compacted {times}; details fade with every summary of a \
+             summary\nhint: begin a new session for a new task"
         );
-        let event = Event::new(EventKind::Warning, Reason::Nothing);
-        self.events.push(event.noting(note));
+        let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Nothing);
+        self.events.push(event.with_note(note));
     }
 
-    fn draft(&mut self, asked: &Asked) -> Result<Option<Pending>, SessionError> {
-        let policy = self.setup.policy.clone();
-        let draft = self.decide(|conversation, conditions| {
-            planner::draft(conversation, &policy, conditions, asked)
-        })?;
+    fn draft(&mut self, asked: &CompactionRequest) -> Result<Option<PendingSummary>, SessionError> {
+        let draft = self
+            .decide(|conversation, conditions| planner::draft(conversation, conditions, asked))?;
         let Some(draft) = draft else {
             return Ok(None);
         };
         // Who asks by hand wants to see it tried.
-        if asked.reason != Reason::ByHand {
+        if asked.reason != PlanReason::ByHand {
             let before = self.in_vain.filter(|_| !self.changed);
-            let in_vain = before.is_some_and(|before| planner::was_in_vain(&draft, before));
+            let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
             // Before its summary is written nobody can tell more than what none would save.
             if in_vain || !self.is_worth_it(&draft.without_summary())? {
                 return Ok(None);
@@ -273,8 +282,11 @@ impl Session {
     }
 
     /// Stores what a draft replaces and gets ready to ask for its summary.
-    pub(super) fn ask_for_summary(&self, mut draft: Draft) -> Result<Pending, SessionError> {
-        self.keep_replaced(&mut draft)?;
+    pub(super) fn ask_for_summary(
+        &self,
+        mut draft: CompactionDraft,
+    ) -> Result<PendingSummary, SessionError> {
+        self.store_replaced(&mut draft)?;
         let Setup {
             dialect,
             calibration,
@@ -283,11 +295,11 @@ impl Session {
         } = &self.setup;
         let tokens = |measure: &Measure| calibration.tokens(measure);
         let requests = draft.requests(*dialect, &tokens, tokens(tools));
-        Ok(self.pending(Wants::Compaction(Box::new(draft), requests)))
+        Ok(self.pending(PendingWork::Compaction(Box::new(draft), requests)))
     }
 
-    fn pending(&self, wants: Wants) -> Pending {
-        Pending {
+    fn pending(&self, wants: PendingWork) -> PendingSummary {
+        PendingSummary {
             wants,
             journal: self.journal_position,
             calibration: Box::new(self.setup.calibration.clone()),
@@ -297,20 +309,22 @@ impl Session {
 }
 
 /// How the answers ended: one that was cut off spoils what was built on it.
-fn ending(answers: &[Answered]) -> Ending {
+fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
     let endings = answers.iter().filter_map(|answer| match answer {
-        Answered::Text { ending, .. } => Some(*ending),
-        Answered::Failed(_) => None,
+        SummariserAnswer::Text { ending, .. } => Some(*ending),
+        SummariserAnswer::Failed(_) => None,
     });
-    let bad = endings.into_iter().find(|ending| *ending != Ending::Whole);
-    bad.unwrap_or(Ending::Whole)
+    let bad = endings
+        .into_iter()
+        .find(|ending| *ending != SummaryEnding::Whole);
+    bad.unwrap_or(SummaryEnding::Whole)
 }
 
 /// What all calls of the summariser used together.
-fn used(answers: &[Answered]) -> Option<Usage> {
+fn used(answers: &[SummariserAnswer]) -> Option<Usage> {
     let usages = answers.iter().filter_map(|answer| match answer {
-        Answered::Text { usage, .. } => *usage,
-        Answered::Failed(_) => None,
+        SummariserAnswer::Text { usage, .. } => *usage,
+        SummariserAnswer::Failed(_) => None,
     });
     usages.reduce(|sum, usage| sum + usage)
 }

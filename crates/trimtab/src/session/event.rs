@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use trimtab_engine::compaction::audit::Coverage;
-use trimtab_engine::plan::{Plan, Reason};
+use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_model::{Ref, Usage};
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum EventKind {
+pub enum SessionEventKind {
     /// Outputs are shown shorter.
     Trimmed,
     /// Old rounds were replaced by a summary.
@@ -32,11 +32,11 @@ pub enum EventKind {
 
 /// One thing that a session did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct SessionEvent {
     /// What happened.
-    pub kind: EventKind,
+    pub kind: SessionEventKind,
     /// Why.
-    pub reason: Reason,
+    pub reason: PlanReason,
     /// Tokens of the window before, by estimate.
     pub tokens_before: u64,
     /// Tokens of the window after, by estimate.
@@ -62,9 +62,9 @@ pub struct Event {
     pub note: Option<String>,
 }
 
-impl Event {
+impl SessionEvent {
     /// An event about nothing but itself.
-    pub(super) fn new(kind: EventKind, reason: Reason) -> Self {
+    pub(super) fn new(kind: SessionEventKind, reason: PlanReason) -> Self {
         Self {
             kind,
             reason,
@@ -83,7 +83,7 @@ impl Event {
     }
 
     /// The same with a note.
-    pub(super) fn noting(self, note: impl Into<Option<String>>) -> Self {
+    pub(super) fn with_note(self, note: impl Into<Option<String>>) -> Self {
         Self {
             note: note.into(),
             ..self
@@ -91,7 +91,7 @@ impl Event {
     }
 
     /// The same about a plan that was carried out.
-    pub(super) fn about(self, plan: &Plan, messages: (usize, usize)) -> Self {
+    pub(super) fn with_plan(self, plan: &Plan, messages: (usize, usize)) -> Self {
         Self {
             reason: plan.reason.clone(),
             tokens_before: plan.tokens_before,

@@ -9,7 +9,6 @@
 //! 4. [`Session::record`] what the provider reported, or [`Session::recover`] when it said that
 //!    the window was too large.
 
-mod bound;
 mod carry_out;
 mod compact;
 mod event;
@@ -17,35 +16,36 @@ mod pending;
 mod readable;
 mod ready;
 mod setup;
+mod signed_reasoning;
 mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::{Arriving, OutputRoom, Repeats, shown};
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, RepeatIndex, incoming_view};
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::Options;
-use trimtab_engine::observation::{ObservationWatch, outputs_of, show};
-use trimtab_engine::plan::{Edit, Plan, Reason};
+use trimtab_engine::normalise::NormaliseOptions;
+use trimtab_engine::observation::{ObservationDetector, outputs_of, show};
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
-use trimtab_engine::view::policy::{BadGlob, Views};
+use trimtab_engine::view::policy::{BadGlob, CompiledViews};
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_engine::window::{Invalid, Projection, Window};
+use trimtab_engine::window::{InvalidWindow, Projection, Window};
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Kind, Message, Output, Role, Usage};
+use trimtab_model::{Message, MessageKind, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
-use crate::admission::{SpillFile, keep, tool_of};
-use bound::UnderWay;
-use stored::{Entry, fill_in, json, read_all};
+use crate::admission::{SpillFile, store_outputs, tool_of};
+use signed_reasoning::AnswerInFlight;
+use stored::{StoredEntry, fill_in, json, read_all};
 
-pub use event::{Event, EventKind};
-pub use pending::{Answered, ByHand, Pending, SummaryRequest};
-pub use ready::{Ready, Recovered};
+pub use event::{SessionEvent, SessionEventKind};
+pub use pending::{ManualCompaction, PendingSummary, SummariserAnswer, SummaryRequest};
+pub use ready::{ReadyWindow, RecoveryOutcome};
 pub use setup::{Limits, Setup};
 pub use trimtab_engine::policy::Moment;
 
@@ -59,7 +59,7 @@ pub enum SessionError {
     Store(#[from] trimtab_store::Error),
     /// The window is not valid.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidWindow),
     /// A glob of the policy cannot be read.
     #[error(transparent)]
     Glob(#[from] BadGlob),
@@ -122,7 +122,7 @@ pub struct Session {
     store: Arc<dyn Store>,
     id: SessionId,
     setup: Setup,
-    views: Views,
+    views: CompiledViews,
     projection: Projection,
     /// Where the next entries go; another writer would have moved them on.
     log_position: u64,
@@ -134,9 +134,9 @@ pub struct Session {
     /// What the provider reported last, and the window it was for, until an edit makes it
     /// stale.
     usage: Option<(Usage, Measure)>,
-    /// The window that was handed out last.
+    /// The measure of the window that was handed out last.
     handed_out: Option<Measure>,
-    /// How many were.
+    /// How many windows were handed out.
     windows: u64,
     /// What the window measured before the compaction that the next usage judges.
     judging: Option<u64>,
@@ -150,28 +150,28 @@ pub struct Session {
     front_changed: bool,
     /// True if the next call finds nothing in the provider's prompt cache.
     cold: bool,
-    /// What the first ref in the window brings along; none once there was one.
+    /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     /// Whether an answer is under way, and whether it is to the window that holds.
-    under_way: UnderWay,
+    under_way: AnswerInFlight,
     /// The texts of outputs that came.
-    repeats: Repeats,
+    repeats: RepeatIndex,
     /// Tells which messages of the user are outputs.
-    observations: ObservationWatch,
+    observations: ObservationDetector,
     /// What a summary would have replaced that came to nothing, in tokens.
     in_vain: Option<u64>,
     /// How often in a row a model was asked about archived outputs and failed.
     failed_tool_summaries: u32,
     /// Outputs before this position were not archived, because that makes them no shorter.
     archive_from: usize,
-    events: Vec<Event>,
+    events: Vec<SessionEvent>,
 }
 
 impl Session {
     /// Opens a session, or begins it if it is new.
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
-        let views = Views::new(&setup.policy.views)?;
-        let entries: Vec<Entry> = read_all(&*store, &id, Stream::Log)?;
+        let views = CompiledViews::new(&setup.policy.views)?;
+        let entries: Vec<StoredEntry> = read_all(&*store, &id, Stream::Log)?;
         let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
         let (log_position, journal_position) = (entries.len() as u64, plans.len() as u64);
         let mut log = Log::new();
@@ -181,14 +181,14 @@ impl Session {
             let edits = edits(at, &entry.message, entry.shown, entry.archived);
             log.append(entry.message);
             if !edits.is_empty() {
-                journal.append(JournalEntry::Plan(Plan::new(Reason::Admission, edits)));
+                journal.append(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
             }
         }
         for plan in plans {
             journal.append(plan);
         }
         let sent = log.len();
-        let changed = |plan: &Plan| plan.reason == Reason::FrontChanged;
+        let changed = |plan: &Plan| plan.reason == PlanReason::FrontChanged;
         let front_changed = journal.plans().any(changed);
         let shows_refs = journal.plans().any(Plan::shows_a_ref);
         Ok(Self {
@@ -211,9 +211,9 @@ impl Session {
             front_changed,
             cold: false,
             first_ref: (!shows_refs).then(Measure::default),
-            under_way: UnderWay::Nothing,
-            repeats: Repeats::default(),
-            observations: ObservationWatch::default(),
+            under_way: AnswerInFlight::Nothing,
+            repeats: RepeatIndex::default(),
+            observations: ObservationDetector::default(),
             in_vain: None,
             failed_tool_summaries: 0,
             archive_from: 0,
@@ -223,23 +223,23 @@ impl Session {
 
     /// Appends a message: outputs are stored whole and get their view. Gives its position.
     pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
-        // What always stays is only told once, unless everything is sent as it came.
+        // A message that always stays is shown once, unless everything is sent as it came.
         let fits = self.setup.policy.fit;
-        let repeats = fits && self.repeats.is_said_again(&self.projection, &message);
+        let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
         let log = self.projection.log();
         if fits && self.observations.is_observation(log, &message) {
-            message.meta.kind = Some(Kind::Observation);
+            message.meta.kind = Some(MessageKind::Observation);
         }
-        let named = |stored| self.named(stored);
-        keep(
+        let named = |stored| self.as_shown_ref(stored);
+        store_outputs(
             &*self.store,
             &self.id,
             &self.projection,
             &mut message,
             named,
         )?;
-        let shown = self.show(&message)?;
-        let mut entry = Entry {
+        let shown = self.show(&message);
+        let mut entry = StoredEntry {
             message,
             shown,
             archived: repeats,
@@ -255,46 +255,46 @@ impl Session {
         let message = Arc::new(entry.message);
         let at = self.projection.admit(Arc::clone(&message));
         let edits = edits(at, &message, entry.shown, repeats);
-        let plan = Plan::new(Reason::Admission, edits);
+        let plan = Plan::new(PlanReason::Admission, edits);
         if plan.shows_a_ref() {
             self.first_ref = None;
         }
         self.projection.carry_out(plan);
         if answer {
-            self.answer_came(at)?;
+            self.answer_received(at)?;
         }
         Ok(at)
     }
 
     /// How the outputs of a message are shown that comes in.
-    fn show(&mut self, message: &Message) -> Result<Vec<(usize, Output)>, SessionError> {
+    fn show(&mut self, message: &Message) -> Vec<(usize, Output)> {
         let (mut views, mut round) = (Vec::new(), 0);
         let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
             let tool = tool_of(&output, &self.projection);
             let place = (tool, &*output);
-            let file = SpillFile::write(&*self.store, &self.id, &self.views, place)?;
+            let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
             if let Some(SpillFile::Failed(why)) = &file {
                 let note = format!("an output has no file of its own: {why}");
-                let event = Event::new(EventKind::Warning, Reason::Admission);
-                self.events.push(event.noting(note));
+                let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
+                self.events.push(event.with_note(note));
             }
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
-            let arriving = Arriving {
+            let incoming = IncomingOutput {
                 tool,
                 output: &output,
-                observed: message.meta.kind == Some(Kind::Observation),
+                observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
                 spill: file.as_ref().map(SpillFile::spill),
-                way_back: self.setup.retrieval.is_some(),
+                can_retrieve: self.setup.retrieval.is_some(),
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
-                let view = shown(&self.views, &arriving, &room, &weigh);
+                let view = incoming_view(&self.views, &incoming, &room, &weigh);
                 left -= 1;
                 // Only what follows in the same message wants to know.
                 let text = (left > 0).then(|| view.as_ref().unwrap_or(&output).text());
@@ -304,7 +304,7 @@ impl Session {
             round += takes;
             views.extend(view.map(|view| (part, view)));
         }
-        Ok(views)
+        views
     }
 
     /// The window as it would be sent now, whether it fits or not.
@@ -352,7 +352,7 @@ impl Session {
     /// From now on another policy decides. What was decided stays.
     pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
         let policy = policy.into();
-        self.views = Views::new(&policy.views)?;
+        self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
         self.archive_from = 0;
         self.failed_tool_summaries = 0;
@@ -408,7 +408,7 @@ impl Session {
     }
 
     /// What happened since this was asked last.
-    pub fn events(&mut self) -> Vec<Event> {
+    pub fn events(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -425,8 +425,8 @@ impl Session {
     }
 }
 
-fn options(setup: &Setup) -> Options {
-    Options {
+fn options(setup: &Setup) -> NormaliseOptions {
+    NormaliseOptions {
         dialect: setup.dialect,
         habit: setup.policy.repair,
     }

@@ -1,16 +1,16 @@
 //! A summary that was asked for and is not there yet.
 
-use trimtab_engine::compaction::answer::Ending;
-use trimtab_engine::compaction::chunks::Requests;
-use trimtab_engine::planner::{Archived, Draft};
+use trimtab_engine::compaction::answer::SummaryEnding;
+use trimtab_engine::compaction::summary_requests::SummaryRequests;
+use trimtab_engine::planner::{ArchivedOutputs, CompactionDraft};
 use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
 
-pub use trimtab_engine::compaction::chunks::SummaryRequest;
+pub use trimtab_engine::compaction::summary_requests::SummaryRequest;
 
 /// What is asked of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ByHand {
+pub struct ManualCompaction {
     /// Further wishes for the summary; empty for none.
     pub instructions: String,
     /// How many turns stay, where that is not for the policy to say.
@@ -19,13 +19,13 @@ pub struct ByHand {
 
 /// What became of a request to a summariser.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum SummariserAnswer {
     /// It answered.
     Text {
         /// What it wrote.
         text: String,
         /// How the answer ended.
-        ending: Ending,
+        ending: SummaryEnding,
         /// What the call used.
         usage: Option<Usage>,
     },
@@ -33,7 +33,7 @@ pub enum Answered {
     Failed(String),
 }
 
-impl Answered {
+impl SummariserAnswer {
     /// True if there is no answer.
     pub fn is_failed(&self) -> bool {
         matches!(self, Self::Failed(_))
@@ -44,50 +44,50 @@ impl Answered {
 /// it the [`answer`](Self::answer), and hand it to [`Session::finish`](super::Session::finish);
 /// messages that come meanwhile are kept. Without any answer it is finished all the same.
 #[derive(Clone, Debug)]
-pub struct Pending {
-    pub(super) wants: Wants,
+pub struct PendingSummary {
+    pub(super) wants: PendingWork,
     /// How many lines the journal had: a plan since that moved or hid something makes it stale.
     pub(super) journal: u64,
     /// How the model counts, as far as that was known.
     pub(super) calibration: Box<Calibration>,
     /// What was asked so far came to this, in order.
-    pub(super) answers: Vec<Answered>,
+    pub(super) answers: Vec<SummariserAnswer>,
 }
 
 /// What is pending.
 #[derive(Clone, Debug)]
-pub(super) enum Wants {
+pub(super) enum PendingWork {
     /// A summary of old rounds.
-    Compaction(Box<Draft>, Requests),
+    Compaction(Box<CompactionDraft>, SummaryRequests),
     /// A few words on each archived output.
-    ToolSummaries(Box<Archived>),
+    ToolSummaries(Box<ArchivedOutputs>),
 }
 
-impl Pending {
+impl PendingSummary {
     /// What to ask a summariser next; none if there is nothing more to ask.
     pub fn request(&self) -> Option<SummaryRequest> {
         match &self.wants {
-            Wants::Compaction(draft, requests) => {
+            PendingWork::Compaction(draft, requests) => {
                 let tokens = |measure: &Measure| self.calibration.tokens(measure);
                 draft.next_request(requests, &texts(&self.answers), &tokens)
             }
-            Wants::ToolSummaries(archived) => archived.request(self.answers.len()),
+            PendingWork::ToolSummaries(archived) => archived.request(self.answers.len()),
         }
     }
 
     /// What the summariser said to the last request.
-    pub fn answer(&mut self, answered: Answered) {
+    pub fn answer(&mut self, answered: SummariserAnswer) {
         self.answers.push(answered);
     }
 }
 
 /// What was answered, none where it failed.
-pub(super) fn texts(answers: &[Answered]) -> Vec<Option<&str>> {
+pub(super) fn texts(answers: &[SummariserAnswer]) -> Vec<Option<&str>> {
     let answered = answers.iter();
     answered
         .map(|answered| match answered {
-            Answered::Text { text, .. } => Some(text.as_str()),
-            Answered::Failed(_) => None,
+            SummariserAnswer::Text { text, .. } => Some(text.as_str()),
+            SummariserAnswer::Failed(_) => None,
         })
         .collect()
 }

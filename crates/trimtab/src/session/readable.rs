@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab_model::{Kind, Message, Part, Role};
+use trimtab_model::{Message, MessageKind, Part, Role};
 
 /// How many refs stand on one line of a list.
 const REFS_PER_LINE: usize = 40;
@@ -13,10 +13,10 @@ const EARLIER: &str = "[trimtab: what was left out before is behind ";
 const REF_ARGUMENT: &str = "\"ref_id\":\"";
 
 /// True for a message of ours that stands for others.
-pub(super) fn names_others(message: &Message) -> bool {
+pub(super) fn stands_for_messages(message: &Message) -> bool {
     matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Note | Kind::ToolSummary)
+        Some(MessageKind::Summary | MessageKind::Note | MessageKind::ToolSummary)
     )
 }
 

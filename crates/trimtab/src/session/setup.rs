@@ -7,7 +7,7 @@ use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_wire::catalogue::{Prices, Tier};
+use trimtab_wire::catalogue::{PriceTier, Prices};
 
 /// What a model allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,14 @@ pub struct Limits {
     pub max_output: Option<u64>,
     /// The most bytes that a request may have, where there is a limit.
     pub bytes: Option<u64>,
+}
+
+impl Limits {
+    /// What is kept free for an answer where nobody says how long it may be: a small share of a
+    /// small window, and never more than answers usually take.
+    pub fn usual_answer(window: u64) -> u64 {
+        (window / 32).min(8_192)
+    }
 }
 
 /// What a session is opened with: everything that a decision depends on beside the messages.
@@ -43,7 +51,7 @@ pub struct Setup {
     /// What the model costs, where it is known.
     pub prices: Option<Prices>,
     /// What it costs above certain lengths of the prompt, by rising length.
-    pub tiers: Vec<Tier>,
+    pub tiers: Vec<PriceTier>,
     /// How long the provider keeps an unused prompt in its cache, where it is known.
     pub cache_lifetime: Option<Duration>,
     /// The tool definitions, measured: `Measure::of_text` of their JSON.

@@ -12,7 +12,7 @@ const BATCH: usize = 256;
 
 /// An entry of the log as it is stored: stored outputs are not written twice.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct StoredEntry {
     pub(super) message: Message,
     /// How outputs are shown that came in longer than their view may be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) archived: bool,
 }
 
-impl Entry {
+impl StoredEntry {
     /// Its bytes in the log: without the contents of stored outputs.
     pub(super) fn bytes(&mut self) -> Vec<u8> {
         let contents = empty(&mut self.message);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trimtab::engine::normalise::{Options, normalise};
+use trimtab::engine::normalise::{NormaliseOptions, normalise};
 use trimtab::engine::verify::verify;
 use trimtab::model::{Dialect, Message};
 
@@ -140,7 +140,7 @@ pub(crate) fn must_be_valid(input: &Value, result: &Value) -> Result<(), String>
         verify(&ours, Dialect::Chat)
     } else {
         verify(
-            &normalise(&ours, Options::default()).messages(),
+            &normalise(&ours, NormaliseOptions::default()).messages(),
             Dialect::Chat,
         )
     };

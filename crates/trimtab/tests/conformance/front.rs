@@ -8,11 +8,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trimtab::engine::compaction::answer::Ending;
-use trimtab::engine::normalise::{Slot, Source, Touch};
+use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::normalise::{EntryChange, MessageSource, Slot};
 use trimtab::engine::policy::Policy;
-use trimtab::model::{Kind, Message, Role};
-use trimtab::session::{Answered, ByHand, Event, Limits, Pending, Session, Setup};
+use trimtab::model::{Message, MessageKind, Role};
+use trimtab::session::{
+    Limits, ManualCompaction, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
+};
 use trimtab::store::{MemoryStore, SessionId, Store};
 
 use crate::ops::written;
@@ -54,7 +56,7 @@ pub(crate) fn admitted(mut session: Session, messages: Vec<Message>) -> Session 
 /// not about repairs leave them out.
 pub(crate) fn window(session: &mut Session) -> Vec<Arc<Message>> {
     let entries = session.window().unwrap().entries().iter();
-    let sent = entries.filter(|entry| entry.touch != Touch::Made);
+    let sent = entries.filter(|entry| entry.change != EntryChange::Made);
     sent.map(|entry| Arc::clone(&entry.message))
         .filter(|message| !is_frame(message))
         .collect()
@@ -71,10 +73,10 @@ pub(crate) fn in_words(messages: &[Arc<Message>]) -> Value {
 }
 
 /// How a summariser answers.
-pub(crate) fn says(text: &str) -> Answered {
-    Answered::Text {
+pub(crate) fn says(text: &str) -> SummariserAnswer {
+    SummariserAnswer::Text {
         text: text.to_owned(),
-        ending: Ending::Whole,
+        ending: SummaryEnding::Whole,
         usage: None,
     }
 }
@@ -105,7 +107,7 @@ pub(crate) struct Framed {
     /// How often the summariser was asked.
     pub(crate) asked: usize,
     /// What the session told.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<SessionEvent>,
     /// How many messages the case has.
     length: usize,
     /// Where the question of the frame stands that has no text.
@@ -150,13 +152,17 @@ impl Framed {
     }
 
     /// Compacts by hand, the summariser giving this answer. True if something changed.
-    pub(crate) fn compact(&mut self, answer: &Answered) -> bool {
-        let pending = self.session.compact(&ByHand::default()).unwrap();
+    pub(crate) fn compact(&mut self, answer: &SummariserAnswer) -> bool {
+        let pending = self.session.compact(&ManualCompaction::default()).unwrap();
         pending.is_some_and(|pending| self.finish(pending, answer))
     }
 
     /// Finishes what waits for a summary.
-    pub(crate) fn finish(&mut self, mut pending: Pending, answer: &Answered) -> bool {
+    pub(crate) fn finish(
+        &mut self,
+        mut pending: PendingSummary,
+        answer: &SummariserAnswer,
+    ) -> bool {
         while pending.request().is_some() {
             self.asked += 1;
             pending.answer(answer.clone());
@@ -169,7 +175,7 @@ impl Framed {
     /// The slots of the case, and of what was put in for it.
     fn slots(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.session.projection().slots().iter();
-        let is_silent = |slot: &Slot| self.silent.map(Source::Log) == Some(slot.source);
+        let is_silent = |slot: &Slot| self.silent.map(MessageSource::Log) == Some(slot.source);
         slots.filter(move |slot| !is_frame(&slot.message) && !is_silent(slot))
     }
 
@@ -186,7 +192,7 @@ impl Framed {
 }
 
 fn is_made(slot: &Slot) -> bool {
-    matches!(slot.source, Source::Inserted(_)) && slot.message.meta.kind.is_some()
+    matches!(slot.source, MessageSource::Inserted(_)) && slot.message.meta.kind.is_some()
 }
 
 fn is_frame(message: &Message) -> bool {
@@ -198,5 +204,5 @@ fn is_frame(message: &Message) -> bool {
 
 /// True for the summary of a compaction.
 pub(crate) fn is_summary(message: &Message) -> bool {
-    message.meta.kind == Some(Kind::Summary)
+    message.meta.kind == Some(MessageKind::Summary)
 }

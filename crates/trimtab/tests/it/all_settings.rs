@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use trimtab::config::{Config, Inputs, KEYS, Key, Kind};
+use trimtab::config::{Config, ConfigInputs, KEYS, SettingKey, SettingKind};
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::engine::verify::verify;
 use trimtab::model::{Call, Dialect, Message, Role, Usage};
-use trimtab::session::{Answered, Limits, Moment, Session, SessionError, Setup};
+use trimtab::session::{Limits, Moment, Session, SessionError, Setup, SummariserAnswer};
 use trimtab::store::{MemoryStore, SessionId, Store};
 use trimtab_testkit::is_long;
 
@@ -62,7 +62,7 @@ fn pick<'v>(values: &[&'v str], by: Index) -> &'v str {
 }
 
 /// A value for a setting, as somebody types it.
-fn value(key: &Key, by: Index) -> String {
+fn value(key: &SettingKey, by: Index) -> String {
     let quoted = |words: &[&str]| {
         let from = by.index(words.len() + 1);
         let words: Vec<String> = words[from..]
@@ -82,20 +82,20 @@ fn value(key: &Key, by: Index) -> String {
             let place = pick(&["message", "system"], by);
             format!("{{ placement = '{place}', prefix = 'S: ' }}")
         }
-        (_, Kind::Switch) => pick(&["true", "false"], by).to_owned(),
-        (_, Kind::Number) => pick(&NUMBERS, by).to_owned(),
-        (_, Kind::Share) => pick(&["0", "0.3", "1"], by).to_owned(),
-        (_, Kind::Choice(words)) => pick(words, by).to_owned(),
-        (_, Kind::Choices(words)) => quoted(words),
-        (_, Kind::Conditions) => quoted(&CONDITIONS),
-        (_, Kind::Texts) => quoted(&["r*", "some words"]),
+        (_, SettingKind::Switch) => pick(&["true", "false"], by).to_owned(),
+        (_, SettingKind::Number) => pick(&NUMBERS, by).to_owned(),
+        (_, SettingKind::Share) => pick(&["0", "0.3", "1"], by).to_owned(),
+        (_, SettingKind::Choice(words)) => pick(words, by).to_owned(),
+        (_, SettingKind::Choices(words)) => quoted(words),
+        (_, SettingKind::Conditions) => quoted(&CONDITIONS),
+        (_, SettingKind::Texts) => quoted(&["r*", "some words"]),
         _ => "some words".to_owned(),
     }
 }
 
 /// The policy of a preset with some settings; those that are refused are left out.
 fn policy(preset: &str, drawn: &[(Index, Index)]) -> (Policy, Vec<String>) {
-    let open: Vec<&Key> = KEYS
+    let open: Vec<&SettingKey> = KEYS
         .iter()
         .filter(|key| !LEFT_OUT.iter().any(|name| key.name.starts_with(name)))
         .collect();
@@ -117,7 +117,7 @@ fn policy(preset: &str, drawn: &[(Index, Index)]) -> (Policy, Vec<String>) {
 }
 
 fn load(set: &[String]) -> Option<Config> {
-    let mut inputs = Inputs::default();
+    let mut inputs = ConfigInputs::default();
     for one in set {
         inputs.set(one, "--set");
     }
@@ -208,7 +208,7 @@ fn check(session: &mut Session, moment: Moment) -> Result<(), TestCaseError> {
     let before = tokens(session);
     if let Some(mut pending) = session.check(moment).unwrap() {
         while pending.request().is_some() {
-            pending.answer(Answered::Failed("no such model".to_owned()));
+            pending.answer(SummariserAnswer::Failed("no such model".to_owned()));
         }
         session.finish(pending).unwrap();
     }

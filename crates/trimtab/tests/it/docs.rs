@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use trimtab::config::{Config, DESIGN_NAMES, InProject, Inputs, KEYS, Key, Kind, inline};
+use trimtab::config::{
+    Config, ConfigInputs, DESIGN_NAMES, InProject, KEYS, SettingKey, SettingKind, inline,
+};
 use trimtab::engine::policy::{PRESETS, Preset};
 
 use crate::designs::{Statement, statements};
@@ -37,7 +39,7 @@ fn check(name: &str, made: &str) {
 }
 
 fn settings_of(preset: &Preset) -> Config {
-    let mut inputs = Inputs::default();
+    let mut inputs = ConfigInputs::default();
     inputs.set(&format!("preset={}", preset.name), "--set");
     Config::load(&inputs).unwrap()
 }
@@ -141,14 +143,14 @@ fn the_page_of_the_presets_is_made_from_their_data() {
     check("presets.md", text.trim_end());
 }
 
-fn type_of(key: &Key) -> String {
+fn type_of(key: &SettingKey) -> String {
     match key.kind {
-        Kind::Choice(words) => words
+        SettingKind::Choice(words) => words
             .iter()
             .map(|word| format!("`{word}`"))
             .collect::<Vec<_>>()
             .join(", "),
-        Kind::Choices(words) => {
+        SettingKind::Choices(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             format!("list of {}", words.join(", "))
         }
@@ -156,7 +158,7 @@ fn type_of(key: &Key) -> String {
     }
 }
 
-fn in_project(key: &Key) -> &'static str {
+fn in_project(key: &SettingKey) -> &'static str {
     if key.in_project == InProject::Refused {
         "no"
     } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use trimtab::engine::policy::Policy;
 use trimtab::engine::view::trim::OutputBudget;
-use trimtab::engine::view::{HeadLines, Limits, Middle, Prefix, Shape, Structure};
+use trimtab::engine::view::{HeadLinesCut, LimitsCut, MiddleCut, PrefixCut, Shape, StructureCut};
 use trimtab::model::{Call, Message, Output};
 use trimtab::session::{Moment, Session, Setup};
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
@@ -13,25 +13,25 @@ use trimtab_testkit::{cases, history::hostile_text};
 
 fn shape() -> impl Strategy<Value = Shape> {
     prop_oneof![
-        Just(Shape::HeadLines(HeadLines {
+        Just(Shape::HeadLines(HeadLinesCut {
             max_bytes: 60,
             max_line_chars: 20
         })),
-        Just(Shape::Middle(Middle {
+        Just(Shape::Middle(MiddleCut {
             max: Some(20),
-            ..Middle::default()
+            ..MiddleCut::default()
         })),
-        Just(Shape::Limits(Limits {
+        Just(Shape::Limits(LimitsCut {
             max_lines: 4,
             spill_chars: 900,
-            ..Limits::default()
+            ..LimitsCut::default()
         })),
-        Just(Shape::Prefix(Prefix { chars: 30 })),
-        Just(Shape::Structure(Structure {
+        Just(Shape::Prefix(PrefixCut { chars: 30 })),
+        Just(Shape::Structure(StructureCut {
             cap: 300,
-            ..Structure::default()
+            ..StructureCut::default()
         })),
-        Just(Shape::Structure(Structure {
+        Just(Shape::Structure(StructureCut {
             cap: 600,
             room_percent: 10,
             near_percent: 1,

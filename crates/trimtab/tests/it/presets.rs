@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::engine::verify::verify;
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Call, Dialect, Message, Role, Usage};
-use trimtab::session::{Answered, ByHand, EventKind, Limits, Moment, Pending, Session, Setup};
+use trimtab::session::{
+    Limits, ManualCompaction, Moment, PendingSummary, Session, SessionEventKind, Setup,
+    SummariserAnswer,
+};
 use trimtab::store::{MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::any_history};
 
@@ -32,19 +35,19 @@ fn summariser() -> impl Strategy<Value = Summariser> {
     ]
 }
 
-fn text(text: impl Into<String>) -> Answered {
-    Answered::Text {
+fn text(text: impl Into<String>) -> SummariserAnswer {
+    SummariserAnswer::Text {
         text: text.into(),
-        ending: Ending::Whole,
+        ending: SummaryEnding::Whole,
         usage: None,
     }
 }
 
-fn answer(mut pending: Pending, summariser: Summariser) -> Pending {
+fn answer(mut pending: PendingSummary, summariser: Summariser) -> PendingSummary {
     while let Some(request) = pending.request() {
         let answered = match summariser {
             Summariser::None => break,
-            Summariser::Fails => Answered::Failed("no such model".to_owned()),
+            Summariser::Fails => SummariserAnswer::Failed("no such model".to_owned()),
             Summariser::SaysNothing => text(""),
             Summariser::SaysTooMuch => text("words ".repeat(100_000)),
             Summariser::Summarises => text(format!(
@@ -190,16 +193,16 @@ proptest! {
         for message in log {
             session.admit(message).unwrap();
         }
-        let first = session.compact(&ByHand::default()).unwrap();
+        let first = session.compact(&ManualCompaction::default()).unwrap();
         let done = first.is_some_and(|first| session.finish(answer(first, by)).unwrap());
         let once = session.window().unwrap().clone();
         session.events();
-        if let Some(second) = session.compact(&ByHand::default()).unwrap() {
+        if let Some(second) = session.compact(&ManualCompaction::default()).unwrap() {
             prop_assert!(!done, "nothing came since");
             prop_assert!(!session.finish(answer(second, by)).unwrap());
         }
         prop_assert_eq!(session.window().unwrap(), &once);
-        prop_assert!(session.events().iter().any(|event| event.kind == EventKind::NoOp));
+        prop_assert!(session.events().iter().any(|event| event.kind == SessionEventKind::NoOp));
     }
 
     #[test]
@@ -215,14 +218,14 @@ proptest! {
             session.admit(message).unwrap();
         }
         let before = session.window().unwrap().clone();
-        let Some(pending) = session.compact(&ByHand::default()).unwrap() else {
+        let Some(pending) = session.compact(&ManualCompaction::default()).unwrap() else {
             return Ok(());
         };
         if !session.finish(answer(pending, by)).unwrap() {
             return Ok(());
         }
         let events = session.events();
-        let done = events.iter().find(|event| event.kind == EventKind::Compacted).unwrap();
+        let done = events.iter().find(|event| event.kind == SessionEventKind::Compacted).unwrap();
         prop_assert!(!done.refs.is_empty());
         for stored in &done.refs {
             prop_assert!(store.get(session.id(), stored.id()).is_ok());

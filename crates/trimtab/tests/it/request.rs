@@ -5,28 +5,32 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use trimtab::engine::journal::Journal;
 use trimtab::engine::log::Log;
-use trimtab::engine::normalise::Options;
-use trimtab::engine::plan::{Edit, Plan, Reason};
+use trimtab::engine::normalise::NormaliseOptions;
+use trimtab::engine::plan::{Edit, Plan, PlanReason};
 use trimtab::engine::window::Projection;
-use trimtab::model::{Dialect, Kind, Message, Part, Role, turns};
+use trimtab::model::{Dialect, Message, MessageKind, Part, Role, turns};
 use trimtab::request::changes;
-use trimtab::wire::scan::Scan;
+use trimtab::wire::scan::BodyScan;
 use trimtab::wire::splice::splice;
 use trimtab::wire::validate::validate;
 use trimtab::wire::{chat, messages, responses};
-use trimtab_testkit::bodies::{Style, talk};
+use trimtab_testkit::bodies::{JsonStyle, talk};
 use trimtab_testkit::{cases, history::any_history};
 
 fn dialect() -> impl Strategy<Value = Dialect> {
     prop::sample::select(Dialect::ALL.to_vec())
 }
 
-fn scanned(scan: &Scan<'_>) -> Log {
+fn scanned(scan: &BodyScan<'_>) -> Log {
     (0..scan.len()).filter_map(|at| scan.message(at)).collect()
 }
 
 fn projected(log: &Log, dialect: Dialect) -> Projection {
-    Projection::restore(Options::for_dialect(dialect), log.clone(), Journal::new())
+    Projection::restore(
+        NormaliseOptions::for_dialect(dialect),
+        log.clone(),
+        Journal::new(),
+    )
 }
 
 /// Long outputs become short, and the oldest turn becomes a summary.
@@ -51,13 +55,13 @@ fn plan(log: &Log) -> Plan {
             from: first,
             to: second,
         });
-        let summary = Message::user("summary of it").with_kind(Kind::Summary);
+        let summary = Message::user("summary of it").with_kind(MessageKind::Summary);
         edits.push(Edit::Insert {
             before: second,
             message: Arc::new(summary),
         });
     }
-    Plan::new(Reason::ByHand, edits)
+    Plan::new(PlanReason::ByHand, edits)
 }
 
 fn texts<'m>(messages: impl Iterator<Item = &'m Arc<Message>>) -> String {
@@ -72,8 +76,8 @@ proptest! {
 
     #[test]
     fn a_window_without_edits_changes_no_byte(talk in talk(8), style in any::<u64>(), dialect in dialect()) {
-        let body = talk.body(dialect, Style(style));
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let body = talk.body(dialect, JsonStyle(style));
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let log = scanned(&scan);
         let mut projection = projected(&log, dialect);
         let changes = changes(&log, projection.window().unwrap(), dialect);
@@ -84,14 +88,14 @@ proptest! {
 
     #[test]
     fn a_plan_is_carried_out_on_the_bytes(talk in talk(10), style in any::<u64>(), dialect in dialect()) {
-        let body = talk.body(dialect, Style(style));
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let body = talk.body(dialect, JsonStyle(style));
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let log = scanned(&scan);
         let mut projection = projected(&log, dialect);
         projection.carry_out(plan(&log));
         let window = projection.window().unwrap();
         let spliced = splice(&scan, &changes(&log, window, dialect)).unwrap();
-        let after = Scan::new(&spliced.body, dialect).unwrap();
+        let after = BodyScan::new(&spliced.body, dialect).unwrap();
         prop_assert_eq!(validate(&after), vec![]);
         if spliced.skipped.is_empty() {
             prop_assert_eq!(texts(scanned(&after).messages().iter()), texts(window.messages()));
@@ -103,13 +107,13 @@ proptest! {
         // No client writes an output into an answer, and the model has no place for that.
         prop_assume!(!history.iter().any(|m| m.role == Role::Assistant && m.outputs().next().is_some()));
         let body = written(&history, dialect);
-        let Ok(scan) = Scan::new(body.as_bytes(), dialect) else { return Ok(()) };
+        let Ok(scan) = BodyScan::new(body.as_bytes(), dialect) else { return Ok(()) };
         let log = scanned(&scan);
         let mut projection = projected(&log, dialect);
         let window = projection.window().unwrap();
         // What cannot be spliced goes through as it came.
         let Ok(spliced) = splice(&scan, &changes(&log, window, dialect)) else { return Ok(()) };
-        let after = Scan::new(&spliced.body, dialect).unwrap();
+        let after = BodyScan::new(&spliced.body, dialect).unwrap();
         prop_assert_eq!(validate(&after), vec![], "{}", String::from_utf8_lossy(&spliced.body));
     }
 }
@@ -130,5 +134,23 @@ fn written(history: &[Message], dialect: Dialect) -> String {
             let request = messages::write_request(history);
             format!(r#"{{"messages":[{}]}}"#, list(request.messages))
         }
+    }
+}
+
+#[test]
+fn calls_of_responses_keep_their_ids_in_other_dialects() {
+    let body = br#"{"input":[{"role":"user","content":"look"},
+        {"type":"function_call","id":"fc_1","call_id":"call_1","name":"read","arguments":"{}"},
+        {"type":"function_call_output","call_id":"call_1","output":"text"}]}"#;
+    let log = scanned(&BodyScan::new(body, Dialect::Responses).unwrap());
+    let history: Vec<Message> = log
+        .messages()
+        .iter()
+        .map(|one| Message::clone(one))
+        .collect();
+    for dialect in Dialect::ALL {
+        let body = written(&history, dialect);
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
+        assert_eq!(validate(&scan), vec![], "{body}");
     }
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trimtab::engine::compaction::answer::Ending;
-use trimtab::engine::plan::{Edit, Plan, Reason};
-use trimtab::engine::policy::{Form, PRESETS, Policy};
+use trimtab::engine::compaction::answer::SummaryEnding;
+use trimtab::engine::plan::{Edit, Plan, PlanReason};
+use trimtab::engine::policy::{PRESETS, Policy, SummaryRequestForm};
 use trimtab::engine::view::policy::ViewPolicy;
-use trimtab::engine::view::{HeadLines, Shape};
+use trimtab::engine::view::{HeadLinesCut, Shape};
 use trimtab::model::{Call, Dialect, Message, estimate::Measure};
-use trimtab::session::{Answered, ByHand, Limits, Session, SessionError, Setup};
+use trimtab::session::{Limits, ManualCompaction, Session, SessionError, Setup, SummariserAnswer};
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
 use trimtab_testkit::{cases, history::any_history};
 
 fn views() -> ViewPolicy {
-    let shape = Shape::HeadLines(HeadLines {
+    let shape = Shape::HeadLines(HeadLinesCut {
         max_bytes: 40,
         max_line_chars: 20,
     });
@@ -68,7 +68,7 @@ fn take(session: &mut Session, step: Step) {
             session.admit(*message).unwrap();
         }
         Step::Hide(from, to) => {
-            let plan = Plan::new(Reason::ByHand, vec![Edit::Hide { from, to }]);
+            let plan = Plan::new(PlanReason::ByHand, vec![Edit::Hide { from, to }]);
             session.shrink(plan, Measure::tokens).unwrap();
         }
         Step::Undo => {
@@ -147,7 +147,7 @@ fn undo_gives_the_window_of_before_and_survives() {
         .unwrap();
     session.admit(Message::user("a short one")).unwrap();
     let before = session.window().unwrap().clone();
-    let hide = Plan::new(Reason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
+    let hide = Plan::new(PlanReason::ByHand, vec![Edit::Hide { from: 0, to: 1 }]);
     assert!(session.shrink(hide, Measure::tokens).unwrap().is_some());
     assert_eq!(session.window().unwrap().messages().len(), 1);
     assert!(session.undo().unwrap());
@@ -202,7 +202,7 @@ fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
 fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
     let policy = Policy::preset(preset).unwrap();
     let beside = match policy.compaction.form {
-        Form::Messages => tools.tokens(),
+        SummaryRequestForm::Messages => tools.tokens(),
         _ => 0,
     };
     let setup = Setup {
@@ -227,15 +227,15 @@ fn summary_requests(preset: &str, limits: Limits, tools: Measure) -> Vec<u64> {
         }
     }
     let mut counts = Vec::new();
-    let Some(mut pending) = session.compact(&ByHand::default()).unwrap() else {
+    let Some(mut pending) = session.compact(&ManualCompaction::default()).unwrap() else {
         return counts;
     };
     while let Some(request) = pending.request() {
         let messages: Measure = request.messages.iter().map(Measure::of).sum();
         counts.push(messages.tokens() + beside + request.max_output);
-        pending.answer(Answered::Text {
+        pending.answer(SummariserAnswer::Text {
             text: "<summary>Things were measured.</summary>".to_owned(),
-            ending: Ending::Whole,
+            ending: SummaryEnding::Whole,
             usage: None,
         });
     }

@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab::config::{Config, ConfigError, Inputs, KEYS, Key, Kind};
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::config::{Config, ConfigError, ConfigInputs, KEYS, SettingKey, SettingKind};
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Call, Dialect, Message, Part, Reasoning, Role, Usage};
-use trimtab::session::{Answered, ByHand, Limits, Moment, Pending, Recovered, Session, Setup};
+use trimtab::session::{
+    Limits, ManualCompaction, Moment, PendingSummary, RecoveryOutcome, Session, Setup,
+    SummariserAnswer,
+};
 use trimtab::store::{MemoryStore, SessionId};
-use trimtab::wire::overflow::{Response, classify};
+use trimtab::wire::overflow::{ProviderResponse, classify};
 
 /// Settings that decide nothing about a window by themselves, with who reads them.
 const ELSEWHERE: [(&str, &str); 9] = [
@@ -144,7 +147,7 @@ impl Run {
         }
         self.send();
         if self.scenario.by_hand {
-            let pending = self.session.compact(&ByHand::default()).unwrap();
+            let pending = self.session.compact(&ManualCompaction::default()).unwrap();
             self.finish(pending);
             self.send();
         }
@@ -236,14 +239,14 @@ impl Run {
         }
     }
 
-    fn finish(&mut self, pending: Option<Pending>) {
+    fn finish(&mut self, pending: Option<PendingSummary>) {
         let Some(mut pending) = pending else { return };
         while let Some(request) = pending.request() {
             let _ = writeln!(self.told, "asked {request:?}");
-            pending.answer(Answered::Text {
+            pending.answer(SummariserAnswer::Text {
                 text: "<retain>src/part_1/mod.rs</retain><summary>parts were read</summary>"
                     .to_owned(),
-                ending: Ending::Whole,
+                ending: SummaryEnding::Whole,
                 usage: None,
             });
         }
@@ -254,12 +257,12 @@ impl Run {
     fn overflow(&mut self) {
         let body = br#"{"type":"error","error":{"type":"invalid_request_error",
             "message":"input length and `max_tokens` exceed context limit: 9000 + 500 > 8000"}}"#;
-        let verdict = classify(&Response::new(400, body));
+        let verdict = classify(&ProviderResponse::new(400, body));
         for _ in 0..2 {
             match self.session.recover(&verdict).unwrap() {
-                Recovered::Retry => {}
-                Recovered::Summarise(pending) => self.finish(Some(pending)),
-                Recovered::GiveUp => {
+                RecoveryOutcome::Retry => {}
+                RecoveryOutcome::Summarise(pending) => self.finish(Some(pending)),
+                RecoveryOutcome::GiveUp => {
                     let _ = writeln!(self.told, "gave up");
                 }
             }
@@ -277,7 +280,7 @@ impl Run {
 }
 
 /// Values that a setting can be tried with.
-fn values(key: &Key) -> Vec<String> {
+fn values(key: &SettingKey) -> Vec<String> {
     let list = |values: &[&str]| values.iter().map(ToString::to_string).collect();
     match (key.name, key.kind) {
         ("views.default", _) => list(&["{ shape = \"prefix\", chars = 50 }"]),
@@ -291,24 +294,24 @@ fn values(key: &Key) -> Vec<String> {
         ("compaction.summary_prefixes", _) => {
             list(&["[]", "[\"[Previous conversation summary]\"]"])
         }
-        (_, Kind::Switch) => list(&["true", "false"]),
-        (_, Kind::Number) => list(&[
+        (_, SettingKind::Switch) => list(&["true", "false"]),
+        (_, SettingKind::Number) => list(&[
             "0", "1", "2", "5", "10", "20", "40", "64", "90", "99", "300", "1000", "20000",
             "100000",
         ]),
-        (_, Kind::Choice(words)) => list(words),
-        (_, Kind::Choices(words)) => {
+        (_, SettingKind::Choice(words)) => list(words),
+        (_, SettingKind::Choices(words)) => {
             let one = words.iter().map(|word| format!("[\"{word}\"]"));
             one.collect()
         }
-        (_, Kind::Conditions) => list(&["[\"messages > 5\"]", "[\"log > 3000\"]"]),
-        (_, Kind::Texts) => list(&["[\"mention the weather\"]"]),
+        (_, SettingKind::Conditions) => list(&["[\"messages > 5\"]", "[\"log > 3000\"]"]),
+        (_, SettingKind::Texts) => list(&["[\"mention the weather\"]"]),
         _ => list(&["Say what the weather was like."]),
     }
 }
 
 fn load(preset: &str, setting: Option<(&str, &str)>) -> Result<Policy, ConfigError> {
-    let mut inputs = Inputs::default();
+    let mut inputs = ConfigInputs::default();
     inputs.set(&format!("preset={preset}"), "--set");
     if let Some((key, value)) = setting {
         inputs.set(&format!("{key}={value}"), "--set");
@@ -317,7 +320,7 @@ fn load(preset: &str, setting: Option<(&str, &str)>) -> Result<Policy, ConfigErr
 }
 
 /// What is wrong with a setting under a preset, if something is.
-fn fault(key: &Key, preset: &str, before: &mut HashMap<usize, String>) -> Option<String> {
+fn fault(key: &SettingKey, preset: &str, before: &mut HashMap<usize, String>) -> Option<String> {
     let base = load(preset, None).unwrap();
     let (mut tried, mut refused) = (Vec::new(), false);
     for value in values(key) {
@@ -356,7 +359,8 @@ fn every_setting_changes_a_request_under_every_preset_that_accepts_it() {
         let presets = PRESETS.iter().map(|preset| {
             scope.spawn(|| {
                 let mut before = HashMap::new();
-                let is_ours = |key: &&Key| ELSEWHERE.iter().all(|(name, _)| *name != key.name);
+                let is_ours =
+                    |key: &&SettingKey| ELSEWHERE.iter().all(|(name, _)| *name != key.name);
                 let keys = KEYS.iter().filter(is_ours);
                 keys.filter_map(|key| fault(key, preset.name, &mut before))
                     .collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Call, Message};
-use trimtab::session::{Event, Limits, Moment, Session, Setup};
+use trimtab::session::{Limits, Moment, Session, SessionEvent, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab::wire::catalogue::Catalogue;
 
@@ -38,7 +38,7 @@ fn open(window: u64, economy: u64) -> Session {
 }
 
 /// Rounds until the window takes `tokens`, each of them checked.
-fn fill(session: &mut Session, tokens: u64) -> Vec<Event> {
+fn fill(session: &mut Session, tokens: u64) -> Vec<SessionEvent> {
     let mut events = Vec::new();
     for number in 0.. {
         let id = format!("c{number}");
@@ -58,7 +58,7 @@ fn fill(session: &mut Session, tokens: u64) -> Vec<Event> {
     events
 }
 
-fn whys(events: &[Event]) -> Vec<String> {
+fn whys(events: &[SessionEvent]) -> Vec<String> {
     let reasons = events.iter().map(|event| format!("{:?}", event.reason));
     reasons.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::model::{Call, Dialect, Kind, Message, Part, Role};
+use trimtab::model::{Call, Dialect, Message, MessageKind, Part, Role};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::cases;
@@ -77,7 +77,7 @@ fn window(session: &mut Session) -> Vec<Arc<Message>> {
     session.ready().unwrap();
     let window = session.window().unwrap();
     // A summary in the system's name goes into the field for the system prompt.
-    let is_prompt = |message: &&Arc<Message>| message.meta.kind == Some(Kind::Summary);
+    let is_prompt = |message: &&Arc<Message>| message.meta.kind == Some(MessageKind::Summary);
     let messages = window.messages().skip_while(is_prompt);
     messages.cloned().collect()
 }

@@ -107,8 +107,8 @@ fn verifier_and_normaliser_share_no_code() {
 }
 
 /// Crates whose modules must not use each other in a circle.
-const WITHOUT_CYCLES: [&str; 8] = [
-    "agent", "cli", "model", "proxy", "store", "testkit", "trimtab", "wire",
+const WITHOUT_CYCLES: [&str; 9] = [
+    "agent", "cli", "engine", "model", "proxy", "store", "testkit", "trimtab", "wire",
 ];
 
 #[test]
@@ -141,8 +141,11 @@ fn module_uses(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        // What tests use does not count.
+        // What tests and comments name does not count.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = text.lines();
+        let code = lines.filter(|line| !line.trim_start().starts_with("//"));
+        let text: String = code.flat_map(|line| [line, "\n"]).collect();
         let named = text.split("crate::").skip(1).flat_map(|rest| {
             let group = rest
                 .strip_prefix('{')

@@ -1,4 +1,4 @@
-//! A streamed answer, put together from what passes.
+//! Assembles a streamed answer into a message.
 
 use std::collections::HashMap;
 
@@ -8,63 +8,77 @@ use trimtab_model::{Dialect, Message, work};
 use super::{LONGEST_ANSWER, read_message};
 use crate::sse::{EventFrame, EventFrames};
 
-/// Puts an answer together from its stream.
+/// Assembles an answer from its stream.
 #[derive(Clone, Debug)]
-pub struct Assembler {
+pub struct AnswerAssembler {
     dialect: Dialect,
     frames: EventFrames,
-    parts: Parts,
-    /// Bytes of the stream that came; none once it was too long.
+    parts: AssembledParts,
+    /// Bytes of the stream so far; none once it is too long.
     bytes: Option<usize>,
 }
 
-/// What has come so far.
+/// The parts so far.
 #[derive(Clone, Debug, Default)]
-struct Parts {
+struct AssembledParts {
     /// Chat Completions: the message.
     message: Map<String, Value>,
-    /// Chat Completions: its calls. Messages: its parts, with the JSON of their input.
+    /// Chat Completions: the calls. Messages: the parts, with the JSON of their input.
     list: Vec<(Value, String)>,
-    /// For each index of the stream the newest of these.
+    /// The newest of these for each index of the stream.
     newest: HashMap<u64, usize>,
-    /// Responses: the entries, as they came.
+    /// Responses: the complete entries.
     entries: Vec<Value>,
 }
 
-impl Assembler {
-    /// For an answer of `dialect`.
+impl AnswerAssembler {
+    /// An assembler for `dialect`.
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
             frames: EventFrames::new(LONGEST_ANSWER),
-            parts: Parts::default(),
+            parts: AssembledParts::default(),
             bytes: Some(0),
         }
     }
 
-    /// True if the answer is too long to be kept.
+    /// True if the answer is too long to keep.
     pub fn gave_up(&self) -> bool {
         self.bytes.is_none()
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Some(came) = self.bytes else { return };
-        work::step_bytes(bytes.len());
-        self.bytes = Some(came + bytes.len()).filter(|came| *came <= LONGEST_ANSWER);
-        if self.gave_up() {
-            self.frames = EventFrames::new(LONGEST_ANSWER);
-            self.parts = Parts::default();
-            return;
+        if self.has_room(bytes.len()) {
+            let (parts, dialect) = (&mut self.parts, self.dialect);
+            self.frames.push(bytes, |frame| parts.take(dialect, &frame));
         }
-        let (parts, dialect) = (&mut self.parts, self.dialect);
-        self.frames.push(bytes, |frame| parts.take(dialect, &frame));
     }
 
-    /// What the model said, if it said anything and not too much.
+    /// Takes the data of one event, which somebody else has framed already.
+    pub fn take(&mut self, data: &str) {
+        if self.has_room(data.len()) {
+            let frame = EventFrame::Data(data.as_bytes());
+            self.parts.take(self.dialect, &frame);
+        }
+    }
+
+    /// Counts so many bytes more. False if that is too much, and nothing is kept then.
+    fn has_room(&mut self, more: usize) -> bool {
+        work::step_bytes(more);
+        let bytes = self.bytes.map(|came| came + more);
+        self.bytes = bytes.filter(|came| *came <= LONGEST_ANSWER);
+        if self.gave_up() {
+            self.frames = EventFrames::new(LONGEST_ANSWER);
+            self.parts = AssembledParts::default();
+        }
+        !self.gave_up()
+    }
+
+    /// The message, unless the answer is empty or too long.
     pub fn finish(mut self) -> Option<Message> {
         let (mut parts, dialect) = (self.parts, self.dialect);
-        // An event without the blank line behind it counts.
+        // The last event counts even without its closing blank line.
         self.frames.finish(|frame| parts.take(dialect, &frame));
         let said = match self.dialect {
             Dialect::Chat => Value::Object(parts.chat_message()),
@@ -75,7 +89,7 @@ impl Assembler {
     }
 }
 
-impl Parts {
+impl AssembledParts {
     fn take(&mut self, dialect: Dialect, frame: &EventFrame<'_>) {
         work::step(1);
         let EventFrame::Data(data) = frame else {
@@ -133,18 +147,18 @@ impl Parts {
         }
     }
 
-    /// The part at an index of the stream, which may be new.
+    /// The part at an index of the stream; created if necessary.
     fn at(&mut self, index: u64, new: Value) -> &mut Value {
         let at = self.newest.get(&index).copied();
         let at = at.unwrap_or_else(|| self.begin(index, new));
         match self.list.get_mut(at) {
             Some((value, _)) => value,
-            // It was pushed just now.
+            // Unreachable: the part was just added.
             None => self.message.entry("").or_insert(Value::Null),
         }
     }
 
-    /// Begins a part at an index of the stream.
+    /// Starts a part at an index of the stream.
     fn begin(&mut self, index: u64, part: Value) -> usize {
         let at = self.list.len();
         self.newest.insert(index, at);
@@ -197,7 +211,7 @@ impl Parts {
             Some("response.output_item.done") => {
                 self.entries.extend(event.get_mut("item").map(Value::take));
             }
-            // Some servers send their entries only here.
+            // Some servers send their entries only in this event.
             Some("response.completed" | "response.incomplete") if self.entries.is_empty() => {
                 let output = event.pointer_mut("/response/output");
                 if let Some(Value::Array(output)) = output.map(Value::take) {
@@ -209,7 +223,7 @@ impl Parts {
     }
 }
 
-/// Adds what a delta of Messages brings to its part.
+/// Adds a delta of Messages to its part.
 fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
     let Some(part) = part.as_object_mut() else {
         return;
@@ -231,7 +245,7 @@ fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
     }
 }
 
-/// Texts and lists grow, everything else is replaced.
+/// Strings and lists are extended; everything else is replaced.
 fn add(slot: &mut Value, more: &Value) {
     match (slot, more) {
         (Value::String(text), Value::String(more)) => text.push_str(more),
@@ -246,7 +260,7 @@ mod tests {
     use trimtab_model::Part;
 
     fn assembled(dialect: Dialect, events: &[Value]) -> Message {
-        let mut assembler = Assembler::new(dialect);
+        let mut assembler = AnswerAssembler::new(dialect);
         for event in events {
             assembler.push(format!("data: {event}\n\n").as_bytes());
         }
@@ -365,7 +379,7 @@ mod tests {
 
     #[test]
     fn overlong_stream_is_given_up() {
-        let mut assembler = Assembler::new(Dialect::Chat);
+        let mut assembler = AnswerAssembler::new(Dialect::Chat);
         let event = format!(
             "data: {}\n\n",
             delta(json!({"content": "x".repeat(1 << 20)}))

@@ -1,4 +1,4 @@
-//! The answer of a model as a message, from its stream or in one piece.
+//! Reads a model's answer as a message, from a stream or a complete body.
 
 mod assemble;
 
@@ -6,29 +6,29 @@ use memchr::memmem;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Message, Role, Usage};
 
-pub use assemble::Assembler;
+pub use assemble::AnswerAssembler;
 
 use crate::{chat, messages, responses};
 
-/// The most bytes of one answer that are kept to look into it, as a document or as a stream.
+/// The maximum size of an answer that is buffered.
 ///
-/// The longest answers of models are some hundred kilobytes; what is kept takes a few times its
+/// The longest real answers have some hundred kilobytes; the buffered form takes a few times its
 /// size.
 pub const LONGEST_ANSWER: usize = 8 << 20;
 
-/// An answer that came in one piece.
+/// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholeAnswer {
-    /// What the model said.
+    /// The message.
     pub message: Message,
-    /// What the provider reported.
+    /// The reported usage.
     pub usage: Option<Usage>,
-    /// Why the model stopped, in the words of the dialect.
+    /// The stop reason, in the spelling of the dialect.
     pub stop: Option<String>,
 }
 
 impl WholeAnswer {
-    /// Reads the body of an answer; none if it is no answer of this dialect.
+    /// Parses the body of an answer; none if it does not match the dialect.
     pub fn read(dialect: Dialect, mut body: Value) -> Option<Self> {
         let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
         let stop = match dialect {
@@ -56,7 +56,7 @@ impl WholeAnswer {
     }
 }
 
-/// True if a whole answer calls a tool. Most are not read for that.
+/// True if a complete answer calls a tool. Avoids parsing most answers.
 pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
     let names: &[&str] = match dialect {
         Dialect::Chat => &["tool_calls", "function_call"],
@@ -70,14 +70,14 @@ pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
     }
 }
 
-/// False if a JSON text has none of the names in it.
+/// False if a JSON text contains none of the names.
 pub fn may_name(json: &[u8], names: &[&str]) -> bool {
     let escaped = || memmem::find(json, b"\\u00").is_some();
     let is_named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
     names.iter().any(is_named) || escaped()
 }
 
-/// True for the reasons, in the words of all dialects, of an answer that was not finished.
+/// True for stop reasons, of all dialects, of an unfinished answer.
 pub fn is_cut_off(stop: &str) -> bool {
     matches!(
         stop,
@@ -89,12 +89,12 @@ pub fn is_cut_off(stop: &str) -> bool {
     )
 }
 
-/// True if a content type is that of a stream of events.
+/// True if a content type is an event stream.
 pub fn is_event_stream(content_type: &str) -> bool {
     content_type.trim_start().starts_with("text/event-stream")
 }
 
-/// The message in the dialect's own form, as the model has it.
+/// Parses the message in the form of the dialect.
 fn read_message(dialect: Dialect, said: &Value) -> Option<Message> {
     let json = said.to_string();
     let read = match dialect {

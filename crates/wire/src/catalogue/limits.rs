@@ -1,15 +1,15 @@
-//! Limits that win over the registry.
+//! Limits that override the registry: set by the user or learned from errors.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Cache, Model, Rules};
+use super::model::{CacheRules, ModelInfo, ModelRules};
 
-/// Limits of one model, as far as they are known.
+/// The known limits of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Tokens of prompt and answer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -21,8 +21,8 @@ pub struct Limits {
     pub max_output: Option<u64>,
 }
 
-impl Limits {
-    /// A limit of prompt and answer together.
+impl ModelLimits {
+    /// A limit for prompt and answer together.
     pub const fn window(tokens: u64) -> Self {
         Self {
             window: Some(tokens),
@@ -31,7 +31,7 @@ impl Limits {
         }
     }
 
-    /// These limits where they are given, else `other`'s.
+    /// These limits, or `other`'s where unset.
     fn or(self, other: Self) -> Self {
         Self {
             window: self.window.or(other.window),
@@ -54,30 +54,30 @@ impl Limits {
     }
 }
 
-/// Limits by the name that requests use.
+/// Limits by the model name in requests.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    set: BTreeMap<String, Limits>,
-    learned: BTreeMap<String, Limits>,
+pub(super) struct KnownLimits {
+    set: BTreeMap<String, ModelLimits>,
+    learned: BTreeMap<String, ModelLimits>,
 }
 
-impl Known {
-    pub(super) fn set(&mut self, name: &str, limits: Limits) {
+impl KnownLimits {
+    pub(super) fn set(&mut self, name: &str, limits: ModelLimits) {
         let entry = self.set.entry(name.to_owned()).or_default();
         *entry = limits.or(*entry);
     }
 
-    pub(super) fn learn(&mut self, name: &str, limits: Limits) {
+    pub(super) fn learn(&mut self, name: &str, limits: ModelLimits) {
         let entry = self.learned.entry(name.to_owned()).or_default();
         *entry = limits.or(*entry);
     }
 
-    pub(super) fn learned(&self) -> &BTreeMap<String, Limits> {
+    pub(super) fn learned(&self) -> &BTreeMap<String, ModelLimits> {
         &self.learned
     }
 
-    /// What holds for a name: the user's word, lowered by what an error proved.
-    pub(super) fn get(&self, name: &str) -> Option<Limits> {
+    /// The limits of a name: the user's setting, lowered by what an error proved.
+    pub(super) fn get(&self, name: &str) -> Option<ModelLimits> {
         match (self.set.get(name), self.learned.get(name)) {
             (None, None) => None,
             (set, learned) => Some(
@@ -89,11 +89,11 @@ impl Known {
     }
 }
 
-/// The model with these limits in place of its own.
-pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
+/// The model with these limits.
+pub(super) fn apply(mut model: ModelInfo, limits: ModelLimits) -> ModelInfo {
     if let Some(window) = limits.window {
         model.max_input = model.max_input.min(window);
-        // A larger window than the registry knows is a larger prompt too.
+        // A larger window than in the registry also allows a larger prompt.
         if window > model.window {
             model.max_input = window;
         }
@@ -109,10 +109,10 @@ pub(super) fn apply(mut model: Model, limits: Limits) -> Model {
     model
 }
 
-/// A model of which only limits are known; `None` unless they include the size of the prompt.
-pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
+/// A model with known limits only; none without the size of the prompt.
+pub(super) fn from_limits(name: &str, limits: ModelLimits) -> Option<ModelInfo> {
     let size = limits.window.or(limits.max_input)?;
-    let model = Model {
+    let model = ModelInfo {
         id: name.to_owned(),
         provider: String::new(),
         window: size,
@@ -120,8 +120,8 @@ pub(super) fn alone(name: &str, limits: Limits) -> Option<Model> {
         max_output: None,
         prices: None,
         tiers: Vec::new(),
-        cache: Cache::default(),
-        rules: Rules::default(),
+        cache: CacheRules::default(),
+        rules: ModelRules::default(),
         reasons: false,
         vocabulary: None,
         retires: None,

@@ -1,28 +1,28 @@
-//! From the name that a client uses to a line of the registry.
+//! Finds the registry entry for the name that a client uses.
 
 use super::names::{bare, distance, families, trimmed, undated};
 use super::overlay::Overlay;
-use super::snapshot::{Entry, Snapshot, id_of};
+use super::snapshot::{Snapshot, SnapshotEntry, id_of};
 
-/// How a name led to a model.
+/// How a name matched a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Match {
+pub enum ModelMatch {
     /// It is the model's id.
     Exact,
     /// It is the id with or without a date.
     Undated,
     /// It is the id with or without a provider before it.
     Provider,
-    /// It is another name of the model.
+    /// It is an alias of the model.
     Alias,
-    /// It begins with the name of this model, which is the nearest that is known.
+    /// It begins with the name of this model, the closest known one.
     Family,
-    /// Only the limits that the user set or an error taught are known.
+    /// Only limits from the user or from an error are known.
     Limits,
 }
 
-/// Providers that serve their own models, in the order in which a bare name is taken for theirs.
+/// Providers that serve their own models, in the order in which a bare name is attributed to them.
 const MAKERS: [&str; 14] = [
     "anthropic",
     "openai",
@@ -40,25 +40,25 @@ const MAKERS: [&str; 14] = [
     "perplexity",
 ];
 
-/// Finds the entry that `name` means.
+/// Finds the entry for `name`.
 pub(super) fn find<'a>(
     snapshot: &'a Snapshot,
     overlay: &Overlay,
     name: &str,
-) -> Option<(Entry<'a>, Match)> {
+) -> Option<(SnapshotEntry<'a>, ModelMatch)> {
     let name = trimmed(name);
-    let index = Index { snapshot };
+    let index = ModelIndex { snapshot };
     let tagged = |how| move |entry| (entry, how);
     index
         .exact_in_any_case(name)
-        .map(tagged(Match::Exact))
-        .or_else(|| index.undated(name).map(tagged(Match::Undated)))
-        .or_else(|| index.provider(name).map(tagged(Match::Provider)))
-        .or_else(|| index.alias(overlay, name).map(tagged(Match::Alias)))
-        .or_else(|| index.family(name).map(tagged(Match::Family)))
+        .map(tagged(ModelMatch::Exact))
+        .or_else(|| index.undated(name).map(tagged(ModelMatch::Undated)))
+        .or_else(|| index.provider(name).map(tagged(ModelMatch::Provider)))
+        .or_else(|| index.alias(overlay, name).map(tagged(ModelMatch::Alias)))
+        .or_else(|| index.family(name).map(tagged(ModelMatch::Family)))
 }
 
-/// The known names that are most like `name`, at most three.
+/// The most similar known names, at most three.
 pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
     const MOST: usize = 3;
     let wanted = bare(trimmed(name));
@@ -66,7 +66,7 @@ pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
     let mut known: Vec<(usize, String)> = snapshot
         .lines()
         .map(|line| bare(id_of(line)))
-        // The difference in length is the least that the distance can be.
+        // The difference in length is a lower bound of the distance.
         .filter(|known| known.len().abs_diff(wanted.len()) <= furthest)
         .map(|known| (distance(&wanted, &known), known))
         .filter(|(distance, _)| *distance <= furthest)
@@ -76,24 +76,24 @@ pub(super) fn closest(snapshot: &Snapshot, name: &str) -> Vec<String> {
     known.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-struct Index<'a> {
+struct ModelIndex<'a> {
     snapshot: &'a Snapshot,
 }
 
-impl<'a> Index<'a> {
-    fn exact(&self, name: &str) -> Option<Entry<'a>> {
+impl<'a> ModelIndex<'a> {
+    fn exact(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         self.snapshot.get(name)
     }
 
-    /// In whatever case; this one looks at every line.
-    fn exact_in_any_case(&self, name: &str) -> Option<Entry<'a>> {
+    /// Ignores case, by a scan of all lines.
+    fn exact_in_any_case(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let same = |line: &&str| id_of(line).eq_ignore_ascii_case(name);
         self.exact(name)
-            .or_else(|| Entry::parse(self.snapshot.lines().find(same)?))
+            .or_else(|| SnapshotEntry::parse(self.snapshot.lines().find(same)?))
     }
 
-    /// The name without its date, or the newest model that is the name with a date.
-    fn undated(&self, name: &str) -> Option<Entry<'a>> {
+    /// The name without its date, or the newest dated version of the name.
+    fn undated(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         if let Some(entry) = undated(name).and_then(|name| self.exact(name)) {
             return Some(entry);
         }
@@ -106,11 +106,11 @@ impl<'a> Index<'a> {
             .take_while(with_prefix)
             .filter(dated)
             .last();
-        newest.and_then(Entry::parse)
+        newest.and_then(SnapshotEntry::parse)
     }
 
     /// `provider/id` where only the id is known, or the id where it is known as `provider/id`.
-    fn provider(&self, name: &str) -> Option<Entry<'a>> {
+    fn provider(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let mut rest = name;
         while let Some((_, id)) = rest.split_once('/') {
             rest = id;
@@ -118,19 +118,23 @@ impl<'a> Index<'a> {
                 return Some(entry);
             }
         }
-        // The maker's own spelling goes before a reseller's.
+        // Prefer the maker's own spelling to a reseller's.
         self.exact(&bare(rest))
             .or_else(|| self.served(rest))
             .or_else(|| self.served(undated(rest)?))
     }
 
-    /// The best of the entries whose id ends in this name.
-    fn served(&self, name: &str) -> Option<Entry<'a>> {
+    /// The best entry whose id ends with this name.
+    fn served(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let ends = |line: &&str| {
             let before = strip_suffix_ignoring_case(id_of(line), name);
             before.is_some_and(|before| before.ends_with(['/', '.']))
         };
-        let entries = self.snapshot.lines().filter(ends).filter_map(Entry::parse);
+        let entries = self
+            .snapshot
+            .lines()
+            .filter(ends)
+            .filter_map(SnapshotEntry::parse);
         entries.min_by_key(|entry| {
             let maker = MAKERS.iter().position(|maker| *maker == entry.provider);
             let parts = entry.id.matches(['/', '*']).count();
@@ -138,7 +142,7 @@ impl<'a> Index<'a> {
         })
     }
 
-    fn alias(&self, overlay: &Overlay, name: &str) -> Option<Entry<'a>> {
+    fn alias(&self, overlay: &Overlay, name: &str) -> Option<SnapshotEntry<'a>> {
         let bare = bare(name);
         let known = |name: &str| self.exact(name).or_else(|| self.undated(name));
         overlay
@@ -148,8 +152,8 @@ impl<'a> Index<'a> {
             .or_else(|| known(&bare))
     }
 
-    /// The longest known name that `name` begins with.
-    fn family(&self, name: &str) -> Option<Entry<'a>> {
+    /// The longest known name that is a prefix of `name`.
+    fn family(&self, name: &str) -> Option<SnapshotEntry<'a>> {
         let bare = bare(name);
         let known = |name: &str| {
             self.exact(name)
@@ -163,8 +167,8 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Whether a name is long enough to stand for a family: one word such as `gpt` or `v1` is not,
-/// unless it carries a version, as `o3` does.
+/// True if a name is specific enough to stand for a family: one word such as `gpt` or `v1` is not,
+/// unless it contains a version, as `o3` does.
 fn is_telling(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_digit()) && name.bytes().any(|b| b.is_ascii_alphabetic())
 }

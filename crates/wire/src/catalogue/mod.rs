@@ -1,11 +1,11 @@
-//! What is known about models: window, longest answer, prices, cache and rules.
+//! Knowledge about models: window, output limit, prices, cache and rules.
 //!
-//! The catalogue is a snapshot of a public registry that is part of this crate
-//! (`data/models.tsv`), a small overlay of ours for what no registry has (`data/overlay.toml`),
-//! and the limits that the user set or errors taught, which win.
+//! The catalogue consists of a snapshot of a public registry (`data/models.tsv`), a small overlay
+//! with facts that no registry has (`data/overlay.toml`), and limits that the user set or errors
+//! taught, which take precedence.
 //!
 //! ```
-//! use trimtab_wire::catalogue::{Catalogue, Limits, Match};
+//! use trimtab_wire::catalogue::{Catalogue, ModelLimits, ModelMatch};
 //!
 //! let mut catalogue = Catalogue::embedded();
 //! let found = catalogue.find("anthropic/claude-opus-4-5-20251101").unwrap();
@@ -14,8 +14,8 @@
 //! // A model that is not known is an error, until its window is set.
 //! let error = catalogue.find("house-model").unwrap_err();
 //! assert!(error.to_string().contains("unknown model `house-model`"));
-//! catalogue.set("house-model", Limits::window(32_000));
-//! assert_eq!(catalogue.find("house-model").unwrap().matched, Match::Limits);
+//! catalogue.set("house-model", ModelLimits::window(32_000));
+//! assert_eq!(catalogue.find("house-model").unwrap().matched, ModelMatch::Limits);
 //! ```
 
 mod limits;
@@ -33,41 +33,41 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-pub use limits::Limits;
-pub use lookup::Match;
-pub use model::{Binding, Cache, CacheKind, Model, Rules};
-pub use price::{Money, Price, Prices, Tier};
+pub use limits::ModelLimits;
+pub use lookup::ModelMatch;
+pub use model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
+pub use price::{Money, Price, PriceTier, Prices};
 pub use registry::RegistryError;
 
 use overlay::Overlay;
-use snapshot::{Entry, Snapshot, id_of};
+use snapshot::{Snapshot, SnapshotEntry, id_of};
 
-/// Everything that is known about models.
+/// All knowledge about models.
 ///
-/// Making one costs nothing: the registry is searched where it lies, and a model is parsed when
-/// it is asked for.
+/// Creating one is free: the registry is searched without parsing, and a model is parsed on
+/// request.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     snapshot: Snapshot,
-    limits: limits::Known,
+    limits: limits::KnownLimits,
 }
 
-/// A model and how its name led to it.
+/// A model, and how its name matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The model, with the limits that win over the registry's.
-    pub model: Model,
-    /// How the name led to it.
-    pub matched: Match,
+pub struct FoundModel {
+    /// The model, with limits that override the registry's.
+    pub model: ModelInfo,
+    /// How the name matched.
+    pub matched: ModelMatch,
 }
 
-/// A name that leads to no model.
+/// A name that matches no model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown model `{name}`{}\nhint: set its window in tokens, or read a newer registry with `trimtab models update FILE`", likely(.closest))]
 pub struct UnknownModel {
-    /// The name that was asked for.
+    /// The requested name.
     pub name: String,
-    /// The known names that are most like it, at most three.
+    /// The most similar known names, at most three.
     pub closest: Vec<String>,
 }
 
@@ -79,24 +79,24 @@ fn likely(closest: &[String]) -> String {
     }
 }
 
-/// A registry that was read, and what was left out of it.
+/// An imported registry, and the skipped entries.
 #[derive(Clone, Debug)]
-pub struct Import {
-    /// The catalogue made from it.
+pub struct RegistryImport {
+    /// The catalogue.
     pub catalogue: Catalogue,
-    /// How many models it has.
+    /// The number of models.
     pub kept: usize,
-    /// Names that were left out, each with the reason.
+    /// The skipped names, with the reason.
     pub skipped: Vec<(String, &'static str)>,
 }
 
-/// A text that is no snapshot.
+/// An invalid snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "line {line} of the model snapshot cannot be read\nhint: make it anew with `trimtab models update FILE`"
 )]
 pub struct SnapshotError {
-    /// The first line that cannot be read or is out of order, counted from 1.
+    /// The first line that is invalid or out of order, counted from 1.
     pub line: usize,
 }
 
@@ -107,41 +107,41 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue that is part of this crate.
+    /// The embedded catalogue.
     pub fn embedded() -> Self {
         Self {
             snapshot: Snapshot::embedded(),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         }
     }
 
     /// Reads a registry in `LiteLLM`'s format: an object of models by name.
     ///
-    /// Models that are not for chat or have no window are left out and named in the result.
-    pub fn from_registry(json: &str) -> Result<Import, RegistryError> {
+    /// Models that are not for chat or have no window are skipped and listed in the result.
+    pub fn from_registry(json: &str) -> Result<RegistryImport, RegistryError> {
         let registry = registry::read(json)?;
         let catalogue = Self {
             snapshot: Snapshot::from_lines(registry.lines),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         };
-        Ok(Import {
+        Ok(RegistryImport {
             catalogue,
             kept: registry.kept,
             skipped: registry.skipped,
         })
     }
 
-    /// Reads what [`Catalogue::snapshot`] gave.
+    /// Reads a snapshot made by [`Catalogue::snapshot`].
     pub fn from_snapshot(text: String) -> Result<Self, SnapshotError> {
         let snapshot = Snapshot::parse(text).map_err(|line| SnapshotError { line })?;
         Ok(Self {
             snapshot,
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         })
     }
 
-    /// This registry with the models of a newer one: what both have is as the newer one says.
-    /// Limits that were set or learned are not taken over.
+    /// This registry with the models of a newer one, whose entries take precedence. Limits that
+    /// were set or learned are not copied.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -155,65 +155,66 @@ impl Catalogue {
     pub fn merged(&self, newer: &Self) -> Self {
         Self {
             snapshot: self.snapshot.merged(&newer.snapshot),
-            limits: limits::Known::default(),
+            limits: limits::KnownLimits::default(),
         }
     }
 
-    /// The registry as text, for keeping; limits that were set or learned are not in it.
+    /// The registry as text, without limits that were set or learned.
     pub fn snapshot(&self) -> &str {
         self.snapshot.as_str()
     }
 
-    /// The model that a name means: by id, without its date, with or without its provider, by
-    /// another name, or by the family that its name begins with.
-    pub fn find(&self, name: &str) -> Result<Found, UnknownModel> {
+    /// Finds the model for a name: by id, without its date, with or without its provider, by an
+    /// alias, or by its family.
+    pub fn find(&self, name: &str) -> Result<FoundModel, UnknownModel> {
         let overlay = Overlay::embedded();
-        let found = lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| Found {
-            model: overlay.model(&entry),
-            matched,
-        });
+        let found =
+            lookup::find(&self.snapshot, overlay, name).map(|(entry, matched)| FoundModel {
+                model: overlay.model(&entry),
+                matched,
+            });
         match (found, self.limits.get(name)) {
-            (Some(found), Some(limits)) => Ok(Found {
+            (Some(found), Some(limits)) => Ok(FoundModel {
                 model: limits::apply(found.model, limits),
                 ..found
             }),
             (Some(found), None) => Ok(found),
             (None, limits) => limits
-                .and_then(|limits| limits::alone(name, limits))
-                .map(|model| Found {
+                .and_then(|limits| limits::from_limits(name, limits))
+                .map(|model| FoundModel {
                     model,
-                    matched: Match::Limits,
+                    matched: ModelMatch::Limits,
                 })
                 .ok_or_else(|| self.unknown(name)),
         }
     }
 
-    /// Sets limits by hand, for requests that use this name.
-    pub fn set(&mut self, name: &str, limits: Limits) {
+    /// Sets limits for requests with this name.
+    pub fn set(&mut self, name: &str, limits: ModelLimits) {
         self.limits.set(name, limits);
     }
 
-    /// Remembers limits that an error named, for requests that use this name.
-    pub fn learn(&mut self, name: &str, limits: Limits) {
+    /// Remembers limits that an error named, for requests with this name.
+    pub fn learn(&mut self, name: &str, limits: ModelLimits) {
         self.limits.learn(name, limits);
     }
 
-    /// All limits that were learned, by name.
-    pub fn learned(&self) -> &BTreeMap<String, Limits> {
+    /// All learned limits, by name.
+    pub fn learned(&self) -> &BTreeMap<String, ModelLimits> {
         self.limits.learned()
     }
 
-    /// The models of the registry whose id or provider contains `filter` (all, if that is
-    /// empty), by id.
-    pub fn list(&self, filter: &str) -> impl Iterator<Item = Model> {
+    /// The models of the registry whose id or provider contains `filter` (all if it is empty), by
+    /// id.
+    pub fn list(&self, filter: &str) -> impl Iterator<Item = ModelInfo> {
         let filter = filter.to_ascii_lowercase();
-        let wanted = move |entry: &Entry<'_>| {
+        let wanted = move |entry: &SnapshotEntry<'_>| {
             entry.id.to_ascii_lowercase().contains(&filter) || entry.provider.contains(&filter)
         };
         let entries = self
             .snapshot
             .lines()
-            .filter_map(Entry::parse)
+            .filter_map(SnapshotEntry::parse)
             .filter(wanted);
         entries.map(|entry| Overlay::embedded().model(&entry))
     }

@@ -1,18 +1,18 @@
-//! What is known about one model.
+//! The facts about one model.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 use trimtab_model::Usage;
 
-use super::price::{Money, Prices, Tier};
+use super::price::{Money, PriceTier, Prices};
 
-/// What is known about one model.
+/// The facts about one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Model {
+pub struct ModelInfo {
     /// Its name in the registry.
     pub id: String,
-    /// Who serves it, in the registry's words; empty where only a limit is known.
+    /// The provider, as the registry names it; empty if only a limit is known.
     pub provider: String,
     /// Tokens of prompt and answer together.
     pub window: u64,
@@ -20,25 +20,25 @@ pub struct Model {
     pub max_input: u64,
     /// Tokens of the answer, where known.
     pub max_output: Option<u64>,
-    /// What a token costs; `None` where unknown.
+    /// The prices per token; none if unknown.
     pub prices: Option<Prices>,
     /// Prices of long prompts, by rising threshold.
-    pub tiers: Vec<Tier>,
-    /// How its prompt cache works.
-    pub cache: Cache,
-    /// What it demands of a conversation.
-    pub rules: Rules,
+    pub tiers: Vec<PriceTier>,
+    /// Its prompt cache.
+    pub cache: CacheRules,
+    /// Its rules for conversations.
+    pub rules: ModelRules,
     /// Whether it reasons before it answers.
     pub reasons: bool,
-    /// The vocabulary that its tokens come from, such as `o200k_base`, `cl100k_base` or `claude`.
+    /// Its vocabulary, such as `o200k_base`, `cl100k_base` or `claude`.
     pub vocabulary: Option<String>,
     /// The day on which it is or was withdrawn, as `2026-11-26`.
     pub retires: Option<String>,
 }
 
-impl Model {
-    /// The most tokens that a call may have, its answer included: the smaller of what is known
-    /// of the window and of the prompt.
+impl ModelInfo {
+    /// The maximum tokens of a call including its answer: the smaller of the window and the prompt
+    /// limit.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -59,7 +59,7 @@ impl Model {
             .or(self.prices.as_ref())
     }
 
-    /// What a call with this usage costs, at the tier that its prompt falls into.
+    /// The cost of a call with this usage, at the tier of its prompt.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -73,54 +73,55 @@ impl Model {
     }
 }
 
-/// How a model's prompt cache works.
+/// The prompt cache of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Cache {
-    /// Whether there is one and what it takes to be used.
+pub struct CacheRules {
+    /// Whether it exists, and how it is used.
     pub kind: CacheKind,
-    /// A prefix of fewer tokens is not cached.
+    /// The minimum size of a cached prefix.
     pub minimum: Option<u64>,
-    /// How long an unused prefix stays.
+    /// The lifetime of an unused prefix.
     #[serde(serialize_with = "seconds")]
     pub lifetime: Option<Duration>,
-    /// How long it stays where the longer lifetime is asked and paid for.
+    /// The lifetime if the longer one is requested and paid for.
     #[serde(serialize_with = "seconds")]
     pub long_lifetime: Option<Duration>,
-    /// How many markers a request may carry.
+    /// The maximum number of markers in a request.
     pub markers: Option<u32>,
 }
 
-/// Whether a model has a prompt cache, and what it takes to be used.
+/// Whether a model has a prompt cache, and how it is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
-    /// Not known to have one.
+    /// No known cache.
     #[default]
     None,
-    /// Equal prefixes hit without being asked for.
+    /// Equal prefixes hit automatically.
     Automatic,
-    /// Only what a marker in the request ends is kept.
+    /// Only prefixes that end at a marker are cached.
     Marked,
 }
 
-/// What a model demands of a conversation.
+/// The rules of a model for conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Rules {
-    /// Whether reasoning is refused when what stood before it has changed.
-    pub bound_reasoning: Binding,
-    /// Reasoning must be sent back with the calls that it led to.
+pub struct ModelRules {
+    /// Whether changed text before reasoning makes a request invalid.
+    pub bound_reasoning: ReasoningBinding,
+    /// Reasoning must be sent back with its calls.
     pub returns_reasoning: bool,
-    /// Prompt and answer limit may together exceed the window: the answer stops when it is full.
+    /// Prompt and output limit may exceed the window: the answer stops when it is full.
     pub answer_may_overrun: bool,
-    /// A prompt that is too long is cut or accepted without an error: only usage shows it.
+    /// A prompt that is too long is truncated or accepted without an error; only the usage shows
+    /// it.
     pub silent_overflow: bool,
 }
 
-/// Whether a model's reasoning is bound to the exact prompt that it was produced after.
+/// Whether a model's reasoning is valid only after the exact same prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Binding {
-    /// It is not.
+pub enum ReasoningBinding {
+    /// It stays valid.
     #[default]
     Free,
     /// In some of its modes.

@@ -1,6 +1,6 @@
-//! Taking model names apart.
+//! Parses model names.
 
-/// The name without white space around it and without a client's suffix such as `[1m]`.
+/// The name without surrounding white space and without a client's suffix such as `[1m]`.
 pub(super) fn trimmed(name: &str) -> &str {
     let name = name.trim();
     match name
@@ -69,12 +69,12 @@ pub(super) fn families(name: &str) -> impl Iterator<Item = &str> {
         .filter_map(|(at, _)| name.get(..at))
 }
 
-/// Whether `family` is `name` or begins it up to the end of a word.
+/// True if `family` equals `name` or is a prefix of it that ends at a word boundary.
 pub(super) fn is_family(family: &str, name: &str) -> bool {
     name.starts_with(family) && (family.len() == name.len() || is_boundary(name, family.len()))
 }
 
-/// Whether the character at `at` ends a word of the name.
+/// True if a word of the name ends at `at`.
 fn is_boundary(name: &str, at: usize) -> bool {
     let mut rest = name.get(at..).unwrap_or_default().chars();
     match rest.next() {
@@ -84,7 +84,7 @@ fn is_boundary(name: &str, at: usize) -> bool {
     }
 }
 
-/// The name that the model's maker gave it: without provider, region and vendor before it.
+/// The maker's name of the model: without provider, region and vendor prefixes.
 ///
 /// `us.anthropic.claude-opus-5-5` and `openrouter/anthropic/claude-opus-5.5` are both
 /// `claude-opus-5-5`.
@@ -96,7 +96,8 @@ pub(super) fn bare(name: &str) -> String {
         rest = model;
     }
     let rest = rest.to_ascii_lowercase();
-    // Some resellers write Claude's versions with a point; for other models a point is the name.
+    // Some resellers write Claude's versions with a point; for other models the point is part of
+    // the name.
     if rest.starts_with("claude") {
         rest.replace('.', "-")
     } else {
@@ -104,7 +105,7 @@ pub(super) fn bare(name: &str) -> String {
     }
 }
 
-/// How unlike two names are: the number of letters to insert, delete or change.
+/// The edit distance of two names.
 pub(super) fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! What no registry has: aliases, cache lifetimes, rules and vocabularies, by family of models.
+//! Facts that no registry has: aliases, cache lifetimes, rules and vocabularies, by model family.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::model::{Binding, Cache, CacheKind, Model, Rules};
+use super::model::{CacheKind, CacheRules, ModelInfo, ModelRules, ReasoningBinding};
 use super::names::{bare, is_family};
-use super::price::{Price, Prices, Tier};
-use super::snapshot::{Entry, RawPrices};
+use super::price::{Price, PriceTier, Prices};
+use super::snapshot::{RawPrices, SnapshotEntry};
 
 /// Our own table, in `data/overlay.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Overlay {
-    /// Other names of models.
+    /// Aliases of models.
     aliases: BTreeMap<String, String>,
     /// Facts by family.
-    family: Vec<Facts>,
+    family: Vec<FamilyFacts>,
 }
 
-/// Facts about a family of models, or about everything that a provider serves.
+/// Facts about a model family, or about everything that a provider serves.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
+struct FamilyFacts {
     #[serde(default)]
     names: Vec<String>,
     #[serde(default)]
@@ -36,36 +36,36 @@ struct Facts {
     lifetime: Option<u64>,
     long_lifetime: Option<u64>,
     markers: Option<u32>,
-    /// Cache prices as thousandths of the price of input.
+    /// Cache prices in thousandths of the input price.
     read: Option<u64>,
     write: Option<u64>,
     write_long: Option<u64>,
-    bound_reasoning: Option<Binding>,
+    bound_reasoning: Option<ReasoningBinding>,
     returns_reasoning: Option<bool>,
     answer_may_overrun: Option<bool>,
     silent_overflow: Option<bool>,
 }
 
 impl Overlay {
-    /// The overlay that is part of this crate, parsed when first used.
+    /// The embedded overlay, parsed on first use.
     pub(super) fn embedded() -> &'static Self {
         static OVERLAY: LazyLock<Overlay> = LazyLock::new(|| {
-            // A test reads it; should it ever be broken, the registry alone still serves.
+            // A test parses it. If it were ever broken, the registry alone would still work.
             toml::from_str(include_str!("../../data/overlay.toml")).unwrap_or_default()
         });
         &OVERLAY
     }
 
-    /// The name that this one stands for.
+    /// The name that an alias stands for.
     pub(super) fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str)
     }
 
-    /// The model of an entry, with everything that the families it belongs to add.
-    pub(super) fn model(&self, entry: &Entry<'_>) -> Model {
+    /// The model of an entry, with the facts of its families.
+    pub(super) fn model(&self, entry: &SnapshotEntry<'_>) -> ModelInfo {
         let facts = self.facts(entry);
         let prices = prices(entry.prices, None, &facts);
-        Model {
+        ModelInfo {
             id: entry.id.to_owned(),
             provider: entry.provider.to_owned(),
             window: window(entry, &facts),
@@ -81,15 +81,14 @@ impl Overlay {
         }
     }
 
-    /// All facts that hold for an entry: what is said of a longer name wins, and what is said of
-    /// a provider wins over what is said of the model.
-    fn facts(&self, entry: &Entry<'_>) -> Facts {
+    /// All facts about an entry: longer names override shorter ones, and providers override models.
+    fn facts(&self, entry: &SnapshotEntry<'_>) -> FamilyFacts {
         let name = bare(entry.id);
-        let longest = |facts: &&Facts| {
+        let longest = |facts: &&FamilyFacts| {
             let names = facts.names.iter().filter(|family| is_family(family, &name));
             names.map(String::len).max()
         };
-        let mut families: Vec<(usize, &Facts)> = self
+        let mut families: Vec<(usize, &FamilyFacts)> = self
             .family
             .iter()
             .filter_map(|facts| longest(&facts).map(|length| (length, facts)))
@@ -103,16 +102,16 @@ impl Overlay {
             .into_iter()
             .map(|(_, facts)| facts)
             .chain(providers);
-        ordered.fold(Facts::default(), Facts::then)
+        ordered.fold(FamilyFacts::default(), FamilyFacts::then)
     }
 }
 
-impl Facts {
+impl FamilyFacts {
     fn serves(&self, provider: &str) -> bool {
         self.providers.iter().any(|name| name == provider)
     }
 
-    /// These facts, overruled by `more` where that says something.
+    /// These facts, overridden by `more`.
     fn then(self, more: &Self) -> Self {
         Self {
             names: Vec::new(),
@@ -135,10 +134,10 @@ impl Facts {
     }
 }
 
-/// Registries give the limit of the prompt, which for most models is the whole window. Where the
-/// answer has room of its own, the two together make up the window that the overlay names; a
-/// provider that serves the model with smaller limits keeps those.
-fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
+/// The window of a model. Registries list the prompt limit, which for most models is the whole
+/// window. If the answer has separate room, the overlay names the window; a provider with smaller
+/// limits keeps them.
+fn window(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> u64 {
     let sum = entry
         .max_input
         .saturating_add(entry.max_output.unwrap_or(0));
@@ -148,13 +147,13 @@ fn window(entry: &Entry<'_>, facts: &Facts) -> u64 {
         .unwrap_or(entry.max_input)
 }
 
-/// The prices of the model, or of a tier that leaves out what is as in `base`.
-fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices> {
+/// The prices of the model, or of a tier that omits values equal to `base`.
+fn prices(raw: RawPrices, base: Option<Prices>, facts: &FamilyFacts) -> Option<Prices> {
     let input = raw.input.or(base.map(|base| base.input))?;
     let output = raw.output.or(base.map(|base| base.output))?;
     let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
-    // Registries also put the price of storage here, or 0 where writing is not billed apart: a
-    // price below that of input cannot be what a written token costs.
+    // Registries also put the price of storage here, or 0 if writing is not billed separately: a
+    // price below that of input cannot be the price of a written token.
     let at_least_input = |price: &Price| *price >= input;
     let write = raw
         .write
@@ -174,9 +173,9 @@ fn prices(raw: RawPrices, base: Option<Prices>, facts: &Facts) -> Option<Prices>
     })
 }
 
-fn tiers(entry: &Entry<'_>, base: Option<Prices>, facts: &Facts) -> Vec<Tier> {
+fn tiers(entry: &SnapshotEntry<'_>, base: Option<Prices>, facts: &FamilyFacts) -> Vec<PriceTier> {
     let tier = |(above, raw): &(u64, RawPrices)| {
-        Some(Tier {
+        Some(PriceTier {
             above: *above,
             prices: prices(*raw, base, facts)?,
         })
@@ -184,10 +183,10 @@ fn tiers(entry: &Entry<'_>, base: Option<Prices>, facts: &Facts) -> Vec<Tier> {
     entry.tiers.iter().filter_map(tier).collect()
 }
 
-fn cache(entry: &Entry<'_>, facts: &Facts) -> Cache {
+fn cache(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> CacheRules {
     let caches = entry.caches || entry.prices.read.is_some();
     let kind = facts.cache.or(caches.then_some(CacheKind::Automatic));
-    Cache {
+    CacheRules {
         kind: kind.unwrap_or_default(),
         minimum: entry.minimum.or(facts.minimum),
         lifetime: facts.lifetime.map(Duration::from_secs),
@@ -196,8 +195,8 @@ fn cache(entry: &Entry<'_>, facts: &Facts) -> Cache {
     }
 }
 
-fn rules(facts: &Facts) -> Rules {
-    Rules {
+fn rules(facts: &FamilyFacts) -> ModelRules {
+    ModelRules {
         bound_reasoning: facts.bound_reasoning.unwrap_or_default(),
         returns_reasoning: facts.returns_reasoning.unwrap_or_default(),
         answer_may_overrun: facts.answer_may_overrun.unwrap_or_default(),

@@ -7,10 +7,10 @@ use std::ops::Add;
 use serde::Serialize;
 use trimtab_model::Usage;
 
-/// What one token costs, in pico-dollars (10^-12 of a dollar).
+/// The price of one token in pico-dollars (10^-12 of a dollar).
 ///
-/// That is the same figure as micro-dollars per million tokens, so every published price is an
-/// integer and sums are exact.
+/// This equals micro-dollars per million tokens, so every published price is an integer and sums
+/// are exact.
 ///
 /// ```
 /// # use trimtab_wire::catalogue::Price;
@@ -23,11 +23,11 @@ use trimtab_model::Usage;
 #[serde(transparent)]
 pub struct Price(u64);
 
-/// Decimals that a price in dollars per million tokens may have.
+/// The maximum decimals of a price in dollars per million tokens.
 const DECIMALS: usize = 6;
 /// Pico-dollars per token in a price of one dollar per million tokens.
 const ONE: u64 = 1_000_000;
-/// The highest price that is believed: 100,000 dollars per million tokens.
+/// The highest plausible price: 100,000 dollars per million tokens.
 const HIGHEST: f64 = 0.1;
 
 impl Price {
@@ -36,8 +36,8 @@ impl Price {
         Self(pico)
     }
 
-    /// A price in dollars per token, as registries write it; `None` unless it is a number from 0
-    /// to a dime a token.
+    /// A price in dollars per token, as in registries; none unless it is between 0 and ten cents
+    /// per token.
     pub(crate) fn from_dollars_per_token(dollars: f64) -> Option<Self> {
         #[expect(
             clippy::cast_possible_truncation,
@@ -49,7 +49,7 @@ impl Price {
             .then(|| Self((dollars * 1e12).round() as u64))
     }
 
-    /// Reads dollars per million tokens, at most six decimals.
+    /// Parses dollars per million tokens, with at most six decimals.
     pub fn parse(text: &str) -> Option<Self> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         if decimals.len() > DECIMALS || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -65,12 +65,12 @@ impl Price {
         self.0
     }
 
-    /// What this many tokens cost.
+    /// The cost of this many tokens.
     pub const fn of(self, tokens: u64) -> Money {
         Money(self.0.saturating_mul(tokens))
     }
 
-    /// This price as a multiple of another; 0 where the other is free.
+    /// This price as a multiple of another; 0 if the other is free.
     pub fn ratio(self, other: Self) -> f64 {
         if other.0 == 0 {
             0.0
@@ -115,7 +115,7 @@ impl Money {
         self.0
     }
 
-    /// Dollars, for showing and for ratios.
+    /// Dollars, for display and for ratios.
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e12
     }
@@ -152,21 +152,21 @@ impl fmt::Display for Money {
 /// The prices of one model, or of one of its tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Prices {
-    /// Prompt tokens that touch no cache.
+    /// Prompt tokens without caching.
     pub input: Price,
     /// Tokens of the answer, reasoning included.
     pub output: Price,
-    /// Prompt tokens read from the cache; the price of input where no discount is known.
+    /// Prompt tokens read from the cache; the input price if no discount is known.
     pub cache_read: Price,
-    /// Prompt tokens written to the cache for its ordinary lifetime; the price of input where
-    /// writing costs nothing extra.
+    /// Prompt tokens written to the cache for its ordinary lifetime; the input price if writing
+    /// costs nothing extra.
     pub cache_write: Price,
-    /// Prompt tokens written for the long lifetime; as `cache_write` where there is none.
+    /// Prompt tokens written for the long lifetime; equal to `cache_write` if there is none.
     pub cache_write_long: Price,
 }
 
 impl Prices {
-    /// What a call with this usage costs.
+    /// The cost of a call with this usage.
     ///
     /// ```
     /// # use trimtab_wire::catalogue::Catalogue;
@@ -183,23 +183,23 @@ impl Prices {
             + self.output.of(usage.output)
     }
 
-    /// The price of reading from the cache as a multiple of the price of input.
+    /// The price of cache reads as a multiple of the input price.
     pub fn read_ratio(&self) -> f64 {
         self.cache_read.ratio(self.input)
     }
 
-    /// The price of writing to the cache as a multiple of the price of input.
+    /// The price of cache writes as a multiple of the input price.
     pub fn write_ratio(&self) -> f64 {
         self.cache_write.ratio(self.input)
     }
 }
 
-/// Prices of calls whose prompt is longer than a threshold.
+/// Prices of calls with a prompt above a threshold.
 ///
-/// The whole call is billed at them, not only what is above: that is what makes it a cliff.
+/// The whole call is billed at these prices, not only the part above the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Tier {
-    /// The tier holds for prompts of more tokens than this.
+pub struct PriceTier {
+    /// The tier applies to prompts with more tokens than this.
     pub above: u64,
     /// Its prices.
     pub prices: Prices,

@@ -1,12 +1,12 @@
-//! Reading a registry in `LiteLLM`'s format.
+//! Reads a registry in `LiteLLM`'s format.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::price::Price;
-use super::snapshot::{Entry, RawPrices};
+use super::snapshot::{RawPrices, SnapshotEntry};
 
-/// The prompt sizes above which registries name other prices, as they spell them.
+/// The prompt sizes above which registries list other prices, in their spelling.
 const THRESHOLDS: [(u64, &str); 6] = [
     (100_000, "100k"),
     (128_000, "128k"),
@@ -15,14 +15,14 @@ const THRESHOLDS: [(u64, &str); 6] = [
     (272_000, "272k"),
     (512_000, "512k"),
 ];
-/// What a model must be for in order to be of use here.
+/// The supported modes of models.
 const MODES: [&str; 3] = ["chat", "responses", "completion"];
-/// Limits above this are not believed.
+/// Larger limits are implausible.
 const MOST_TOKENS: u64 = 1_000_000_000;
-/// The registry's own example of an entry.
+/// The registry's example entry.
 const SAMPLE: &str = "sample_spec";
 
-/// Why a registry file was refused.
+/// The reasons why a registry is rejected.
 #[derive(Debug, Error)]
 pub enum RegistryError {
     /// It is not JSON.
@@ -35,32 +35,32 @@ pub enum RegistryError {
         "the registry is not an object of models by name\nhint: expected {{\"model-name\": {{\"max_input_tokens\": 200000, ...}}, ...}}"
     )]
     NotAnObject,
-    /// A field has a value that cannot be.
+    /// A field has an impossible value.
     #[error("model `{model}`: field `{field}` is {value}, expected {expected}")]
     Field {
         /// The model's name in the registry.
         model: String,
         /// The field's name.
         field: String,
-        /// What is there.
+        /// The value.
         value: String,
-        /// What should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// Nothing in it can be used.
+    /// It has no usable entry.
     #[error(
         "the registry has no chat model with a window\nhint: a model needs `mode` chat, responses or completion and `max_input_tokens`"
     )]
     Empty,
 }
 
-/// A registry, read and checked.
+/// A validated registry.
 pub(super) struct Registry {
     /// The lines of a snapshot, sorted.
     pub(super) lines: String,
-    /// How many models it holds.
+    /// The number of models.
     pub(super) kept: usize,
-    /// What was left out, with the reason.
+    /// The skipped entries, with the reason.
     pub(super) skipped: Vec<(String, &'static str)>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
     let Value::Object(models) = serde_json::from_str(json)? else {
         return Err(RegistryError::NotAnObject);
     };
-    // By bytes, which is how a snapshot is searched.
+    // Sort by bytes, because a snapshot is searched by bytes.
     let mut sorted: Vec<(&String, &Value)> = models.iter().collect();
     sorted.sort_unstable_by_key(|(id, _)| *id);
     let mut registry = Registry {
@@ -78,7 +78,7 @@ pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
         skipped: Vec::new(),
     };
     for (id, fields) in sorted {
-        match Fields::new(id, fields)?.entry()? {
+        match RegistryFields::new(id, fields)?.entry()? {
             Ok(entry) => {
                 entry.write(&mut registry.lines);
                 registry.kept += 1;
@@ -94,12 +94,12 @@ pub(super) fn read(json: &str) -> Result<Registry, RegistryError> {
 }
 
 /// The fields of one model.
-struct Fields<'a> {
+struct RegistryFields<'a> {
     model: &'a str,
     fields: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> RegistryFields<'a> {
     fn new(model: &'a str, value: &'a Value) -> Result<Self, RegistryError> {
         let bad = |field: &str, value: String, expected| RegistryError::Field {
             model: model.to_owned(),
@@ -119,8 +119,8 @@ impl<'a> Fields<'a> {
         Ok(Self { model, fields })
     }
 
-    /// The entry, or why it is of no use.
-    fn entry(&self) -> Result<Result<Entry<'a>, &'static str>, RegistryError> {
+    /// The entry, or the reason to skip it.
+    fn entry(&self) -> Result<Result<SnapshotEntry<'a>, &'static str>, RegistryError> {
         if self.model == SAMPLE {
             return Ok(Err("the registry's own example"));
         }
@@ -137,7 +137,7 @@ impl<'a> Fields<'a> {
         let max_output = max_output
             .or(self.tokens("max_tokens")?)
             .filter(|tokens| *tokens > 0);
-        Ok(Ok(Entry {
+        Ok(Ok(SnapshotEntry {
             id: self.model,
             provider: self.text("litellm_provider")?.unwrap_or_default(),
             max_input,
@@ -179,7 +179,7 @@ impl<'a> Fields<'a> {
         self.field(field, read, "a price in dollars per token, from 0 to 0.1")
     }
 
-    /// A number of tokens; registries also write whole numbers as `4096.0`.
+    /// A number of tokens; registries also write integers as `4096.0`.
     fn tokens(&self, field: &str) -> Result<Option<u64>, RegistryError> {
         let read = |value: &Value| {
             let whole = value.as_f64().filter(|number| number.fract() == 0.0)?;
@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value as JSON, cut to what fits into a message.
+/// The value as JSON, shortened for a message.
 fn brief(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! The registry as text that is searched where it lies.
+//! The registry as text that is searched without parsing.
 //!
 //! One line a model, sorted by id, fields separated by tabs, trailing empty fields left out:
 //!
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! `provider` is empty where it is what stands before the first `/` of the id. Token counts end in
-//! `k` where they are whole thousands. Prices are dollars per million tokens. `flags` are letters: `r` reasons, `c` has a prompt cache. `tiers` are
-//! `above:input,output,read,write,write_long`, joined by `;`. Lines that start with `#` come first
-//! and say where the data is from.
+//! `k` where they are whole thousands. Prices are dollars per million tokens. `flags` are letters:
+//! `r` reasons, `c` has a prompt cache. `tiers` are `above:input,output,read,write,write_long`,
+//! joined by `;`. Lines that start with `#` come first and say where the data is from.
 //!
 //! Nothing is parsed until a model is asked for: a lookup is a binary search.
 
@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 
 use super::price::Price;
 
-/// The text of a whole registry, checked or known to be well formed.
+/// The text of a whole registry, known to be well formed.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot(Cow<'static, str>);
 
-/// One line, taken apart.
+/// A parsed line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct SnapshotEntry<'a> {
     pub(super) id: &'a str,
     pub(super) provider: &'a str,
     pub(super) max_input: u64,
@@ -37,7 +37,7 @@ pub(super) struct Entry<'a> {
     pub(super) tiers: Vec<(u64, RawPrices)>,
 }
 
-/// Prices as the registry has them: what it does not say is `None`.
+/// Prices as in the registry; none if missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RawPrices {
     pub(super) input: Option<Price>,
@@ -48,12 +48,12 @@ pub(super) struct RawPrices {
 }
 
 impl Snapshot {
-    /// The snapshot that is part of this crate.
+    /// The embedded snapshot.
     pub(super) const fn embedded() -> Self {
         Self(Cow::Borrowed(include_str!("../../data/models.tsv")))
     }
 
-    /// Takes the text of a snapshot; the error is the first line, counted from 1, that is not one.
+    /// Validates a snapshot; the error is the number of the first bad line, from 1.
     pub(super) fn parse(text: String) -> Result<Self, usize> {
         let mut before = "";
         for (number, line) in text
@@ -61,7 +61,7 @@ impl Snapshot {
             .enumerate()
             .skip_while(|(_, line)| line.starts_with('#'))
         {
-            match Entry::parse(line) {
+            match SnapshotEntry::parse(line) {
                 Some(entry) if entry.id > before => before = entry.id,
                 _ => return Err(number + 1),
             }
@@ -69,12 +69,12 @@ impl Snapshot {
         Ok(Self(Cow::Owned(text)))
     }
 
-    /// Takes lines that were written by [`Entry::write`], in order.
+    /// Accepts sorted lines written by [`SnapshotEntry::write`].
     pub(super) fn from_lines(lines: String) -> Self {
         Self(Cow::Owned(lines))
     }
 
-    /// The lines of both, sorted; of lines with the same id, the newer one.
+    /// Merges both; for equal ids, the newer line wins.
     pub(super) fn merged(&self, newer: &Self) -> Self {
         let lines = self.lines().chain(newer.lines());
         let lines: BTreeMap<&str, &str> = lines.map(|line| (id_of(line), line)).collect();
@@ -90,26 +90,28 @@ impl Snapshot {
         Self(Cow::Owned(text))
     }
 
-    /// The text, for keeping.
+    /// The text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Every line that is a model, in order.
+    /// Every line with a model, in order.
     pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
         self.body().lines()
     }
 
-    /// The model of exactly this id.
-    pub(super) fn get(&self, id: &str) -> Option<Entry<'_>> {
+    /// The model with exactly this id.
+    pub(super) fn get(&self, id: &str) -> Option<SnapshotEntry<'_>> {
         let line = self.starting_at(id).next()?;
-        (id_of(line) == id).then(|| Entry::parse(line)).flatten()
+        (id_of(line) == id)
+            .then(|| SnapshotEntry::parse(line))
+            .flatten()
     }
 
     /// The lines from the first id that is not less than `id`.
     pub(super) fn starting_at(&self, id: &str) -> impl Iterator<Item = &str> {
         let body = self.body();
-        // Both are starts of lines (or the end), and the wanted line starts between them.
+        // Both are starts of lines (or the end), and the target line starts between them.
         let (mut low, mut high) = (0, body.len());
         while low < high {
             let (start, line) = line_around(body, low.midpoint(high));
@@ -131,7 +133,7 @@ impl Snapshot {
     }
 }
 
-/// The line that the byte at `offset` belongs to, and where it starts.
+/// The line that contains the byte at `offset`, and its start.
 fn line_around(body: &str, offset: usize) -> (usize, &str) {
     let before = body.as_bytes().get(..offset).unwrap_or_default();
     let start = before
@@ -153,8 +155,8 @@ pub(super) fn id_of(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }
 
-impl<'a> Entry<'a> {
-    /// Takes a line apart; `None` if it is not one.
+impl<'a> SnapshotEntry<'a> {
+    /// Parses a line; none if it is invalid.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.split('\t');
         let mut next = || fields.next().unwrap_or_default();
@@ -185,7 +187,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Writes the line, newline included, behind `text`.
+    /// Appends the line, including its newline, to `text`.
     pub(super) fn write(&self, text: &mut String) {
         let before_slash = self.id.split_once('/').map_or("", |(provider, _)| provider);
         let provider = if self.provider == before_slash {
@@ -226,7 +228,7 @@ impl<'a> Entry<'a> {
 }
 
 impl RawPrices {
-    /// Reads five fields; `None` if one is not a price.
+    /// Parses five fields; none if one is not a price.
     fn read<'a>(next: &mut impl FnMut() -> &'a str) -> Option<Self> {
         Some(Self {
             input: price(next())?,
@@ -248,7 +250,7 @@ impl RawPrices {
         .map(shown)
     }
 
-    /// Whether there is no price at all.
+    /// True if there is no price at all.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -261,7 +263,7 @@ fn tier(text: &str) -> Option<(u64, RawPrices)> {
     Some((tokens(above)?, prices))
 }
 
-/// An optional number: the outer option says whether the text is one or empty.
+/// An optional number: the outer option tells whether the text is valid.
 #[expect(clippy::option_option, reason = "wrong and absent are two things")]
 fn number(text: &str) -> Option<Option<u64>> {
     if text.is_empty() {
@@ -300,7 +302,7 @@ fn shown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// The fields joined, without the empty ones at the end.
+/// Joins the fields, without empty ones at the end.
 fn joined(fields: &[String], separator: char) -> String {
     let mut text = fields.join(separator.encode_utf8(&mut [0; 4]));
     text.truncate(text.trim_end_matches(separator).len());

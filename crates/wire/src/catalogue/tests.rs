@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-fn find(name: &str) -> Option<(String, Match)> {
+fn find(name: &str) -> Option<(String, ModelMatch)> {
     Catalogue::embedded()
         .find(name)
         .ok()
@@ -11,31 +11,35 @@ fn find(name: &str) -> Option<(String, Match)> {
 #[test]
 fn names_lead_to_models() {
     for (name, id, matched) in [
-        ("gpt-5.4", "gpt-5.4", Match::Exact),
-        ("GPT-5.4", "gpt-5.4", Match::Exact),
-        ("claude-opus-5-5[1m]", "claude-opus-5-5", Match::Exact),
-        ("gpt-5.4-2027-01-01", "gpt-5.4", Match::Undated),
+        ("gpt-5.4", "gpt-5.4", ModelMatch::Exact),
+        ("GPT-5.4", "gpt-5.4", ModelMatch::Exact),
+        ("claude-opus-5-5[1m]", "claude-opus-5-5", ModelMatch::Exact),
+        ("gpt-5.4-2027-01-01", "gpt-5.4", ModelMatch::Undated),
         (
             "claude-opus-5-5@20260801",
             "claude-opus-5-5",
-            Match::Undated,
+            ModelMatch::Undated,
         ),
         (
             "anthropic/claude-opus-5-5",
             "claude-opus-5-5",
-            Match::Provider,
+            ModelMatch::Provider,
         ),
-        ("openrouter/openai/gpt-5.4", "gpt-5.4", Match::Provider),
-        ("glm-4.6", "zai/glm-4.6", Match::Provider),
-        ("opus", "claude-opus-5-5", Match::Alias),
+        ("openrouter/openai/gpt-5.4", "gpt-5.4", ModelMatch::Provider),
+        ("glm-4.6", "zai/glm-4.6", ModelMatch::Provider),
+        ("opus", "claude-opus-5-5", ModelMatch::Alias),
         (
             "anthropic/claude-opus-4.5",
             "claude-opus-4-5",
-            Match::Provider,
+            ModelMatch::Provider,
         ),
-        ("gpt-5.4-2027-01-01-custom", "gpt-5.4", Match::Family),
-        ("claude-opus-5-5-turbo", "claude-opus-5-5", Match::Family),
-        ("mine/o3-tuned", "o3", Match::Family),
+        ("gpt-5.4-2027-01-01-custom", "gpt-5.4", ModelMatch::Family),
+        (
+            "claude-opus-5-5-turbo",
+            "claude-opus-5-5",
+            ModelMatch::Family,
+        ),
+        ("mine/o3-tuned", "o3", ModelMatch::Family),
     ] {
         assert_eq!(find(name), Some((id.to_owned(), matched)), "{name}");
     }
@@ -77,7 +81,7 @@ fn an_unknown_model_names_its_neighbours_and_the_way_out() {
 fn what_no_registry_has_comes_from_the_overlay() {
     let model = |name: &str| Catalogue::embedded().find(name).unwrap().model;
     let opus = model("us.anthropic.claude-opus-5-5");
-    assert_eq!(opus.rules.bound_reasoning, Binding::Bound);
+    assert_eq!(opus.rules.bound_reasoning, ReasoningBinding::Bound);
     assert!(opus.rules.answer_may_overrun);
     assert_eq!(opus.cache.kind, CacheKind::Marked);
     assert_eq!(opus.cache.lifetime.unwrap().as_secs(), 300);
@@ -85,11 +89,11 @@ fn what_no_registry_has_comes_from_the_overlay() {
     assert_eq!(opus.vocabulary.as_deref(), Some("claude"));
     assert_eq!(
         model("claude-opus-4-5").rules.bound_reasoning,
-        Binding::Free
+        ReasoningBinding::Free
     );
     assert_eq!(
         model("claude-haiku-5-5").rules.bound_reasoning,
-        Binding::Partly
+        ReasoningBinding::Partly
     );
     assert!((model("claude-fable-5-1").prices.unwrap().read_ratio() - 0.025).abs() < 1e-9);
     assert!((model("gpt-5.6").prices.unwrap().write_ratio() - 1.25).abs() < 1e-9);
@@ -137,15 +141,15 @@ fn long_prompts_fall_into_their_tier() {
 fn the_users_word_wins_and_a_measurement_lowers_it() {
     let mut catalogue = Catalogue::embedded();
     let window = |catalogue: &Catalogue| catalogue.find("gpt-4o").unwrap().model.window;
-    catalogue.learn("gpt-4o", Limits::window(96_000));
+    catalogue.learn("gpt-4o", ModelLimits::window(96_000));
     assert_eq!(window(&catalogue), 96_000);
-    catalogue.set("gpt-4o", Limits::window(150_000));
+    catalogue.set("gpt-4o", ModelLimits::window(150_000));
     assert_eq!(window(&catalogue), 96_000);
-    catalogue.learn("gpt-4o", Limits::window(200_000));
+    catalogue.learn("gpt-4o", ModelLimits::window(200_000));
     assert_eq!(window(&catalogue), 150_000);
     assert_eq!(
         catalogue.learned().get("gpt-4o"),
-        Some(&Limits::window(200_000))
+        Some(&ModelLimits::window(200_000))
     );
     assert_eq!(catalogue.find("gpt-4o-mini").unwrap().model.window, 128_000);
 }
@@ -157,7 +161,10 @@ fn every_line_of_the_snapshot_is_in_order_and_found() {
     let mut count = 0;
     for id in catalogue.ids() {
         let found = catalogue.find(id).unwrap();
-        assert_eq!((found.model.id.as_str(), found.matched), (id, Match::Exact));
+        assert_eq!(
+            (found.model.id.as_str(), found.matched),
+            (id, ModelMatch::Exact)
+        );
         assert!(found.model.window >= found.model.max_input);
         count += 1;
     }

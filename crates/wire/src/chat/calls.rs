@@ -1,17 +1,17 @@
 //! The calls of an assistant message.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Extra, Part, RawJson};
+use trimtab_model::{Call, ExtraFields, Part, RawJson};
 
-use crate::json::{self, Fields, Object, array, owned};
-use crate::marks;
+use crate::json::{self, JsonFields, ObjectWriter, array, owned};
+use crate::spelling_marks;
 
-/// The mark of a call in the field that came before `tool_calls`.
+/// The name of the legacy field that preceded `tool_calls`.
 const LEGACY: &str = "function_call";
 
 /// Moves the calls in `fields` to `parts`.
-pub(super) fn take(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
-    // An empty list stays among the unknown fields, so that it is written again.
+pub(super) fn take(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
+    // An empty list stays an unknown field, so that it is written back.
     let some = |raw| json::list(raw).filter(|list| !list.is_empty());
     if let Some(list) = fields.take_if("tool_calls", some) {
         parts.extend(list.into_iter().map(|raw| Part::Call(read(raw))));
@@ -25,7 +25,7 @@ fn read(raw: &RawValue) -> Call {
     regular(raw).unwrap_or_else(|| irregular(raw))
 }
 
-/// A call that is spelled as the dialect wants it.
+/// A call in the standard form.
 fn regular(raw: &RawValue) -> Option<Call> {
     let mut entry = json::fields(raw)?;
     if entry.text("type")? != "function" {
@@ -36,7 +36,7 @@ fn regular(raw: &RawValue) -> Option<Call> {
         id: entry.take_string("id")?,
         name: function.take_string("name")?,
         arguments: function.take_string("arguments")?,
-        extra: Extra::new(),
+        extra: ExtraFields::new(),
     };
     if !function.is_empty() {
         return None;
@@ -49,7 +49,7 @@ fn regular(raw: &RawValue) -> Option<Call> {
     })
 }
 
-/// Any other call: what can be told of it, and the whole as it came.
+/// Any other call: its known fields, and the original JSON.
 fn irregular(raw: &RawValue) -> Call {
     let entry = json::fields(raw).unwrap_or_default();
     let type_name = entry.text("type").unwrap_or_default();
@@ -63,11 +63,11 @@ fn irregular(raw: &RawValue) -> Call {
         inner.text("name").unwrap_or_default(),
         arguments.map(plain).unwrap_or_default(),
     );
-    marks::set(&mut call.extra, marks::RAW, owned(raw));
+    spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
     call
 }
 
-/// The text of a string, the JSON of anything else.
+/// The text of a string, or the JSON of anything else.
 fn plain(raw: &RawValue) -> String {
     json::string(raw).unwrap_or_else(|| raw.get().to_owned())
 }
@@ -79,17 +79,17 @@ fn legacy(raw: &RawValue) -> Option<Call> {
         function.take_string("name")?,
         function.take_string("arguments")?,
     );
-    marks::set_text(&mut call.extra, marks::TYPE, LEGACY);
+    spelling_marks::set_text(&mut call.extra, spelling_marks::TYPE, LEGACY);
     call.extra.extend(function.into_extra());
     Some(call)
 }
 
-/// Adds the calls of `parts` to a message that is being written.
-pub(super) fn write(object: Object, parts: &[Part]) -> Object {
-    let (old, new): (Vec<&Call>, Vec<&Call>) = parts
-        .iter()
-        .filter_map(Part::as_call)
-        .partition(|call| marks::text(&call.extra, marks::TYPE).as_deref() == Some(LEGACY));
+/// Adds the calls of `parts` to a message.
+pub(super) fn write(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
+    let (old, new): (Vec<&Call>, Vec<&Call>) =
+        parts.iter().filter_map(Part::as_call).partition(|call| {
+            spelling_marks::text(&call.extra, spelling_marks::TYPE).as_deref() == Some(LEGACY)
+        });
     let legacy = old.first().map(|call| write_function(call, &call.extra));
     let list = (!new.is_empty()).then(|| array(new.into_iter().map(write_call)));
     object.maybe("tool_calls", list).maybe(LEGACY, legacy)
@@ -99,31 +99,32 @@ fn write_call(call: &Call) -> String {
     if let Some(raw) = unchanged(call) {
         return raw;
     }
-    Object::new()
+    ObjectWriter::new()
         .text("id", &call.id)
         .text("type", "function")
-        .raw("function", &write_function(call, &Extra::new()))
-        .extra(&call.extra, &["type"])
+        .raw("function", &write_function(call, &ExtraFields::new()))
+        // Items of Responses have an id of their own beside that of the call.
+        .extra(&call.extra, &["type", "id"])
         .end()
 }
 
-fn write_function(call: &Call, extra: &Extra) -> String {
-    Object::new()
+fn write_function(call: &Call, extra: &ExtraFields) -> String {
+    ObjectWriter::new()
         .text("name", &call.name)
         .text("arguments", &call.arguments)
         .extra(extra, &[])
         .end()
 }
 
-/// The call as it came, if it was spelled in a way of its own and nobody edited it since.
+/// The original call, if it has an unusual form and was not edited.
 fn unchanged(call: &Call) -> Option<String> {
-    let text = marks::get(&call.extra, marks::RAW)?;
+    let text = spelling_marks::get(&call.extra, spelling_marks::RAW)?;
     let raw = RawJson::parse(text).ok()?;
     let parsed: Box<RawValue> = serde_json::from_str(raw.as_str()).ok()?;
     let again = irregular(&parsed);
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);
-    // A raw spelling of another dialect is of no use here.
-    let foreign = marks::has(&call.extra, marks::FIELD);
+    // The original form of another dialect is useless here.
+    let foreign = spelling_marks::has(&call.extra, spelling_marks::FIELD);
     (same && !foreign).then(|| text.to_owned())
 }

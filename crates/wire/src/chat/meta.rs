@@ -1,19 +1,19 @@
-//! What a message says about itself beyond what is sent: `metadata`, `usage`, `stop_reason`.
+//! Reads and writes metadata of a message: `metadata`, `usage`, `stop_reason`.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use trimtab_model::{Extra, Kind, Message, Metadata, Usage};
+use trimtab_model::{ExtraFields, Message, MessageKind, MessageMetadata, Usage};
 
-use crate::json::{self, Fields, Object, owned, quoted};
+use crate::json::{self, JsonFields, ObjectWriter, owned, quoted};
 
-/// Takes the known fields about the message out of `fields`.
-pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
-    let mut meta = Metadata::default();
+/// Takes the known metadata out of `fields`.
+pub(super) fn take(fields: &mut JsonFields<'_>) -> MessageMetadata {
+    let mut meta = MessageMetadata::default();
     if let Some(mut known) = fields.fields("metadata") {
         fields.take("metadata");
         meta.agent_visible = known.take_if("agent_visible", json::parse::<bool>);
         meta.user_visible = known.take_if("user_visible", json::parse::<bool>);
-        meta.kind = known.take_if("kind", json::parse::<Kind>);
+        meta.kind = known.take_if("kind", kind);
         let nothing_known = meta.is_empty();
         if nothing_known || !known.is_empty() {
             meta.extra.push(("metadata".to_owned(), rest(known)));
@@ -27,11 +27,19 @@ pub(super) fn take(fields: &mut Fields<'_>) -> Metadata {
     meta
 }
 
-fn rest(unknown: Fields<'_>) -> trimtab_model::RawJson {
-    Object::new().extra(&unknown.into_extra(), &[]).end_raw()
+/// A kind by its name. An object with that name in it, which serde would take as well, is not ours.
+fn kind(raw: &RawValue) -> Option<MessageKind> {
+    let is_name = raw.get().starts_with('"');
+    is_name.then(|| json::parse(raw)).flatten()
 }
 
-/// Reads a usage object in any of the spellings that transcripts use.
+fn rest(unknown: JsonFields<'_>) -> trimtab_model::RawJson {
+    ObjectWriter::new()
+        .extra(&unknown.into_extra(), &[])
+        .end_raw()
+}
+
+/// Parses a usage object in any spelling that transcripts use.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let value: Value = json::parse(raw)?;
     let has = |name: &str| value.get(name).is_some();
@@ -54,8 +62,8 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     }
 }
 
-/// Adds what is known about `message` to an object that is being written.
-pub(super) fn write(object: Object, message: &Message) -> Object {
+/// Adds the metadata of `message` to an object.
+pub(super) fn write(object: ObjectWriter, message: &Message) -> ObjectWriter {
     let meta = &message.meta;
     let as_read = meta.extra.iter().any(|(name, _)| name == "usage");
     let usage = meta.usage.filter(|_| !as_read).map(write_usage);
@@ -73,14 +81,14 @@ pub(super) fn write(object: Object, message: &Message) -> Object {
         )
 }
 
-/// The fields of the metadata object that were not understood.
-fn unread(meta: &Metadata) -> Option<Extra> {
+/// The unknown fields of the metadata object.
+fn unread(meta: &MessageMetadata) -> Option<ExtraFields> {
     let (_, raw) = meta.extra.iter().find(|(name, _)| name == "metadata")?;
-    let fields: Fields = serde_json::from_str(raw.as_str()).ok()?;
+    let fields: JsonFields = serde_json::from_str(raw.as_str()).ok()?;
     Some(fields.into_extra())
 }
 
-fn metadata(meta: &Metadata) -> Option<String> {
+fn metadata(meta: &MessageMetadata) -> Option<String> {
     let unread = unread(meta);
     let known = meta.agent_visible.is_some() || meta.user_visible.is_some() || meta.kind.is_some();
     if unread.is_none() && !known {
@@ -89,7 +97,7 @@ fn metadata(meta: &Metadata) -> Option<String> {
     let rest = unread.unwrap_or_default();
     let flag = |value: Option<bool>| value.map(|set| set.to_string());
     let kind = meta.kind.and_then(|kind| serde_json::to_string(&kind).ok());
-    let object = Object::new()
+    let object = ObjectWriter::new()
         .maybe("agent_visible", flag(meta.agent_visible))
         .maybe("user_visible", flag(meta.user_visible))
         .maybe("kind", kind);
@@ -97,7 +105,7 @@ fn metadata(meta: &Metadata) -> Option<String> {
 }
 
 fn write_usage(usage: Usage) -> String {
-    Object::new()
+    ObjectWriter::new()
         .raw("input", &usage.input.to_string())
         .raw("output", &usage.output.to_string())
         .raw("cache_read", &usage.cache_read.to_string())

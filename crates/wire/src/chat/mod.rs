@@ -1,7 +1,7 @@
-//! Chat Completions: messages to the model and back.
+//! Chat Completions messages: reads them into the model and writes them back.
 //!
-//! Reading loses nothing: a field that the model has no place for is kept among the unknown
-//! fields of its message or part, and writing puts it back.
+//! Reading loses nothing: an unknown field is kept with its message or part, and writing puts it
+//! back.
 //!
 //! ```
 //! use trimtab_wire::chat;

@@ -1,43 +1,43 @@
-//! A Chat Completions message to the model.
+//! Reads a Chat Completions message.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Extra, Media, MediaKind, Message, Metadata, Opaque, Output, Part, RawJson, Reasoning, Ref,
-    Role, Text,
+    ExtraFields, Media, MediaKind, Message, MessageMetadata, Opaque, Output, Part, RawJson,
+    Reasoning, Ref, Role, Text,
 };
 
 use super::{calls, meta};
-use crate::json::{self, Entry, Fields, Given, Type, owned, type_of};
-use crate::marks;
+use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, type_of};
+use crate::spelling_marks;
 
-/// Reads one message. Fails only where `json` is not an object.
+/// Reads one message. Fails only if `json` is not an object.
 pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
-    serde_json::from_str::<Fields>(json).map(from_fields)
+    serde_json::from_str::<JsonFields>(json).map(from_fields)
 }
 
 /// Reads one message from its fields.
-pub(crate) fn from_fields(mut fields: Fields<'_>) -> Message {
-    let given = fields.take("content").map(Given::Raw);
+pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Message {
+    let given = fields.take("content").map(ContentValue::Raw);
     build(fields, given)
 }
 
-/// Reads one message whose content was read on the way; none if that needs another look.
-pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Message> {
+/// Reads one message whose content was already parsed; none if it needs the slow path.
+pub(crate) fn from_entry(entry: ContentEntry<'_>) -> Option<Message> {
     let simple = match &entry.content {
-        Some(Given::List(parts)) => parts.iter().all(is_text),
+        Some(ContentValue::List(parts)) => parts.iter().all(is_text),
         _ => true,
     };
     simple.then(|| build(entry.fields, entry.content))
 }
 
-fn is_text(part: &Entry<'_>) -> bool {
+fn is_text(part: &ContentEntry<'_>) -> bool {
     let fields = &part.fields;
     part.content.is_none()
         && fields.text("type").is_some_and(|name| name == "text")
-        && fields.type_of("text") == Some(Type::Text)
+        && fields.type_of("text") == Some(JsonType::Text)
 }
 
-fn build(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Message {
+fn build(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Message {
     let (role, wire_role) = role(&mut fields);
     let mut metadata = meta::take(&mut fields);
     metadata.wire_role = wire_role;
@@ -48,7 +48,7 @@ fn build(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Message {
     }
 }
 
-fn role(fields: &mut Fields<'_>) -> (Role, Option<String>) {
+fn role(fields: &mut JsonFields<'_>) -> (Role, Option<String>) {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "system" => return (Role::System, None),
@@ -62,21 +62,30 @@ fn role(fields: &mut Fields<'_>) -> (Role, Option<String>) {
     (role, Some(spelled))
 }
 
-fn plain(role: Role, fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
+fn plain(
+    role: Role,
+    fields: JsonFields<'_>,
+    given: Option<ContentValue<'_>>,
+    mut meta: MessageMetadata,
+) -> Message {
     let mut parts = Vec::new();
     meta.content_list = content(given, &mut parts, &mut meta.extra);
     meta.extra.extend(fields.into_extra());
     Message { role, parts, meta }
 }
 
-fn assistant(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
+fn assistant(
+    mut fields: JsonFields<'_>,
+    given: Option<ContentValue<'_>>,
+    mut meta: MessageMetadata,
+) -> Message {
     let mut parts = Vec::new();
     reasoning(&mut fields, &mut parts);
     let before = parts.len();
     meta.content_list = content(given, &mut parts, &mut meta.extra);
     if parts.get(before..).is_some_and(is_empty_text) && !meta.content_list {
         parts.truncate(before);
-        marks::set_text(&mut meta.extra, marks::CONTENT, "");
+        spelling_marks::set_text(&mut meta.extra, spelling_marks::CONTENT, "");
     }
     calls::take(&mut fields, &mut parts);
     meta.extra.extend(fields.into_extra());
@@ -87,17 +96,17 @@ fn assistant(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadat
     }
 }
 
-/// An answer that only calls tools often has `""` as its content; that is no text.
+/// An answer that only calls tools often has `""` as its content, which is not a text.
 fn is_empty_text(parts: &[Part]) -> bool {
     matches!(parts, [Part::Text(text)] if text.text.is_empty() && text.extra.is_empty())
 }
 
-fn reasoning(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
+fn reasoning(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
     for name in ["reasoning_content", "reasoning"] {
         if let Some(text) = fields.take_string(name) {
-            let mut extra = Extra::new();
+            let mut extra = ExtraFields::new();
             if name != "reasoning_content" {
-                marks::set_text(&mut extra, marks::FIELD, name);
+                spelling_marks::set_text(&mut extra, spelling_marks::FIELD, name);
             }
             parts.push(Part::Reasoning(Reasoning {
                 text,
@@ -109,7 +118,11 @@ fn reasoning(fields: &mut Fields<'_>, parts: &mut Vec<Part>) {
     }
 }
 
-fn tool(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) -> Message {
+fn tool(
+    mut fields: JsonFields<'_>,
+    given: Option<ContentValue<'_>>,
+    mut meta: MessageMetadata,
+) -> Message {
     let call_id = fields.take_string("tool_call_id");
     let tool = fields.take_string("name");
     let nameless = call_id.is_none();
@@ -120,10 +133,14 @@ fn tool(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) ->
         is_error: fields.take_true("is_error"),
         stored: fields.take_if("output_ref", stored),
         trimmed: fields.take_true("trimmed"),
-        extra: Extra::new(),
+        extra: ExtraFields::new(),
     };
     if nameless {
-        marks::set(&mut output.extra, marks::NAMELESS, RawJson::of(&true));
+        spelling_marks::set(
+            &mut output.extra,
+            spelling_marks::NAMELESS,
+            RawJson::of(&true),
+        );
     }
     meta.content_list = content(given, &mut output.content, &mut output.extra);
     output.extra.extend(fields.into_extra());
@@ -134,11 +151,11 @@ fn tool(mut fields: Fields<'_>, given: Option<Given<'_>>, mut meta: Metadata) ->
     }
 }
 
-/// A ref that holds no more than the model keeps of one.
+/// A ref with no more fields than the model keeps.
 fn stored(raw: &RawValue) -> Option<Ref> {
     let known = ["id", "byte_size", "line_count"];
     let fields = json::fields(raw)?;
-    let kept = |name: &str| known.contains(&name) && fields.type_of(name) != Some(Type::Null);
+    let kept = |name: &str| known.contains(&name) && fields.type_of(name) != Some(JsonType::Null);
     if !fields.names().all(kept) {
         return None;
     }
@@ -146,37 +163,43 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 }
 
 /// Reads the content field into `parts`; true if it is a list.
-fn content(given: Option<Given<'_>>, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
-    // Most content is one text: a vector that grows by itself begins with room for four.
+fn content(
+    given: Option<ContentValue<'_>>,
+    parts: &mut Vec<Part>,
+    extra: &mut ExtraFields,
+) -> bool {
+    // Most content is one text, but a growing vector starts with room for four.
     parts.reserve_exact(1);
     match given {
-        None => marks::set_text(extra, marks::CONTENT, marks::ABSENT),
-        Some(Given::Null) => marks::set(extra, marks::CONTENT, RawJson::of(&())),
-        Some(Given::Text(text)) => parts.push(Part::text(text)),
-        Some(Given::List(entries)) => {
+        None => spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT),
+        Some(ContentValue::Null) => {
+            spelling_marks::set(extra, spelling_marks::CONTENT, RawJson::of(&()));
+        }
+        Some(ContentValue::Text(text)) => parts.push(Part::text(text)),
+        Some(ContentValue::List(entries)) => {
             parts.extend(entries.into_iter().map(|entry| text_part(entry.fields)));
             return true;
         }
-        Some(Given::Raw(raw)) => return raw_content(raw, parts, extra),
+        Some(ContentValue::Raw(raw)) => return raw_content(raw, parts, extra),
     }
     false
 }
 
-fn raw_content(raw: &RawValue, parts: &mut Vec<Part>, extra: &mut Extra) -> bool {
+fn raw_content(raw: &RawValue, parts: &mut Vec<Part>, extra: &mut ExtraFields) -> bool {
     match type_of(raw) {
-        Type::Text => parts.extend(json::string(raw).map(Part::text)),
-        Type::Null => marks::set(extra, marks::CONTENT, owned(raw)),
-        Type::List => {
+        JsonType::Text => parts.extend(json::string(raw).map(Part::text)),
+        JsonType::Null => spelling_marks::set(extra, spelling_marks::CONTENT, owned(raw)),
+        JsonType::List => {
             let elements = json::list(raw).unwrap_or_default();
             parts.extend(elements.into_iter().map(part));
             return true;
         }
-        Type::Bool | Type::Number | Type::Object => parts.push(opaque("", raw)),
+        JsonType::Bool | JsonType::Number | JsonType::Object => parts.push(opaque("", raw)),
     }
     false
 }
 
-fn text_part(mut fields: Fields<'_>) -> Part {
+fn text_part(mut fields: JsonFields<'_>) -> Part {
     fields.take("type");
     Part::Text(Text {
         text: fields.take_string("text").unwrap_or_default(),
@@ -197,7 +220,7 @@ pub(super) fn part(raw: &RawValue) -> Part {
         })
     };
     match type_name.as_ref() {
-        "text" if fields.type_of("text") == Some(Type::Text) => text_part(fields),
+        "text" if fields.type_of("text") == Some(JsonType::Text) => text_part(fields),
         "image_url" | "image" => media(MediaKind::Image),
         "file" | "document" => media(MediaKind::Document),
         "input_audio" | "audio" => media(MediaKind::Audio),

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use trimtab_model::{Call, Kind, Message, Output, Part, Role};
+use trimtab_model::{Call, Message, MessageKind, Output, Part, Role};
 
 use super::*;
 
@@ -84,7 +84,7 @@ fn the_model_sees_what_was_meant() {
     let archived = read(
         &json!({"role": "tool", "tool_call_id": "c1", "content": "x", "metadata": {"agent_visible": false, "kind": "tool_result_archived"}}),
     );
-    assert_eq!(archived.meta.kind, Some(Kind::ToolResultArchived));
+    assert_eq!(archived.meta.kind, Some(MessageKind::ToolResultArchived));
     assert!(!archived.agent_visible());
 
     let usage = read(

@@ -1,10 +1,10 @@
-//! The model to Chat Completions messages.
+//! Writes Chat Completions messages.
 
-use trimtab_model::{Extra, Message, Output, Part, RawJson, Reasoning, Role};
+use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role};
 
 use super::{calls, meta};
-use crate::json::{Object, array, quoted};
-use crate::{marks, media};
+use crate::json::{ObjectWriter, array, quoted};
+use crate::{media, spelling_marks};
 
 /// Writes one message; a tool message with several outputs becomes several.
 pub fn write_message(message: &Message) -> Vec<RawJson> {
@@ -21,8 +21,9 @@ pub fn write_message(message: &Message) -> Vec<RawJson> {
 
 fn write_output(message: &Message, output: &Output) -> RawJson {
     let legacy = message.meta.wire_role.as_deref() == Some("function");
-    let object = Object::new().text("role", if legacy { "function" } else { "tool" });
-    let nameless = output.call_id.is_empty() && marks::has(&output.extra, marks::NAMELESS);
+    let object = ObjectWriter::new().text("role", if legacy { "function" } else { "tool" });
+    let nameless =
+        output.call_id.is_empty() && spelling_marks::has(&output.extra, spelling_marks::NAMELESS);
     let id = (!nameless).then(|| quoted(&output.call_id));
     let stored = output.stored.as_ref().map(RawJson::of);
     let object = object
@@ -36,7 +37,7 @@ fn write_output(message: &Message, output: &Output) -> RawJson {
     meta::write(object, message).end_raw()
 }
 
-/// Unknown fields of an output that a known one overrules.
+/// Unknown fields of an output that a known one overrides.
 fn spoken_for(output: &Output) -> Vec<&'static str> {
     let mut names = Vec::new();
     if output.is_error {
@@ -54,16 +55,16 @@ fn output_content(message: &Message, output: &Output) -> Option<String> {
         .or_else(|| as_read(&output.extra, || Some(quoted(""))))
 }
 
-/// Everything in a message but its outputs.
+/// Writes everything except the outputs.
 fn write_rest(message: &Message) -> RawJson {
     let meta = &message.meta;
     let role = match meta.wire_role.as_deref() {
-        // The system's messages of one dialect are the developer's in another.
+        // Other dialects call the system role `developer`.
         Some("developer") => "developer",
         Some(own) if message.role == Role::User && own != "user" => own,
         _ => message.role.as_str(),
     };
-    let object = Object::new().text("role", role);
+    let object = ObjectWriter::new().text("role", role);
     let object = object.maybe("content", rest_content(message));
     let object = write_reasoning(object, &message.parts);
     let object = calls::write(object, &message.parts);
@@ -76,24 +77,23 @@ fn rest_content(message: &Message) -> Option<String> {
         .iter()
         .filter(|part| matches!(part, Part::Text(_) | Part::Media(_) | Part::Opaque(_)))
         .collect();
-    // An answer that only calls tools has no content; anything else needs some.
+    // An answer that only calls tools may have no content; anything else needs some.
     let none = if message.has_calls() { "null" } else { "\"\"" };
     content(&parts, message.meta.content_list)
         .or_else(|| as_read(&message.meta.extra, || Some(none.to_owned())))
 }
 
-/// What stood in the content field of something without text, `or` something else if it was
-/// not read.
-fn as_read(extra: &Extra, or: impl FnOnce() -> Option<String>) -> Option<String> {
-    if marks::is_absent(extra) {
+/// The original content field of a message without text, or the result of `or`.
+fn as_read(extra: &ExtraFields, or: impl FnOnce() -> Option<String>) -> Option<String> {
+    if spelling_marks::is_absent(extra) {
         return None;
     }
-    marks::get(extra, marks::CONTENT)
+    spelling_marks::get(extra, spelling_marks::CONTENT)
         .map(str::to_owned)
         .or_else(or)
 }
 
-/// The content field for `parts`; none if there is nothing in it.
+/// The content field for `parts`; none if it is empty.
 fn content(parts: &[&Part], as_list: bool) -> Option<String> {
     match parts {
         [] if !as_list => None,
@@ -105,25 +105,25 @@ fn content(parts: &[&Part], as_list: bool) -> Option<String> {
     }
 }
 
-fn no_fields(extra: &Extra) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
+fn no_fields(extra: &ExtraFields) -> bool {
+    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
 }
 
 fn write_part(part: &Part) -> String {
     match part {
-        Part::Text(text) => Object::new()
+        Part::Text(text) => ObjectWriter::new()
             .text("type", "text")
             .text("text", &text.text)
             .extra(&text.extra, &[])
             .end(),
         Part::Media(media) => media::to_chat(&media.raw),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
-        // The callers leave these out.
+        // The callers omit these.
         Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => quoted(""),
     }
 }
 
-fn write_reasoning(object: Object, parts: &[Part]) -> Object {
+fn write_reasoning(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
     let thoughts: Vec<&Reasoning> = parts
         .iter()
         .filter_map(|part| match part {
@@ -134,7 +134,7 @@ fn write_reasoning(object: Object, parts: &[Part]) -> Object {
     let Some(first) = thoughts.first() else {
         return object;
     };
-    let field = marks::text(&first.extra, marks::FIELD);
+    let field = spelling_marks::text(&first.extra, spelling_marks::FIELD);
     let texts: Vec<&str> = thoughts
         .iter()
         .map(|thought| thought.text.as_str())

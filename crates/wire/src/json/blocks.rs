@@ -1,25 +1,25 @@
-//! Sixty-four bytes of a long string at once.
+//! Scans 64 bytes of a long string at once.
 //!
-//! Where quotes are dense, stopping at each of them costs more than all else. Here each
-//! block becomes a few words with a bit for each byte, and the bits of what is escaped are
-//! found by arithmetic: a branch for each block, not for each backslash.
+//! If quotes are dense, stopping at each of them dominates the cost. Here each block becomes a few
+//! words with one bit per byte, and escaped bytes are found by arithmetic: one branch per block
+//! instead of one per backslash.
 
-use super::strings::{End, escape};
-use super::unscannable::{Unscannable, Why};
+use super::strings::{StringEnd, escape};
+use super::unscannable::{Unscannable, UnscannableReason};
 
 const ONES: u64 = u64::MAX / 255;
 const LOW: u64 = ONES * 0x7f;
 
-/// What became of a run of whole blocks.
-pub(super) enum Blocks {
-    /// The string ends in it.
-    End(End),
-    /// It goes on at this offset, which is not inside an escape.
-    On { at: usize, escaped: bool },
+/// The result of scanning whole blocks.
+pub(super) enum BlockScan {
+    /// The string ends here.
+    End(StringEnd),
+    /// The string continues at this offset, which is not inside an escape.
+    Continue { at: usize, escaped: bool },
 }
 
-/// Reads whole blocks from `start`, which is inside a string and not inside an escape.
-pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<Blocks, Unscannable> {
+/// Scans whole blocks from `start`, which is inside a string and not inside an escape.
+pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<BlockScan, Unscannable> {
     let (blocks, _) = bytes.get(start..).unwrap_or_default().as_chunks::<64>();
     let mut any_escaped = escaped;
     let mut carried = 0;
@@ -32,42 +32,40 @@ pub(super) fn read(bytes: &[u8], start: usize, escaped: bool) -> Result<Blocks, 
         let backslashes = bits(block, |word| zeros(word ^ (ONES * u64::from(b'\\'))));
         let escapees = escapees(backslashes, &mut carried);
         let ends = quotes & !escapees;
-        // Everything before the first end; all of the block if there is none.
+        // All bits before the first end, or all of the block if there is none.
         let inside = (ends & ends.wrapping_neg()).wrapping_sub(1);
         check_escapes(bytes, base, escapees & inside & !quotes & !backslashes)?;
         check_controls(block, base, inside)?;
         any_escaped |= backslashes & inside != 0;
         if ends != 0 {
-            return Ok(Blocks::End(End {
+            return Ok(BlockScan::End(StringEnd {
                 quote: base + ends.trailing_zeros() as usize,
                 escaped: any_escaped,
             }));
         }
     }
-    // A backslash at the very end is read again, with what it escapes.
+    // A trailing backslash is scanned again, together with what it escapes.
     let at = start + 64 * blocks.len() - usize::from(carried != 0);
-    Ok(Blocks::On {
+    Ok(BlockScan::Continue {
         at,
         escaped: any_escaped,
     })
 }
 
-/// The bits of the bytes that a backslash stands before, itself not escaped. `carried` is 1
-/// where the first byte of the next block is one.
+/// The bits of escaped bytes. `carried` is 1 if the first byte of the next block is escaped.
 fn escapees(backslashes: u64, carried: &mut u64) -> u64 {
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
     let starting = backslashes & !*carried;
     let follows = starting << 1 | *carried;
-    // Adding a run of backslashes to its start moves a bit behind its end; whether that is
-    // an odd or an even place tells whether the run is of odd length.
+    // Adding a run of backslashes to its start moves a bit after its end; its parity tells whether
+    // the run has odd length.
     let odd_starts = starting & ODD & !follows;
     let (sums, overflow) = odd_starts.overflowing_add(starting);
     *carried = u64::from(overflow);
     (!ODD ^ (sums << 1)) & follows
 }
 
-/// Checks the escapes whose second bytes are at the bits of `escapees`, and neither quotes
-/// nor backslashes.
+/// Checks the escapes at the bits of `escapees`, which are neither quotes nor backslashes.
 fn check_escapes(bytes: &[u8], base: usize, mut escapees: u64) -> Result<(), Unscannable> {
     while escapees != 0 {
         let at = base + escapees.trailing_zeros() as usize;
@@ -93,11 +91,11 @@ fn check_controls(block: &[u8; 64], base: usize, inside: u64) -> Result<(), Unsc
     }
     Err(Unscannable {
         offset: base + controls.trailing_zeros() as usize,
-        why: Why::ControlCharacter,
+        why: UnscannableReason::ControlCharacter,
     })
 }
 
-/// True if none of the bytes is special. Written so that the compiler makes vectors of it.
+/// True if no byte is special. Written so that the compiler vectorises it.
 #[expect(
     clippy::needless_bitwise_bool,
     reason = "without branches the compiler makes vectors of it"
@@ -108,17 +106,17 @@ fn is_plain(block: &[u8; 64]) -> bool {
     })
 }
 
-/// One bit for each byte of `block` whose high bit `marked` sets.
+/// One bit per byte of `block` whose high bit `marked` sets.
 fn bits(block: &[u8; 64], marked: impl Fn(u64) -> u64) -> u64 {
     let (words, _) = block.as_chunks::<8>();
     words.iter().rev().fold(0, |bits, word| {
         let marks = marked(u64::from_le_bytes(*word)) >> 7;
-        // Each of the eight marks is moved to a bit of its own in the highest byte.
+        // The multiplication gathers the eight marks in the highest byte.
         bits << 8 | marks.wrapping_mul(0x0102_0408_1020_4080) >> 56
     })
 }
 
-/// The high bit of each byte that is zero, and no other.
+/// The high bit of each zero byte, and no other.
 fn zeros(word: u64) -> u64 {
     !(((word & LOW) + LOW) | word | LOW)
 }

@@ -1,38 +1,38 @@
-//! A place in JSON text that moves forward only.
+//! A forward-only cursor in JSON text.
 //!
-//! As strict as any parser: what the cursor passes over without complaint, every parser
-//! accepts (numbers too large for a float aside).
+//! It is as strict as any parser: text that the cursor accepts is valid for every parser (except
+//! for numbers too large for a float).
 
 use std::borrow::Cow;
 
 use trimtab_model::work;
 
 use super::span::Span;
-use super::strings::{End, closing_quote};
-use super::unscannable::{Unscannable, Why};
+use super::strings::{StringEnd, closing_quote};
+use super::unscannable::{Unscannable, UnscannableReason};
 
-/// How deep values may be nested; parsers commonly stop at 128.
+/// The maximum nesting depth; parsers commonly stop at 128.
 const MAX_DEPTH: u32 = 127;
 
-pub(crate) type Scanned<T> = Result<T, Unscannable>;
+pub(crate) type ScanResult<T> = Result<T, Unscannable>;
 
 /// A place in JSON text.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     depth: u32,
 }
 
-/// Where a list or object is being read.
-pub(crate) struct Open {
+/// A list or object that is being read.
+pub(crate) struct OpenContainer {
     close: u8,
     first: bool,
 }
 
-impl Open {
-    /// One that is closed by `close`, of which something was read.
+impl OpenContainer {
+    /// A list or object that ends with `close`, after its first element.
     pub(crate) fn past_first(close: u8) -> Self {
         Self {
             close,
@@ -41,18 +41,18 @@ impl Open {
     }
 }
 
-/// A field's name, and where the field begins.
-pub(crate) struct Key<'a> {
+/// A field's name, and the start of the field.
+pub(crate) struct FieldKey<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) start: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self::at(text, 0)
     }
 
-    /// A cursor at the start of a value that was passed over before.
+    /// A cursor at the start of a value that was scanned before.
     pub(crate) fn at(text: &'a str, at: usize) -> Self {
         Self {
             text,
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A cursor inside of so many lists and objects.
+    /// A cursor inside `depth` lists and objects.
     pub(crate) fn inside(text: &'a str, at: usize, depth: u32) -> Self {
         Self {
             depth,
@@ -80,9 +80,11 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    pub(crate) fn fail<T>(&self, why: Why) -> Scanned<T> {
+    pub(crate) fn fail<T>(&self, why: UnscannableReason) -> ScanResult<T> {
         let why = match why {
-            Why::UnexpectedByte if self.at >= self.bytes.len() => Why::Truncated,
+            UnscannableReason::UnexpectedByte if self.at >= self.bytes.len() => {
+                UnscannableReason::Truncated
+            }
             other => other,
         };
         Err(Unscannable {
@@ -91,31 +93,31 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Checks that nothing but white space is left.
-    pub(crate) fn finish(mut self) -> Scanned<()> {
+    /// Checks that only white space is left.
+    pub(crate) fn finish(mut self) -> ScanResult<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => self.fail(Why::TrailingBytes),
+            Some(_) => self.fail(UnscannableReason::TrailingBytes),
         }
     }
 
-    /// Enters a list or object, whose first byte is next.
-    pub(crate) fn open(&mut self) -> Scanned<Open> {
+    /// Enters a list or object at the cursor.
+    pub(crate) fn open(&mut self) -> ScanResult<OpenContainer> {
         let close = match self.peek() {
             Some(b'{') => b'}',
             Some(b'[') => b']',
-            _ => return self.fail(Why::UnexpectedByte),
+            _ => return self.fail(UnscannableReason::UnexpectedByte),
         };
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return self.fail(Why::TooDeep);
+            return self.fail(UnscannableReason::TooDeep);
         }
         self.at += 1;
-        Ok(Open { close, first: true })
+        Ok(OpenContainer { close, first: true })
     }
 
-    /// Steps to the next element or field; false at the end, which is stepped over.
-    pub(crate) fn more(&mut self, open: &mut Open) -> Scanned<bool> {
+    /// Moves to the next element or field; false at the end, which is consumed.
+    pub(crate) fn more(&mut self, open: &mut OpenContainer) -> ScanResult<bool> {
         let first = std::mem::replace(&mut open.first, false);
         match self.peek() {
             Some(byte) if byte == open.close => {
@@ -129,12 +131,12 @@ impl<'a> Cursor<'a> {
                 Ok(true)
             }
             Some(_) if first => Ok(true),
-            _ => self.fail(Why::UnexpectedByte),
+            _ => self.fail(UnscannableReason::UnexpectedByte),
         }
     }
 
-    /// Steps to the next field and over its name; none at the end.
-    pub(crate) fn field(&mut self, open: &mut Open) -> Scanned<Option<Key<'a>>> {
+    /// Moves over the name of the next field; none at the end.
+    pub(crate) fn field(&mut self, open: &mut OpenContainer) -> ScanResult<Option<FieldKey<'a>>> {
         if !self.more(open)? {
             return Ok(None);
         }
@@ -144,27 +146,27 @@ impl<'a> Cursor<'a> {
             let json = self.text.get(start..=end.quote).unwrap_or_default();
             match serde_json::from_str(json) {
                 Ok(name) => Cow::Owned(name),
-                Err(_) => return self.fail(Why::BadKey),
+                Err(_) => return self.fail(UnscannableReason::BadKey),
             }
         } else {
             Cow::Borrowed(self.text.get(start + 1..end.quote).unwrap_or_default())
         };
-        Ok(Some(Key { name, start }))
+        Ok(Some(FieldKey { name, start }))
     }
 
-    /// Steps over a name and the colon behind it.
-    fn key(&mut self) -> Scanned<End> {
+    /// Moves over a name and its colon.
+    fn key(&mut self) -> ScanResult<StringEnd> {
         let end = self.string()?;
         if self.peek() != Some(b':') {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         self.at += 1;
         self.skip_space();
         Ok(end)
     }
 
-    /// Steps over a value of any type.
-    pub(crate) fn value(&mut self) -> Scanned<Span> {
+    /// Moves over a value of any type.
+    pub(crate) fn value(&mut self) -> ScanResult<Span> {
         let first = self.peek();
         let start = self.at;
         match first {
@@ -178,8 +180,8 @@ impl<'a> Cursor<'a> {
         Ok(Span::new(start, self.at))
     }
 
-    /// Steps over a value, which is not looked into if it stands at `known`.
-    pub(crate) fn value_or(&mut self, known: Span) -> Scanned<Span> {
+    /// Moves over a value, without scanning it if it is at `known`.
+    pub(crate) fn value_or(&mut self, known: Span) -> ScanResult<Span> {
         self.skip_space();
         if known.is_empty() || known.start as usize != self.at {
             return self.value();
@@ -188,17 +190,17 @@ impl<'a> Cursor<'a> {
         Ok(known)
     }
 
-    fn string(&mut self) -> Scanned<End> {
+    fn string(&mut self) -> ScanResult<StringEnd> {
         if self.bytes.get(self.at) != Some(&b'"') {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         let end = closing_quote(self.bytes, self.at + 1)?;
         self.at = end.quote + 1;
         Ok(end)
     }
 
-    /// Steps over a list or object without recursion: a bit for each level says which.
-    fn nested(&mut self) -> Scanned<()> {
+    /// Moves over a list or object without recursion: one bit per level tells which it is.
+    fn nested(&mut self) -> ScanResult<()> {
         let outside = self.depth;
         let mut objects = 0u128;
         let mut open = self.open()?;
@@ -222,7 +224,7 @@ impl<'a> Cursor<'a> {
             } else {
                 let close = if objects & 1 == 1 { b'}' } else { b']' };
                 objects >>= 1;
-                open = Open {
+                open = OpenContainer {
                     close,
                     first: false,
                 };
@@ -230,26 +232,26 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn scalar(&mut self) -> Scanned<()> {
+    fn scalar(&mut self) -> ScanResult<()> {
         match self.bytes.get(self.at) {
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
             Some(b'n') => self.word(b"null"),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.fail(Why::UnexpectedByte),
+            _ => self.fail(UnscannableReason::UnexpectedByte),
         }
     }
 
-    fn word(&mut self, word: &[u8]) -> Scanned<()> {
+    fn word(&mut self, word: &[u8]) -> ScanResult<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if !rest.starts_with(word) {
-            return self.fail(Why::UnexpectedByte);
+            return self.fail(UnscannableReason::UnexpectedByte);
         }
         self.at += word.len();
         Ok(())
     }
 
-    fn number(&mut self) -> Scanned<()> {
+    fn number(&mut self) -> ScanResult<()> {
         self.take_if(|byte| byte == b'-');
         if !self.take_if(|byte| byte == b'0') {
             self.digits()?;
@@ -264,10 +266,10 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Scanned<()> {
+    fn digits(&mut self) -> ScanResult<()> {
         let digit = |byte: u8| byte.is_ascii_digit();
         if !self.take_if(digit) {
-            return self.fail(Why::BadNumber);
+            return self.fail(UnscannableReason::BadNumber);
         }
         while self.take_if(digit) {}
         Ok(())

@@ -1,8 +1,8 @@
-//! Unescaping, in one pass into one string.
+//! Unescapes JSON strings in one pass.
 
-/// Unescapes the inside of a JSON string whose syntax was checked before.
+/// Unescapes the inside of a valid JSON string.
 ///
-/// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
+/// A lone surrogate, which some agents write when they cut a text, becomes U+FFFD.
 pub(super) fn unescape(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -15,7 +15,7 @@ pub(super) fn unescape(inner: &str) -> String {
     text
 }
 
-/// Unescapes what starts with a backslash, and gives what is behind it.
+/// Unescapes one escape, and returns the rest.
 fn one<'a>(escaped: &'a str, text: &mut String) -> &'a str {
     let mut rest = escaped.chars();
     rest.next();
@@ -32,7 +32,7 @@ fn one<'a>(escaped: &'a str, text: &mut String) -> &'a str {
     rest.as_str()
 }
 
-/// Unescapes the four digits at the start of `digits`, and its pair if there is one.
+/// Unescapes four hex digits, and the second half of a pair if there is one.
 fn code_unit<'a>(digits: &'a str, text: &mut String) -> &'a str {
     let (first, behind) = hex(digits);
     let pair = behind.strip_prefix("\\u").map(hex);

@@ -1,4 +1,4 @@
-//! The fields of one object, in order, with their values unread.
+//! The fields of an object in order, with unparsed values.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,21 +7,21 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use trimtab_model::Extra;
+use trimtab_model::ExtraFields;
 
-use super::{Type, owned, string, text, type_of};
+use super::{JsonType, owned, string, text, type_of};
 
-/// The fields of one object, in the order they came.
+/// The fields of an object, in their original order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// Adds a field.
     pub(crate) fn push(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
         self.0.push((name, value));
     }
 
-    /// The value of `key`; the last one if it is there twice, as in every JSON parser.
+    /// The value of `key`; the last one if there are duplicates, as in every JSON parser.
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0
             .iter()
@@ -35,15 +35,15 @@ impl<'a> Fields<'a> {
         self.get(key).is_some()
     }
 
-    /// Removes `key` and gives its value. Those that it overrules go with it: among the unknown
-    /// fields they would be written behind it, and overrule it in turn.
+    /// Removes `key` and returns its value. Overridden duplicates are removed too: as unknown
+    /// fields they would be written after it and override it in turn.
     pub(crate) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
         let last = self.get(key)?;
         self.0.retain(|(name, _)| name != key);
         Some(last)
     }
 
-    /// Removes `key` if `wanted` makes something of it, and leaves it otherwise.
+    /// Removes `key` if `wanted` accepts it.
     pub(crate) fn take_if<T>(
         &mut self,
         key: &str,
@@ -59,8 +59,7 @@ impl<'a> Fields<'a> {
         self.take_if(key, string)
     }
 
-    /// Removes `key` if it is `true`; `false` stays among the unknown fields, so that it is
-    /// written again.
+    /// Removes `key` if it is `true`; `false` stays an unknown field, so that it is written back.
     pub(crate) fn take_true(&mut self, key: &str) -> bool {
         self.take_if(key, |raw| (raw.get() == "true").then_some(()))
             .is_some()
@@ -72,7 +71,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of `key`, if it is an object.
-    pub(crate) fn fields(&self, key: &str) -> Option<Fields<'a>> {
+    pub(crate) fn fields(&self, key: &str) -> Option<JsonFields<'a>> {
         self.get(key).and_then(super::fields)
     }
 
@@ -81,7 +80,7 @@ impl<'a> Fields<'a> {
         self.get(key).and_then(super::list)
     }
 
-    /// The figure in `key`, if it is one.
+    /// The number in `key`, if it is one.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(super::parse)
     }
@@ -92,7 +91,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The type of the value of `key`.
-    pub(crate) fn type_of(&self, key: &str) -> Option<Type> {
+    pub(crate) fn type_of(&self, key: &str) -> Option<JsonType> {
         self.get(key).map(type_of)
     }
 
@@ -106,11 +105,11 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
 
-    /// What is left, owned; without what is overruled.
-    pub(crate) fn into_extra(self) -> Extra {
+    /// The remaining fields, owned and without overridden duplicates.
+    pub(crate) fn into_extra(self) -> ExtraFields {
         let mut seen = HashSet::new();
         let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
-        let mut extra: Extra = (self.0.iter().rev().filter(last))
+        let mut extra: ExtraFields = (self.0.iter().rev().filter(last))
             .map(|(name, value)| (name.clone().into_owned(), owned(value)))
             .collect();
         extra.reverse();
@@ -118,54 +117,54 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FieldsVisitor(PhantomData))
+        deserializer.deserialize_map(JsonFieldsVisitor(PhantomData))
     }
 }
 
-struct FieldsVisitor<'a>(PhantomData<&'a ()>);
+struct JsonFieldsVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
-    type Value = Fields<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for JsonFieldsVisitor<'a> {
+    type Value = JsonFields<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonFields<'a>, A::Error> {
         let mut fields = Vec::with_capacity(4);
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(FieldName(name)) = map.next_key()? {
             fields.push((name, map.next_value()?));
         }
-        Ok(Fields(fields))
+        Ok(JsonFields(fields))
     }
 }
 
-/// A field's name, borrowed unless it holds escapes.
-pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+/// A field's name, borrowed unless it contains escapes.
+pub(crate) struct FieldName<'a>(pub(crate) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FieldName<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(NameVisitor(PhantomData))
+        deserializer.deserialize_str(FieldNameVisitor(PhantomData))
     }
 }
 
-struct NameVisitor<'a>(PhantomData<&'a ()>);
+struct FieldNameVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a> Visitor<'de> for NameVisitor<'a> {
-    type Value = Name<'a>;
+impl<'de: 'a, 'a> Visitor<'de> for FieldNameVisitor<'a> {
+    type Value = FieldName<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field name")
     }
 
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'a>, E> {
-        Ok(Name(Cow::Borrowed(name)))
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FieldName<'a>, E> {
+        Ok(FieldName(Cow::Borrowed(name)))
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Name<'a>, E> {
-        Ok(Name(Cow::Owned(name.to_owned())))
+    fn visit_str<E>(self, name: &str) -> Result<FieldName<'a>, E> {
+        Ok(FieldName(Cow::Owned(name.to_owned())))
     }
 }
 
@@ -176,7 +175,7 @@ mod tests {
     #[test]
     fn fields_keep_their_order_and_spelling() {
         let json = r#"{"z": 1.50, "a": {"x" : 1}, "\u006e": null}"#;
-        let mut fields: Fields = serde_json::from_str(json).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(json).unwrap();
         assert_eq!(fields.names().collect::<Vec<_>>(), ["z", "a", "n"]);
         assert!(fields.take("a").is_some());
         let extra = fields.into_extra();
@@ -189,14 +188,14 @@ mod tests {
 
     #[test]
     fn the_last_of_a_name_is_the_one_that_counts() {
-        let mut fields: Fields = serde_json::from_str(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(r#"{"a": 1, "b": 2, "a": 3}"#).unwrap();
         assert_eq!(fields.take("a").unwrap().get(), "3");
         assert_eq!(fields.names().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]
     fn false_stays_where_it_is() {
-        let mut fields: Fields = serde_json::from_str(r#"{"a": false, "b": true}"#).unwrap();
+        let mut fields: JsonFields = serde_json::from_str(r#"{"a": false, "b": true}"#).unwrap();
         assert!(!fields.take_true("a") && fields.take_true("b"));
         assert!(fields.has("a") && !fields.has("b"));
     }

@@ -1,22 +1,22 @@
-//! JSON read by borrowing and written by appending: no tree is ever built.
+//! Reads JSON by borrowing and writes it by appending, without building a tree.
 //!
-//! A value is scanned once to find where it ends and unescaped only if its text is needed,
-//! so that reading a transcript costs about as much as checking its syntax.
+//! A value is scanned once to find its end and unescaped only if its text is needed, so reading a
+//! transcript costs about as much as checking its syntax.
 
 pub(crate) mod blocks;
+mod content_value;
 pub(crate) mod cursor;
 mod escape;
 mod fields;
-mod given;
 mod object;
 mod pick;
 pub(crate) mod span;
 pub(crate) mod strings;
 pub(crate) mod unscannable;
 
-pub(crate) use fields::{Fields, Name};
-pub(crate) use given::{Entry, Given};
-pub(crate) use object::{Object, array, quoted};
+pub(crate) use content_value::{ContentEntry, ContentValue};
+pub(crate) use fields::{FieldName, JsonFields};
+pub(crate) use object::{ObjectWriter, array, quoted};
 pub(crate) use pick::{elements, pick};
 
 use std::borrow::Cow;
@@ -25,9 +25,9 @@ use serde::de::Deserialize;
 use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
-/// What a value is, told from its first byte.
+/// The type of a value, known from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum JsonType {
     Null,
     Bool,
     Number,
@@ -36,21 +36,21 @@ pub(crate) enum Type {
     Object,
 }
 
-/// The type of `raw`, which is valid JSON because it is a [`RawValue`].
-pub(crate) fn type_of(raw: &RawValue) -> Type {
+/// The type of `raw`, which is known to be valid JSON.
+pub(crate) fn type_of(raw: &RawValue) -> JsonType {
     match raw.get().as_bytes().first() {
-        Some(b'"') => Type::Text,
-        Some(b'{') => Type::Object,
-        Some(b'[') => Type::List,
-        Some(b't' | b'f') => Type::Bool,
-        Some(b'n') => Type::Null,
-        _ => Type::Number,
+        Some(b'"') => JsonType::Text,
+        Some(b'{') => JsonType::Object,
+        Some(b'[') => JsonType::List,
+        Some(b't' | b'f') => JsonType::Bool,
+        Some(b'n') => JsonType::Null,
+        _ => JsonType::Number,
     }
 }
 
 /// The unescaped text, if `raw` is a string.
 ///
-/// Half of a surrogate pair, which some agents write where they cut a text, becomes U+FFFD.
+/// A lone surrogate, which some agents write when they cut a text, becomes U+FFFD.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
@@ -71,16 +71,16 @@ pub(crate) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
 }
 
 /// The fields, if `raw` is an object.
-pub(crate) fn fields(raw: &RawValue) -> Option<Fields<'_>> {
+pub(crate) fn fields(raw: &RawValue) -> Option<JsonFields<'_>> {
     parse(raw)
 }
 
-/// `raw` as a small type of serde's, if it is one.
+/// Deserialises `raw` into a small type.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// A copy of `raw` that owns its text.
+/// An owned copy of `raw`.
 pub(crate) fn owned(raw: &RawValue) -> RawJson {
     RawJson::from(raw.to_owned())
 }
@@ -113,12 +113,12 @@ mod tests {
     fn types_are_told_from_the_first_byte() {
         let types = ["null", "true", "-1", "\"\"", "[]", "{}"].map(|json| type_of(&raw(json)));
         let expected = [
-            Type::Null,
-            Type::Bool,
-            Type::Number,
-            Type::Text,
-            Type::List,
-            Type::Object,
+            JsonType::Null,
+            JsonType::Bool,
+            JsonType::Number,
+            JsonType::Text,
+            JsonType::List,
+            JsonType::Object,
         ];
         assert_eq!(types, expected);
     }

@@ -1,21 +1,21 @@
-//! JSON written by appending to a string.
+//! Writes JSON by appending to a string.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Extra, RawJson};
+use trimtab_model::{ExtraFields, RawJson};
 
-use crate::marks;
+use crate::spelling_marks;
 
-/// One object, being written.
+/// An object under construction.
 #[derive(Debug)]
-pub(crate) struct Object(String);
+pub(crate) struct ObjectWriter(String);
 
-impl Object {
-    /// An object without fields.
+impl ObjectWriter {
+    /// An empty object.
     pub(crate) fn new() -> Self {
         Self(String::from("{"))
     }
 
-    /// Adds a field whose value is JSON already.
+    /// Adds a field with a JSON value.
     #[must_use]
     pub(crate) fn raw(mut self, name: &str, json: &str) -> Self {
         if self.0.len() > 1 {
@@ -33,7 +33,7 @@ impl Object {
         self.raw(name, &quoted(text))
     }
 
-    /// Adds a field if there is one.
+    /// Adds a field, if there is a value.
     #[must_use]
     pub(crate) fn maybe(self, name: &str, json: Option<String>) -> Self {
         match json {
@@ -42,17 +42,17 @@ impl Object {
         }
     }
 
-    /// Adds `name: true` if it is true.
+    /// Adds `name: true` if `set`.
     #[must_use]
     pub(crate) fn flag(self, name: &str, set: bool) -> Self {
         if set { self.raw(name, "true") } else { self }
     }
 
-    /// Adds the unknown fields, leaving out our marks and the names in `but`.
+    /// Adds the unknown fields, except our marks and the names in `but`.
     #[must_use]
-    pub(crate) fn extra(mut self, extra: &Extra, but: &[&str]) -> Self {
+    pub(crate) fn extra(mut self, extra: &ExtraFields, but: &[&str]) -> Self {
         for (name, value) in extra {
-            if !marks::is_mark(name) && !but.contains(&name.as_str()) {
+            if !spelling_marks::is_mark(name) && !but.contains(&name.as_str()) {
                 self = self.raw(name, value.as_str());
             }
         }

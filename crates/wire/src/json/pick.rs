@@ -1,14 +1,14 @@
-//! A few fields of an object, found in one pass and without allocating.
+//! Finds a few fields of an object in one pass, without allocating.
 
-use super::cursor::Cursor;
+use super::cursor::JsonCursor;
 
-/// The values of the fields `names` of the object in `json`, as they came; the last one
-/// where a name is there twice. None if `json` is not an object.
+/// The raw values of the fields `names` of the object in `json`; the last one for duplicates. None
+/// if `json` is not an object.
 pub(crate) fn pick<'a, const N: usize>(
     json: &'a str,
     names: [&str; N],
 ) -> Option<[Option<&'a str>; N]> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = JsonCursor::new(json);
     if cursor.peek() != Some(b'{') {
         return None;
     }
@@ -27,9 +27,9 @@ pub(crate) fn pick<'a, const N: usize>(
     Some(found)
 }
 
-/// The elements of the list in `json`, as they came; none if it is not a list.
+/// The raw elements of the list in `json`; empty if it is not a list.
 pub(crate) fn elements(json: &str) -> impl Iterator<Item = &str> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = JsonCursor::new(json);
     let is_list = cursor.peek() == Some(b'[');
     let mut open = cursor.open().ok().filter(|_| is_list);
     std::iter::from_fn(move || {

@@ -1,20 +1,20 @@
-//! A run of bytes of a body.
+//! A byte range of a body.
 
 use std::ops::Range;
 
-/// A run of bytes of a body, as offsets.
+/// A byte range of a body, as offsets of four bytes each.
 ///
-/// Four bytes each: a body of four gigabytes is refused before it is scanned.
+/// Bodies of four gigabytes and more are rejected before they are scanned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The first byte.
     pub start: u32,
-    /// The first byte behind it.
+    /// The end, exclusive.
     pub end: u32,
 }
 
 impl Span {
-    /// The run from `start` to `end`.
+    /// The range from `start` to `end`.
     pub fn new(start: usize, end: usize) -> Self {
         let narrow = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
@@ -28,7 +28,7 @@ impl Span {
         self.range().len()
     }
 
-    /// True if nothing is in it, which also stands for "not there".
+    /// True if the range is empty, which also means "missing".
     pub fn is_empty(self) -> bool {
         self.start >= self.end
     }
@@ -38,12 +38,12 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// True if `other` lies within this run.
+    /// True if `other` lies within this range.
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// The bytes of `text`; empty where the run is not in it.
+    /// The bytes of `text`; empty if the range is not inside it.
     pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.range()).unwrap_or_default()
     }

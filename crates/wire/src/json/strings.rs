@@ -1,25 +1,25 @@
-//! Where a JSON string ends.
+//! Finds the end of a JSON string.
 //!
-//! Most bytes of a request stand inside strings, so this is where scanning spends its time:
-//! eight bytes at a time at first, sixty-four once a string turns out to be long.
+//! Most bytes of a request are inside strings, so scanning spends its time here: eight bytes at a
+//! time at first, sixty-four once a string turns out to be long.
 
-use super::blocks::{self, Blocks};
-use super::unscannable::{Unscannable, Why};
+use super::blocks::{self, BlockScan};
+use super::unscannable::{Unscannable, UnscannableReason};
 
-/// How many words of a string are looked at one by one before it counts as long.
+/// The number of words after which a string counts as long.
 const SHORT: u32 = 8;
 
-/// Where a string ends.
+/// The end of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct StringEnd {
     /// The offset of the closing quote.
     pub(crate) quote: usize,
-    /// True if there are escapes in the string.
+    /// True if the string contains escapes.
     pub(crate) escaped: bool,
 }
 
-/// Where the string ends whose first byte inside is at `at`.
-pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscannable> {
+/// Finds the end of the string whose content starts at `at`.
+pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<StringEnd, Unscannable> {
     let mut escaped = false;
     for _ in 0..SHORT {
         let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
@@ -32,54 +32,54 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<End, Unscanna
         }
         at += special.trailing_zeros() as usize / 8;
         match bytes.get(at) {
-            Some(b'"') => return Ok(End { quote: at, escaped }),
+            Some(b'"') => return Ok(StringEnd { quote: at, escaped }),
             Some(b'\\') => at += escape(bytes, at)?,
-            _ => return fail(at, Why::ControlCharacter),
+            _ => return fail(at, UnscannableReason::ControlCharacter),
         }
         escaped = true;
     }
     match blocks::read(bytes, at, escaped)? {
-        Blocks::End(end) => Ok(end),
-        Blocks::On { at, escaped } => near_the_end(bytes, at, escaped),
+        BlockScan::End(end) => Ok(end),
+        BlockScan::Continue { at, escaped } => near_the_end(bytes, at, escaped),
     }
 }
 
-/// The last few bytes of the input, one by one.
-fn near_the_end(bytes: &[u8], mut at: usize, mut escaped: bool) -> Result<End, Unscannable> {
+/// Scans the last few bytes of the input one by one.
+fn near_the_end(bytes: &[u8], mut at: usize, mut escaped: bool) -> Result<StringEnd, Unscannable> {
     loop {
         match bytes.get(at) {
-            Some(b'"') => return Ok(End { quote: at, escaped }),
+            Some(b'"') => return Ok(StringEnd { quote: at, escaped }),
             Some(b'\\') => {
                 at += escape(bytes, at)?;
                 escaped = true;
             }
-            Some(byte) if *byte < 0x20 => return fail(at, Why::ControlCharacter),
+            Some(byte) if *byte < 0x20 => return fail(at, UnscannableReason::ControlCharacter),
             Some(_) => at += 1,
-            None => return fail(bytes.len(), Why::Truncated),
+            None => return fail(bytes.len(), UnscannableReason::Truncated),
         }
     }
 }
 
-fn fail<T>(offset: usize, why: Why) -> Result<T, Unscannable> {
+fn fail<T>(offset: usize, why: UnscannableReason) -> Result<T, Unscannable> {
     Err(Unscannable { offset, why })
 }
 
-/// The length of the escape that starts at `at`.
+/// The length of the escape at `at`.
 pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
         Some(b'u') => match bytes.get(at + 2..at + 6) {
             Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(6),
-            Some(_) => fail(at, Why::BadEscape),
-            None => fail(bytes.len(), Why::Truncated),
+            Some(_) => fail(at, UnscannableReason::BadEscape),
+            None => fail(bytes.len(), UnscannableReason::Truncated),
         },
-        Some(_) => fail(at, Why::BadEscape),
-        None => fail(bytes.len(), Why::Truncated),
+        Some(_) => fail(at, UnscannableReason::BadEscape),
+        None => fail(bytes.len(), UnscannableReason::Truncated),
     }
 }
 
-/// The high bit of each special byte. Bytes above the first special one may be wrong, which
-/// does no harm to who only looks for the first.
+/// The high bit of each special byte. Bytes above the first special one may be wrong, which does
+/// not matter for finding the first.
 fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
@@ -95,8 +95,8 @@ fn special_bytes(word: [u8; 8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn end(quote: usize, escaped: bool) -> End {
-        End { quote, escaped }
+    fn end(quote: usize, escaped: bool) -> StringEnd {
+        StringEnd { quote, escaped }
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
                     if outcome {
                         assert_eq!(found, Ok(end(length, false)));
                     } else {
-                        assert_eq!(found, fail(length, Why::ControlCharacter));
+                        assert_eq!(found, fail(length, UnscannableReason::ControlCharacter));
                     }
                 }
             }
@@ -142,9 +142,9 @@ mod tests {
             let at = |bytes: &[u8]| closing_quote(&[&vec![b'a'; before], bytes].concat(), 0);
             let tail = [b'b'; 90];
             let bad = at(&[br"\x".as_slice(), &tail].concat());
-            assert_eq!(bad, fail(before, Why::BadEscape));
+            assert_eq!(bad, fail(before, UnscannableReason::BadEscape));
             let bad = at(&[br"\\\u12x4".as_slice(), &tail].concat());
-            assert_eq!(bad, fail(before + 2, Why::BadEscape));
+            assert_eq!(bad, fail(before + 2, UnscannableReason::BadEscape));
             let good = at(&[br"\\\u12f4".as_slice(), &tail, b"\""].concat());
             assert_eq!(good, Ok(end(before + 98, true)));
         }
@@ -154,9 +154,21 @@ mod tests {
     fn escapes_are_stepped_over() {
         assert_eq!(closing_quote(br#"a\"b\\" c"#, 0), Ok(end(6, true)));
         assert_eq!(closing_quote(br#"\ud83d" c"#, 0), Ok(end(6, true)));
-        assert_eq!(closing_quote(br#"\x" c"#, 0), fail(0, Why::BadEscape));
-        assert_eq!(closing_quote(br#"\u12g4""#, 0), fail(0, Why::BadEscape));
-        assert_eq!(closing_quote(br"\u12", 0), fail(4, Why::Truncated));
-        assert_eq!(closing_quote(br"abc", 0), fail(3, Why::Truncated));
+        assert_eq!(
+            closing_quote(br#"\x" c"#, 0),
+            fail(0, UnscannableReason::BadEscape)
+        );
+        assert_eq!(
+            closing_quote(br#"\u12g4""#, 0),
+            fail(0, UnscannableReason::BadEscape)
+        );
+        assert_eq!(
+            closing_quote(br"\u12", 0),
+            fail(4, UnscannableReason::Truncated)
+        );
+        assert_eq!(
+            closing_quote(br"abc", 0),
+            fail(3, UnscannableReason::Truncated)
+        );
     }
 }

@@ -1,31 +1,31 @@
-//! Bodies that are left alone.
+//! Bodies that cannot be scanned and are sent unchanged.
 
 use std::fmt;
 
-/// The body was not understood. The caller sends it as it came.
+/// The body was not understood. The caller sends it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unscannable {
-    /// Where, in bytes from the start of the body.
+    /// The position in bytes from the start of the body.
     pub offset: usize,
-    /// Why.
-    pub why: Why,
+    /// The reason.
+    pub why: UnscannableReason,
 }
 
-/// Why a body was not understood.
+/// The reasons why a body was not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum UnscannableReason {
     /// It ends in the middle of a value.
     Truncated,
-    /// A byte that JSON does not allow there.
+    /// A byte that is invalid at this position.
     UnexpectedByte,
-    /// A control character in a string that is not escaped.
+    /// An unescaped control character in a string.
     ControlCharacter,
-    /// An escape that JSON does not have.
+    /// An invalid escape.
     BadEscape,
-    /// A number that JSON does not have.
+    /// An invalid number.
     BadNumber,
-    /// A field name that is no text, such as one with half of a surrogate pair.
+    /// A field name that is not valid text, for example with a lone surrogate.
     BadKey,
     /// Bytes that are not UTF-8.
     NotUtf8,
@@ -45,7 +45,7 @@ pub enum Why {
     NotAMessage,
 }
 
-impl Why {
+impl UnscannableReason {
     fn as_str(self) -> &'static str {
         match self {
             Self::Truncated => "it ends in the middle of a value",

@@ -1,7 +1,7 @@
-//! Messages requests: to the model and back.
+//! Messages requests: reads them into the model and writes them back.
 //!
-//! The dialect puts outputs into the user's messages. Reading splits such a message into
-//! tool messages and user messages; writing joins them again.
+//! The dialect puts outputs into user messages. Reading splits such a message into tool messages
+//! and user messages; writing joins them again.
 //!
 //! ```
 //! use trimtab_model::Role;
@@ -24,4 +24,4 @@ pub(crate) use part::{read as read_part, write as write_part};
 pub(crate) use read::{from_content, from_entry, from_fields, system};
 pub use read::{read_message, read_system};
 pub(crate) use write::write_list;
-pub use write::{Request, write_request};
+pub use write::{MessagesFields, write_request};

@@ -1,14 +1,17 @@
-//! One part of a message, both ways.
+//! Reads and writes one part of a message.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Call, Extra, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
+    Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
 };
 
-use crate::json::{self, Entry, Fields, Given, Object, Type, array, owned, quoted, type_of};
-use crate::{marks, media};
+use crate::json::{
+    self, ContentEntry, ContentValue, JsonFields, JsonType, ObjectWriter, array, owned, quoted,
+    type_of,
+};
+use crate::{media, spelling_marks};
 
-/// A thought that the provider keeps to itself.
+/// Reasoning that the provider hides.
 const REDACTED: &str = "redacted_thinking";
 
 /// Reads one part.
@@ -18,9 +21,9 @@ pub(crate) fn read(raw: &RawValue) -> Part {
         .unwrap_or_else(|| carried(raw))
 }
 
-/// Reads a list of parts. Their text as it came is only looked for if one is not known.
+/// Reads a list of parts. Their original JSON is needed only if one is unknown.
 pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
-    let all = json::parse::<Vec<Fields<'_>>>(raw);
+    let all = json::parse::<Vec<JsonFields<'_>>>(raw);
     let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(from_fields).collect());
     known.unwrap_or_else(|| {
         let elements = json::list(raw).unwrap_or_default();
@@ -28,20 +31,20 @@ pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
     })
 }
 
-/// Reads a list of parts that was scanned before; none if one is not known.
-pub(super) fn from_entries(entries: Vec<Entry<'_>>) -> Option<Vec<Part>> {
+/// Reads a list of scanned parts; none if one is unknown.
+pub(super) fn from_entries(entries: Vec<ContentEntry<'_>>) -> Option<Vec<Part>> {
     let parts = entries.into_iter();
     parts
         .map(|entry| known(entry.fields, entry.content))
         .collect()
 }
 
-fn from_fields(mut fields: Fields<'_>) -> Option<Part> {
-    let given = fields.take("content").map(Given::Raw);
+fn from_fields(mut fields: JsonFields<'_>) -> Option<Part> {
+    let given = fields.take("content").map(ContentValue::Raw);
     known(fields, given)
 }
 
-fn known(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
+fn known(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
     let type_name = fields.take_string("type")?;
     if given.is_some() && type_name != "tool_result" {
         return None;
@@ -68,10 +71,10 @@ fn known(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     }
 }
 
-fn redacted(mut fields: Fields<'_>) -> Option<Part> {
+fn redacted(mut fields: JsonFields<'_>) -> Option<Part> {
     let seal = fields.take_string("data")?;
     let mut extra = fields.into_extra();
-    marks::set_text(&mut extra, marks::TYPE, REDACTED);
+    spelling_marks::set_text(&mut extra, spelling_marks::TYPE, REDACTED);
     Some(Part::Reasoning(Reasoning {
         text: String::new(),
         seal: Some(seal),
@@ -79,7 +82,7 @@ fn redacted(mut fields: Fields<'_>) -> Option<Part> {
     }))
 }
 
-fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
+fn output(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
     let call_id = fields.take_string("tool_use_id")?;
     let (content, as_list) = match given {
         None => (Vec::new(), false),
@@ -88,7 +91,7 @@ fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     let is_error = fields.take_true("is_error");
     let mut extra = fields.into_extra();
     if as_list && is_plain(&content) {
-        marks::set(&mut extra, marks::LIST, RawJson::of(&true));
+        spelling_marks::set(&mut extra, spelling_marks::LIST, RawJson::of(&true));
     }
     Some(Part::Output(Output {
         call_id,
@@ -101,21 +104,21 @@ fn output(mut fields: Fields<'_>, given: Option<Given<'_>>) -> Option<Part> {
     }))
 }
 
-/// Reads a content field; none if it is neither text nor list. True if it is a list.
-fn content(given: Given<'_>) -> Option<(Vec<Part>, bool)> {
+/// Reads a content field; none if it is neither text nor a list. True if it is a list.
+fn content(given: ContentValue<'_>) -> Option<(Vec<Part>, bool)> {
     match given {
-        Given::Text(text) => Some((vec![Part::text(text)], false)),
-        Given::List(entries) => Some((from_entries(entries)?, true)),
-        Given::Null => None,
-        Given::Raw(raw) => match type_of(raw) {
-            Type::Text => Some((vec![Part::text(json::string(raw)?)], false)),
-            Type::List => Some((read_list(raw), true)),
+        ContentValue::Text(text) => Some((vec![Part::text(text)], false)),
+        ContentValue::List(entries) => Some((from_entries(entries)?, true)),
+        ContentValue::Null => None,
+        ContentValue::Raw(raw) => match type_of(raw) {
+            JsonType::Text => Some((vec![Part::text(json::string(raw)?)], false)),
+            JsonType::List => Some((read_list(raw), true)),
             _ => None,
         },
     }
 }
 
-/// Media, and parts of types that we do not know.
+/// Media, and parts of unknown types.
 fn carried(raw: &RawValue) -> Part {
     let type_name = json::fields(raw)
         .and_then(|fields| fields.text("type"))
@@ -136,7 +139,7 @@ fn carried(raw: &RawValue) -> Part {
     })
 }
 
-/// True if a list of just this would be a plain string as well.
+/// True if a list of only this part could be a plain string.
 pub(super) fn is_plain(parts: &[Part]) -> bool {
     match parts {
         [] => true,
@@ -145,26 +148,27 @@ pub(super) fn is_plain(parts: &[Part]) -> bool {
     }
 }
 
-fn no_fields(extra: &Extra) -> bool {
-    extra.iter().all(|(name, _)| marks::is_mark(name))
+fn no_fields(extra: &ExtraFields) -> bool {
+    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
 }
 
 /// Writes one part.
 pub(crate) fn write(part: &Part) -> String {
     match part {
-        Part::Text(text) => Object::new()
+        Part::Text(text) => ObjectWriter::new()
             .text("type", "text")
             .text("text", &text.text)
             .extra(&text.extra, &[])
             .end(),
         Part::Reasoning(reasoning) => write_reasoning(reasoning),
         Part::Media(media) => media::to_messages(&media.raw),
-        Part::Call(call) => Object::new()
+        Part::Call(call) => ObjectWriter::new()
             .text("type", "tool_use")
             .text("id", &call.id)
             .text("name", &call.name)
             .raw("input", &input(&call.arguments))
-            .extra(&call.extra, &["type"])
+            // Items of Responses have an id of their own beside that of the call.
+            .extra(&call.extra, &["type", "id"])
             .end(),
         Part::Output(output) => write_output(output),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
@@ -173,11 +177,14 @@ pub(crate) fn write(part: &Part) -> String {
 
 fn write_reasoning(reasoning: &Reasoning) -> String {
     let seal = reasoning.seal.as_deref().map(quoted);
-    let redacted = marks::text(&reasoning.extra, marks::TYPE).as_deref() == Some(REDACTED);
+    let redacted =
+        spelling_marks::text(&reasoning.extra, spelling_marks::TYPE).as_deref() == Some(REDACTED);
     let object = if redacted {
-        Object::new().text("type", REDACTED).maybe("data", seal)
+        ObjectWriter::new()
+            .text("type", REDACTED)
+            .maybe("data", seal)
     } else {
-        Object::new()
+        ObjectWriter::new()
             .text("type", "thinking")
             .text("thinking", &reasoning.text)
             .maybe("signature", seal)
@@ -185,25 +192,25 @@ fn write_reasoning(reasoning: &Reasoning) -> String {
     object.extra(&reasoning.extra, &[]).end()
 }
 
-/// The arguments as the object that the dialect wants.
+/// The arguments as an object, which the dialect requires.
 fn input(arguments: &str) -> String {
     match RawJson::parse(arguments) {
         Ok(_) => arguments.to_owned(),
         Err(_) if arguments.trim().is_empty() => "{}".to_owned(),
-        // A model of another dialect may write anything; this one only takes objects.
-        Err(_) => Object::new().text("arguments", arguments).end(),
+        // A model of another dialect may write anything; this one accepts only objects.
+        Err(_) => ObjectWriter::new().text("arguments", arguments).end(),
     }
 }
 
 fn write_output(output: &Output) -> String {
-    let as_list = marks::has(&output.extra, marks::LIST);
+    let as_list = spelling_marks::has(&output.extra, spelling_marks::LIST);
     let content = match output.content.as_slice() {
         [] if !as_list => None,
         [Part::Text(text)] if !as_list && no_fields(&text.extra) => Some(quoted(&text.text)),
         parts => Some(array(parts.iter().map(write))),
     };
     let overruled: &[&str] = if output.is_error { &["is_error"] } else { &[] };
-    Object::new()
+    ObjectWriter::new()
         .text("type", "tool_result")
         .text("tool_use_id", &output.call_id)
         .maybe("content", content)

@@ -1,17 +1,17 @@
-//! A message of a Messages request to the model.
+//! Reads a message of a Messages request.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Part, RawJson, Role};
 
 use super::part;
-use crate::json::{self, Entry, Fields, Given, Type, type_of};
-use crate::marks;
+use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, type_of};
+use crate::spelling_marks;
 
-/// Reads one message, which becomes several where outputs and text are mixed in it.
+/// Reads one message, which becomes several if it mixes outputs and text.
 ///
-/// Fails only where `json` is not an object.
+/// Fails only if `json` is not an object.
 pub fn read_message(json: &str) -> Result<Vec<Message>, serde_json::Error> {
-    serde_json::from_str::<Fields>(json).map(from_fields)
+    serde_json::from_str::<JsonFields>(json).map(from_fields)
 }
 
 /// Reads the `system` field of a request: a string or a list of parts.
@@ -29,23 +29,23 @@ pub(crate) fn system(raw: &RawValue) -> Message {
 }
 
 /// Reads one message from its fields.
-pub(crate) fn from_fields(mut fields: Fields<'_>) -> Vec<Message> {
+pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Vec<Message> {
     let content = fields.take("content").map(content);
     build(fields, content)
 }
 
-/// Reads one message whose content was read on the way; none if that needs another look.
-pub(crate) fn from_entry(entry: Entry<'_>) -> Option<Vec<Message>> {
+/// Reads one message whose content was already parsed; none if it needs the slow path.
+pub(crate) fn from_entry(entry: ContentEntry<'_>) -> Option<Vec<Message>> {
     let content = match entry.content {
         None => None,
-        Some(Given::Text(text)) => Some((vec![Part::text(text)], false)),
-        Some(Given::List(parts)) => Some((part::from_entries(parts)?, true)),
-        Some(Given::Null | Given::Raw(_)) => return None,
+        Some(ContentValue::Text(text)) => Some((vec![Part::text(text)], false)),
+        Some(ContentValue::List(parts)) => Some((part::from_entries(parts)?, true)),
+        Some(ContentValue::Null | ContentValue::Raw(_)) => return None,
     };
     Some(build(entry.fields, content))
 }
 
-fn build(mut fields: Fields<'_>, content: Option<(Vec<Part>, bool)>) -> Vec<Message> {
+fn build(mut fields: JsonFields<'_>, content: Option<(Vec<Part>, bool)>) -> Vec<Message> {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "assistant" => Role::Assistant,
@@ -80,11 +80,11 @@ fn of_role(role: Role, parts: Vec<Part>, as_list: bool) -> Vec<Message> {
 
 fn content(raw: &RawValue) -> (Vec<Part>, bool) {
     match type_of(raw) {
-        Type::Text => (
+        JsonType::Text => (
             json::string(raw).map(Part::text).into_iter().collect(),
             false,
         ),
-        Type::List => (part::read_list(raw), true),
+        JsonType::List => (part::read_list(raw), true),
         _ => (vec![part::read(raw)], false),
     }
 }
@@ -95,7 +95,7 @@ fn whole(role: Role, parts: Vec<Part>, as_list: bool) -> Message {
     message
 }
 
-/// Splits a user's message where outputs and other parts meet.
+/// Splits a user message at the borders of outputs and other parts.
 fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
     if !parts.iter().any(|part| part.as_output().is_some()) {
         return vec![whole(Role::User, parts, as_list)];
@@ -117,7 +117,11 @@ fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
 fn next(role: Role, part: Part, first: bool) -> Message {
     let mut message = Message::new(role, vec![part]);
     if !first {
-        marks::set(&mut message.meta.extra, marks::JOINED, RawJson::of(&true));
+        spelling_marks::set(
+            &mut message.meta.extra,
+            spelling_marks::JOINED,
+            RawJson::of(&true),
+        );
     }
     message
 }

@@ -1,44 +1,44 @@
-//! The model to a Messages request.
+//! Writes a Messages request.
 
-use trimtab_model::{Extra, Message, Part, RawJson, Role};
+use trimtab_model::{ExtraFields, Message, Part, RawJson, Role};
 
 use super::part;
-use crate::json::{Object, array, quoted};
-use crate::marks;
+use crate::json::{ObjectWriter, array, quoted};
+use crate::spelling_marks;
 
-/// The fields of a request that hold the conversation.
+/// The fields of a request that contain the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
-    /// The `system` field, if there is anything to say in it.
+pub struct MessagesFields {
+    /// The `system` field, if it is not empty.
     pub system: Option<RawJson>,
     /// The `messages` field.
     pub messages: Vec<RawJson>,
 }
 
-/// Writes a conversation: leading system messages become `system`, outputs that belong
-/// together go into one user message.
-pub fn write_request(messages: &[Message]) -> Request {
+/// Writes a conversation: leading system messages become `system`, and adjacent outputs go into one
+/// user message.
+pub fn write_request(messages: &[Message]) -> MessagesFields {
     let leading = messages
         .iter()
         .take_while(|message| message.role == Role::System)
         .count();
     let (system, rest) = messages.split_at(leading);
-    Request {
+    MessagesFields {
         system: write_system(system),
         messages: write_list(rest),
     }
 }
 
-/// Writes messages as entries of the `messages` field, those of the system too.
+/// Writes messages as entries of the `messages` field, including system messages.
 pub(crate) fn write_list(messages: &[Message]) -> Vec<RawJson> {
-    let mut written: Vec<Entry> = Vec::new();
+    let mut written: Vec<MessageDraft> = Vec::new();
     for message in messages {
         match written.last_mut() {
             Some(last) if last.takes(message) => last.join(message),
-            _ => written.push(Entry::new(message)),
+            _ => written.push(MessageDraft::new(message)),
         }
     }
-    written.into_iter().map(Entry::end).collect()
+    written.into_iter().map(MessageDraft::end).collect()
 }
 
 fn write_system(system: &[Message]) -> Option<RawJson> {
@@ -53,18 +53,18 @@ fn write_system(system: &[Message]) -> Option<RawJson> {
     RawJson::parse(&json).ok()
 }
 
-/// One message of the request, being written.
-struct Entry {
+/// One message of the request under construction.
+struct MessageDraft {
     role: &'static str,
     outputs: bool,
     /// The content, if it is a string.
     plain: Option<String>,
     parts: Vec<String>,
     stop_reason: Option<String>,
-    extra: Extra,
+    extra: ExtraFields,
 }
 
-impl Entry {
+impl MessageDraft {
     fn new(message: &Message) -> Self {
         let role = match message.role {
             Role::System => "system",
@@ -87,10 +87,10 @@ impl Entry {
         }
     }
 
-    /// Whether `next` is written into this message: it was read from it, or both hold outputs
-    /// that came from a dialect with a message for each.
+    /// True if `next` belongs in this message: it was read from it, or both contain outputs of a
+    /// dialect with one message per output.
     fn takes(&self, next: &Message) -> bool {
-        let read_as_one = marks::has(&next.meta.extra, marks::JOINED);
+        let read_as_one = spelling_marks::has(&next.meta.extra, spelling_marks::JOINED);
         let own_message = next.meta.wire_role.as_deref() == Some("user");
         let outputs = self.outputs && next.role == Role::Tool && !own_message;
         self.role == "user" && (read_as_one || outputs)
@@ -104,7 +104,7 @@ impl Entry {
 
     fn end(self) -> RawJson {
         let content = self.plain.unwrap_or_else(|| array(&self.parts));
-        Object::new()
+        ObjectWriter::new()
             .text("role", self.role)
             .raw("content", &content)
             .maybe("stop_reason", self.stop_reason.as_deref().map(quoted))

@@ -1,6 +1,6 @@
-//! Bringing the many spellings of an error text to one.
+//! Normalises the text of an error.
 
-/// The text in lower case, without escapes, addresses and separators of thousands, one sentence a
+/// The text in lower case, without escapes, addresses and thousands separators, one sentence per
 /// line.
 pub(super) fn clean(text: &str) -> String {
     let lower = unescape(text).to_lowercase();
@@ -31,14 +31,14 @@ fn push_word(clean: &mut String, word: &str) {
     });
 }
 
-/// Addresses carry words such as `context-window-size` that say nothing about the error.
+/// Addresses contain words such as `context-window-size` that say nothing about the error.
 fn without_address(word: &str) -> &str {
     word.split_once("://").map_or(word, |(before, _)| {
         before.trim_end_matches(|c: char| c.is_ascii_alphanumeric())
     })
 }
 
-/// Undoes one or more levels of JSON escapes in a text that is not JSON as a whole.
+/// Removes one or more levels of JSON escapes in a text that is not JSON itself.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -74,7 +74,7 @@ fn join_thousands(text: &str) -> String {
     while let Some(c) = chars.next() {
         ahead.next();
         if is_separator(c) && (1..=3).contains(&digits) && group_follows(ahead.clone()) {
-            // The next group is three digits again: stay within the number.
+            // The next group has three digits again: stay within the number.
             digits = 0;
             continue;
         }

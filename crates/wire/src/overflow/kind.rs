@@ -1,20 +1,20 @@
-//! What went wrong and what helps.
+//! The kinds of errors, and what helps.
 
 use serde::{Deserialize, Serialize};
 
-/// What a provider's answer means for the size of a request.
+/// The meaning of a provider's answer for the size of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum OverflowKind {
     /// The prompt alone does not fit the window.
     Prompt,
-    /// The prompt fits, but not together with the answer that was asked for.
+    /// The prompt fits, but not together with the requested answer.
     PromptAndAnswer,
     /// The request has too many bytes.
     Bytes,
     /// The answer stopped because the window was full.
     AnswerCut,
-    /// The prompt was larger than the window and nobody said so: only usage shows it.
+    /// The prompt was larger than the window without an error; only the usage shows it.
     Silent,
     /// An image, a file or all media together are too large or too many.
     Media,
@@ -22,27 +22,27 @@ pub enum Kind {
     Field,
     /// The request has too many messages.
     Items,
-    /// The answer that was asked for is longer than the model can ever give.
+    /// The requested answer is longer than the model can ever give.
     AnswerLimit,
-    /// Too much was sent in too short a time.
+    /// The rate limit is exceeded.
     RateLimit,
-    /// Paid-for credit or allowance is used up.
+    /// The credit or allowance is used up.
     Quota,
-    /// Long prompts are not part of the plan of this account.
+    /// The account's plan excludes long prompts.
     LongWindow,
     /// Calls and outputs do not pair up.
     Pairing,
-    /// Reasoning was changed, or stands where it must not.
+    /// Reasoning was changed, or is at an invalid position.
     Reasoning,
-    /// The provider is overloaded, broken or out of reach.
+    /// The provider is overloaded, broken or unreachable.
     Server,
-    /// Anything else, and no error at all.
+    /// Anything else, including no error.
     #[default]
     Other,
 }
 
-impl Kind {
-    /// Whether the request itself was too large for the window or for the endpoint.
+impl OverflowKind {
+    /// True if the request itself was too large for the window or the endpoint.
     pub const fn is_overflow(self) -> bool {
         matches!(
             self,
@@ -50,18 +50,18 @@ impl Kind {
         )
     }
 
-    /// What helps, unless a rule says otherwise.
-    pub const fn action(self) -> Action {
+    /// The default action.
+    pub const fn action(self) -> OverflowAction {
         match self {
             Self::Prompt | Self::AnswerCut | Self::Silent | Self::Items | Self::LongWindow => {
-                Action::Compact
+                OverflowAction::Compact
             }
-            Self::PromptAndAnswer | Self::AnswerLimit => Action::LowerReserve,
-            Self::Bytes | Self::Media | Self::Field => Action::ShrinkBytes,
-            Self::RateLimit | Self::Server => Action::BackOff,
-            Self::Pairing => Action::Repair,
-            Self::Reasoning => Action::StripReasoning,
-            Self::Quota | Self::Other => Action::None,
+            Self::PromptAndAnswer | Self::AnswerLimit => OverflowAction::LowerReserve,
+            Self::Bytes | Self::Media | Self::Field => OverflowAction::ShrinkBytes,
+            Self::RateLimit | Self::Server => OverflowAction::BackOff,
+            Self::Pairing => OverflowAction::Repair,
+            Self::Reasoning => OverflowAction::StripReasoning,
+            Self::Quota | Self::Other => OverflowAction::None,
         }
     }
 }
@@ -69,31 +69,31 @@ impl Kind {
 /// What helps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum OverflowAction {
     /// Send fewer tokens.
     Compact,
-    /// Ask for a shorter answer, and compact only if that is not enough.
+    /// Request a shorter answer, and compact only if that is not enough.
     LowerReserve,
     /// Send fewer bytes: media and the largest outputs first.
     ShrinkBytes,
-    /// Send the same again later.
+    /// Send the same request later.
     BackOff,
-    /// Mend the pairs of calls and outputs.
+    /// Repair the pairs of calls and outputs.
     Repair,
-    /// Send without the reasoning that was refused.
+    /// Send the request without the rejected reasoning.
     StripReasoning,
-    /// Nothing that can be done to the request's size or shape.
+    /// Nothing helps.
     #[default]
     None,
 }
 
-/// Whether the answer itself says so.
+/// Whether the answer states the error explicitly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// It does.
     #[default]
     Stated,
-    /// It says nothing: hold it for an overflow only if the request was large.
+    /// It does not: treat it as an overflow only if the request was large.
     IfLarge,
 }

@@ -1,20 +1,20 @@
-//! Recognising overflow in what a provider answers.
+//! Recognises overflow errors in a provider's answer.
 //!
-//! The rules are data (`data/overflow.toml`): patterns over the error's text, codes and status, in
-//! order, with the look-alikes before what they look like. Figures in the text settle whether the
-//! prompt, the answer or both together are too much.
+//! The rules are data (`data/overflow.toml`): ordered patterns over the error's text, codes and
+//! status, with look-alikes first. Figures in the text decide whether the prompt, the answer or
+//! both together are too large.
 //!
 //! ```
-//! use trimtab_wire::overflow::{Action, Kind, Response, classify};
+//! use trimtab_wire::overflow::{OverflowAction, OverflowKind, ProviderResponse, classify};
 //!
 //! let body = br#"{"error": {"message": "prompt is too long: 213,462 tokens > 200,000 maximum"}}"#;
-//! let verdict = classify(&Response::new(400, body));
-//! assert_eq!((verdict.kind, verdict.action), (Kind::Prompt, Action::Compact));
+//! let verdict = classify(&ProviderResponse::new(400, body));
+//! assert_eq!((verdict.kind, verdict.action), (OverflowKind::Prompt, OverflowAction::Compact));
 //! assert_eq!(verdict.sizes.limit, Some(200_000));
 //! assert_eq!(verdict.sizes.excess(), Some(13_462));
 //!
 //! let body = br#"{"message": "Too many tokens, please wait before trying again."}"#;
-//! assert_eq!(classify(&Response::new(429, body)).action, Action::BackOff);
+//! assert_eq!(classify(&ProviderResponse::new(429, body)).action, OverflowAction::BackOff);
 //! ```
 
 mod clean;
@@ -32,18 +32,18 @@ use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::Usage;
 
-pub use kind::{Action, Certainty, Kind};
-pub use rules::{Rules, RulesError};
-pub use sizes::Sizes;
+pub use kind::{Certainty, OverflowAction, OverflowKind};
+pub use rules::{OverflowRules, RulesError};
+pub use sizes::ErrorSizes;
 
-use text::{Scope, Text};
+use text::{ErrorText, TextScope};
 
-/// From this share of the window on a request counts as large, in percent.
+/// A request above this share of the window, in percent, counts as large.
 const LARGE: u64 = 80;
 
-/// What a provider answered, and what is known about the request.
+/// A provider's answer, with what is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Response<'a> {
+pub struct ProviderResponse<'a> {
     status: u16,
     body: &'a [u8],
     headers: &'a [(&'a str, &'a str)],
@@ -53,8 +53,8 @@ pub struct Response<'a> {
     estimate: Option<u64>,
 }
 
-impl<'a> Response<'a> {
-    /// A whole answer, or as much of a stream as has arrived.
+impl<'a> ProviderResponse<'a> {
+    /// A complete answer, or the start of a stream.
     pub const fn new(status: u16, body: &'a [u8]) -> Self {
         Self {
             status,
@@ -67,7 +67,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// One event of a stream: its name (empty where the dialect has none) and its data.
+    /// One event of a stream: its name (empty if the dialect has none) and its data.
     pub const fn event(name: &'a str, data: &'a [u8]) -> Self {
         Self {
             event: Some(name),
@@ -75,28 +75,28 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// With the headers of the answer.
+    /// Adds the headers of the answer.
     #[must_use]
     pub const fn headers(mut self, headers: &'a [(&'a str, &'a str)]) -> Self {
         self.headers = headers;
         self
     }
 
-    /// From this provider: rules for others do not hold.
+    /// Sets the provider, so that rules for others do not apply.
     #[must_use]
     pub const fn provider(mut self, provider: &'a str) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// To a request of a model with this window, which shows overflow that nobody reports.
+    /// Sets the window of the model, which reveals an unreported overflow.
     #[must_use]
     pub const fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// To a request of about this many tokens, which decides where the answer says nothing.
+    /// Sets the estimated tokens of the request, which decide if the answer says nothing.
     #[must_use]
     pub const fn estimate(mut self, tokens: u64) -> Self {
         self.estimate = Some(tokens);
@@ -115,162 +115,169 @@ impl<'a> Response<'a> {
         self.status / 100 == 2
     }
 
-    /// Whether the request was large; unknown without a window or an estimate.
+    /// True if the request was large; unknown without a window or an estimate.
     fn is_large(&self) -> Option<bool> {
         Some(self.estimate? >= self.window?.saturating_mul(LARGE) / 100)
     }
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verdict {
-    /// What went wrong.
-    pub kind: Kind,
+pub struct OverflowVerdict {
+    /// The kind of error.
+    pub kind: OverflowKind,
     /// What helps.
-    pub action: Action,
-    /// Whether the answer itself says so.
+    pub action: OverflowAction,
+    /// Whether the answer states it explicitly.
     pub certainty: Certainty,
-    /// The figures that the text names; bytes for [`Kind::Bytes`] and [`Kind::Media`], else tokens.
-    pub sizes: Sizes,
-    /// How long to wait, where the answer says so.
+    /// The figures in the text; bytes for [`OverflowKind::Bytes`] and [`OverflowKind::Media`], else
+    /// tokens.
+    pub sizes: ErrorSizes,
+    /// The delay that the answer asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// The rule that decided; empty where none did.
+    /// The rule that decided; empty if none did.
     pub rule: String,
-    /// Which of the rule's patterns fitted.
+    /// The matching patterns of the rule.
     pub patterns: Vec<usize>,
 }
 
-impl Verdict {
-    /// Whether the request itself was too large.
+impl OverflowVerdict {
+    /// True if the request itself was too large.
     pub const fn is_overflow(&self) -> bool {
         self.kind.is_overflow()
     }
 }
 
-/// Judges an answer by the rules that are part of this crate.
-pub fn classify(response: &Response<'_>) -> Verdict {
-    Rules::embedded().classify(response)
+/// Classifies an answer by the embedded rules.
+pub fn classify(response: &ProviderResponse<'_>) -> OverflowVerdict {
+    OverflowRules::embedded().classify(response)
 }
 
-impl Rules {
-    /// Judges an answer.
-    pub fn classify(&self, response: &Response<'_>) -> Verdict {
+impl OverflowRules {
+    /// Classifies an answer.
+    pub fn classify(&self, response: &ProviderResponse<'_>) -> OverflowVerdict {
         let mut text = text::read(response.body, scope(response));
+        // AWS services send the error type in this header.
         if let Some(code) = response.header("x-amzn-errortype") {
             text.line(&format!("type={}", clean::clean(code)));
         }
+        // An empty error body leaves only the status and the size of the request.
         let verdict = if text.empty && !response.is_success() {
             unexplained(response)
         } else {
             self.judge(response, &text)
                 .unwrap_or_else(|| fallback(response, &text))
         };
-        Verdict {
+        OverflowVerdict {
             retry_after: retry_after(response),
             ..verdict
         }
     }
 
-    fn judge(&self, response: &Response<'_>, text: &Text) -> Option<Verdict> {
+    fn judge(&self, response: &ProviderResponse<'_>, text: &ErrorText) -> Option<OverflowVerdict> {
         if text.lines.is_empty() {
             return None;
         }
         let rule = self.first(response.status, response.provider, &text.lines)?;
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
+        // Figures can change the kind. Then the rule's own action no longer applies.
         let action = rule.action.filter(|_| kind == rule.kind);
-        Some(Verdict {
+        Some(OverflowVerdict {
             kind,
             action: rate(kind, &sizes).or(action).unwrap_or(kind.action()),
             sizes,
             rule: rule.name.clone(),
             patterns: rule.evidence(&text.lines),
-            ..Verdict::default()
+            ..OverflowVerdict::default()
         })
     }
 }
 
-/// What is read as an error: everything that is not a success, and events that say so.
-fn scope(response: &Response<'_>) -> Scope {
+/// Everything except a success, and events that say so, is read as an error.
+fn scope(response: &ProviderResponse<'_>) -> TextScope {
+    // A failed stream starts with status 200.
     let failed = matches!(response.event, Some("error" | "response.failed"));
     if response.is_success() && !failed {
-        Scope::Answer
+        TextScope::Answer
     } else {
-        Scope::Error
+        TextScope::Error
     }
 }
 
-/// A single request that is over the whole allowance never passes, however long one waits.
-fn rate(kind: Kind, sizes: &Sizes) -> Option<Action> {
+/// A request above the whole allowance never succeeds, however long one waits.
+fn rate(kind: OverflowKind, sizes: &ErrorSizes) -> Option<OverflowAction> {
     let over = sizes
         .actual
         .zip(sizes.limit)
         .is_some_and(|(actual, limit)| actual > limit);
-    (kind == Kind::RateLimit && over).then_some(Action::Compact)
+    (kind == OverflowKind::RateLimit && over).then_some(OverflowAction::Compact)
 }
 
-/// No rule fits: the status alone, or the usage of an answer.
-fn fallback(response: &Response<'_>, text: &Text) -> Verdict {
+/// No rule matches: use the status, or the usage of an answer.
+fn fallback(response: &ProviderResponse<'_>, text: &ErrorText) -> OverflowVerdict {
     let kind = match response.status {
         200..=299 => return silent(response, text),
-        413 => Kind::Bytes,
-        429 => Kind::RateLimit,
-        408 | 500 | 502..=599 => Kind::Server,
-        _ => Kind::Other,
+        413 => OverflowKind::Bytes,
+        429 => OverflowKind::RateLimit,
+        408 | 500 | 502..=599 => OverflowKind::Server,
+        _ => OverflowKind::Other,
     };
-    Verdict {
+    OverflowVerdict {
         kind,
         action: kind.action(),
-        ..Verdict::default()
+        ..OverflowVerdict::default()
     }
 }
 
-/// Some servers refuse a long prompt without a word.
-fn unexplained(response: &Response<'_>) -> Verdict {
+/// Some servers reject a long prompt without an explanation.
+fn unexplained(response: &ProviderResponse<'_>) -> OverflowVerdict {
     let possible = response.status == 400;
     match (possible, response.is_large()) {
-        (true, Some(false)) | (false, _) => fallback(response, &Text::default()),
-        (true, large) => Verdict {
-            kind: Kind::Prompt,
-            action: Action::Compact,
+        // A small request cannot have overflowed.
+        (true, Some(false)) | (false, _) => fallback(response, &ErrorText::default()),
+        (true, large) => OverflowVerdict {
+            kind: OverflowKind::Prompt,
+            action: OverflowAction::Compact,
             certainty: if large.is_some() {
                 Certainty::Stated
             } else {
                 Certainty::IfLarge
             },
-            ..Verdict::default()
+            ..OverflowVerdict::default()
         },
     }
 }
 
-/// A success whose prompt was cut by the server without a word.
-fn silent(response: &Response<'_>, text: &Text) -> Verdict {
+/// A success whose prompt the server truncated silently.
+fn silent(response: &ProviderResponse<'_>, text: &ErrorText) -> OverflowVerdict {
     let usage = text
         .usage
         .as_ref()
         .map(usage_of)
         .filter(|usage| usage.prompt() > 0);
     let (Some(usage), Some(window)) = (usage, response.window) else {
-        return Verdict::default();
+        return OverflowVerdict::default();
     };
+    // Some servers truncate the prompt silently. Only the usage shows it.
     if !is_cut(&usage, window, response.estimate, text) {
-        return Verdict::default();
+        return OverflowVerdict::default();
     }
     let actual = Some(usage.prompt());
-    Verdict {
-        kind: Kind::Silent,
-        action: Kind::Silent.action(),
-        sizes: Sizes {
+    OverflowVerdict {
+        kind: OverflowKind::Silent,
+        action: OverflowKind::Silent.action(),
+        sizes: ErrorSizes {
             limit: Some(window),
             actual,
-            ..Sizes::default()
+            ..ErrorSizes::default()
         },
-        ..Verdict::default()
+        ..OverflowVerdict::default()
     }
 }
 
-/// The window is full, or nearly so with no room for an answer, or far less was read than sent.
-fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> bool {
+/// The window is full, or nearly so without room for an answer, or far less was read than sent.
+fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &ErrorText) -> bool {
     let prompt = usage.prompt();
     let no_room = usage.output == 0 && text.lines.contains("finish_reason=length");
     prompt >= window
@@ -278,8 +285,9 @@ fn is_cut(usage: &Usage, window: u64, estimate: Option<u64>, text: &Text) -> boo
         || estimate.is_some_and(|estimate| estimate > window && prompt < estimate / 2)
 }
 
-/// Usage in whichever dialect it is.
+/// Parses usage in any dialect.
 fn usage_of(usage: &Value) -> Usage {
+    // The field names identify the dialect of the usage.
     if usage.get("promptTokenCount").is_some() {
         Usage::from_gemini(usage)
     } else if usage.get("prompt_tokens").is_some() {
@@ -291,7 +299,7 @@ fn usage_of(usage: &Value) -> Usage {
     }
 }
 
-fn retry_after(response: &Response<'_>) -> Option<Duration> {
+fn retry_after(response: &ProviderResponse<'_>) -> Option<Duration> {
     let millis = response
         .header("retry-after-ms")
         .and_then(|text| text.trim().parse().ok());

@@ -1,48 +1,48 @@
-//! A pattern that is compiled when it is first needed.
+//! A pattern that is compiled on first use.
 
 use std::sync::{Arc, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-/// Bound on the compiled size of one pattern, in bytes.
+/// The maximum compiled size of a pattern, in bytes.
 const PROGRAM: usize = 1 << 20;
 
 /// A regular expression over the bytes of a text.
 ///
-/// Most answers are judged by a few rules out of many, so a pattern is compiled when it is first
-/// searched for. Clones share the compiled form.
+/// Most answers are decided by a few of many rules, so a pattern is compiled on first use. Clones
+/// share the compiled form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
-pub(super) struct Pattern(Arc<Inner>);
+pub(super) struct OverflowPattern(Arc<PatternInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct PatternInner {
     text: String,
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl From<String> for Pattern {
+impl From<String> for OverflowPattern {
     fn from(text: String) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(PatternInner {
             text,
             compiled: OnceLock::new(),
         }))
     }
 }
 
-impl Pattern {
-    /// The pattern as it was written.
+impl OverflowPattern {
+    /// The source of the pattern.
     pub(super) fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// What is wrong with it, if anything is.
+    /// The error of an invalid pattern.
     pub(super) fn problem(&self) -> Option<String> {
         compile(&self.0.text).err().map(|error| error.to_string())
     }
 
-    /// The compiled form; `None` for a pattern that was never checked and is wrong.
+    /// The compiled form; none for an invalid pattern that was never checked.
     pub(super) fn regex(&self) -> Option<&Regex> {
         self.0
             .compiled
@@ -50,7 +50,7 @@ impl Pattern {
             .as_ref()
     }
 
-    /// Whether it occurs in the text.
+    /// True if it occurs in the text.
     pub(super) fn is_in(&self, text: &str) -> bool {
         self.regex()
             .is_some_and(|regex| regex.is_match(text.as_bytes()))

@@ -5,41 +5,41 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::kind::{Action, Kind};
-use super::pattern::Pattern;
-use super::sizes::Figure;
+use super::kind::{OverflowAction, OverflowKind};
+use super::pattern::OverflowPattern;
+use super::sizes::SizePattern;
 
 /// Rules by which answers are judged, in order: the first that fits decides.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Rules {
+pub struct OverflowRules {
     #[serde(rename = "rule")]
-    ordered: Vec<Rule>,
+    ordered: Vec<OverflowRule>,
     #[serde(rename = "figure")]
-    pub(super) figures: Vec<Figure>,
+    pub(super) figures: Vec<SizePattern>,
 }
 
 /// One rule, as it is written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rule {
+pub(super) struct OverflowRule {
     pub(super) name: String,
-    pub(super) kind: Kind,
-    pub(super) action: Option<Action>,
+    pub(super) kind: OverflowKind,
+    pub(super) action: Option<OverflowAction>,
     provider: Option<String>,
     #[serde(default)]
     status: Vec<String>,
     #[serde(default)]
-    any: Vec<Pattern>,
+    any: Vec<OverflowPattern>,
     #[serde(default)]
-    all: Vec<Pattern>,
+    all: Vec<OverflowPattern>,
     #[serde(default)]
-    none: Vec<Pattern>,
+    none: Vec<OverflowPattern>,
 }
 
 /// `413`, or a class such as `5xx`.
 #[derive(Clone, Copy, Debug)]
-enum Status {
+enum StatusPattern {
     Exact(u16),
     Class(u16),
 }
@@ -50,14 +50,14 @@ pub enum RulesError {
     /// They are not TOML of the right shape.
     #[error("the overflow rules cannot be read: {0}")]
     Toml(#[from] toml::de::Error),
-    /// A pattern is not a regular expression, or too large a one.
+    /// A pattern is not a valid regular expression, or is too large.
     #[error("overflow rule `{rule}`: pattern `{pattern}` cannot be used: {problem}")]
     Pattern {
         /// The rule's name.
         rule: String,
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// A status is neither a number nor a class.
@@ -70,7 +70,7 @@ pub enum RulesError {
         /// The status.
         status: String,
     },
-    /// A rule without any condition would fit everything.
+    /// A rule without any condition would match everything.
     #[error("overflow rule `{rule}` has no condition\nhint: give it `status`, `any` or `all`")]
     Unconditional {
         /// The rule's name.
@@ -78,17 +78,17 @@ pub enum RulesError {
     },
 }
 
-impl Rules {
-    /// The rules that are part of this crate (`data/overflow.toml`), read when first used.
+impl OverflowRules {
+    /// The embedded rules (`data/overflow.toml`), parsed on first use.
     pub fn embedded() -> &'static Self {
-        static RULES: LazyLock<Rules> = LazyLock::new(|| {
-            // A test checks them; should they ever be broken, nothing is an overflow.
+        static RULES: LazyLock<OverflowRules> = LazyLock::new(|| {
+            // A test validates them. If they were ever broken, nothing would be an overflow.
             toml::from_str(include_str!("../../data/overflow.toml")).unwrap_or_default()
         });
         &RULES
     }
 
-    /// Reads and checks rules.
+    /// Parses and validates rules.
     pub fn parse(toml: &str) -> Result<Self, RulesError> {
         let rules: Self = toml::from_str(toml)?;
         for rule in &rules.ordered {
@@ -100,8 +100,8 @@ impl Rules {
         Ok(rules)
     }
 
-    /// These rules without the patterns of `any` that `drop` names by rule and index; a rule that
-    /// loses all of them is gone.
+    /// These rules without the patterns of `any` that `drop` selects by rule and index; a rule that
+    /// loses all of them is removed.
     #[must_use]
     pub fn without(&self, drop: impl Fn(&str, usize) -> bool) -> Self {
         let mut rules = self.clone();
@@ -115,15 +115,20 @@ impl Rules {
         rules
     }
 
-    /// The first rule that fits.
-    pub(super) fn first(&self, status: u16, provider: Option<&str>, text: &str) -> Option<&Rule> {
+    /// The first matching rule.
+    pub(super) fn first(
+        &self,
+        status: u16,
+        provider: Option<&str>,
+        text: &str,
+    ) -> Option<&OverflowRule> {
         self.ordered
             .iter()
             .find(|rule| rule.fits(status, provider, text))
     }
 }
 
-impl Rule {
+impl OverflowRule {
     fn check(&self) -> Result<(), RulesError> {
         let rule = || self.name.clone();
         if self.any.is_empty() && self.all.is_empty() && self.status.is_empty() {
@@ -132,7 +137,7 @@ impl Rule {
         if let Some(status) = self
             .status
             .iter()
-            .find(|status| Status::parse(status).is_none())
+            .find(|status| StatusPattern::parse(status).is_none())
         {
             return Err(RulesError::Status {
                 rule: rule(),
@@ -144,14 +149,15 @@ impl Rule {
     }
 
     fn fits(&self, status: u16, provider: Option<&str>, text: &str) -> bool {
-        let fits =
-            |wanted: &String| Status::parse(wanted).is_some_and(|wanted| wanted.fits(status));
-        // A rule for one provider holds for all as long as it is not known who answered.
+        let fits = |wanted: &String| {
+            StatusPattern::parse(wanted).is_some_and(|wanted| wanted.fits(status))
+        };
+        // A rule for one provider applies to all as long as the provider is unknown.
         let provider = match (&self.provider, provider) {
             (Some(wanted), Some(provider)) => wanted == provider,
             _ => true,
         };
-        let found = |pattern: &Pattern| pattern.is_in(text);
+        let found = |pattern: &OverflowPattern| pattern.is_in(text);
         provider
             && (self.status.is_empty() || self.status.iter().any(fits))
             && (self.any.is_empty() || self.any.iter().any(found))
@@ -159,7 +165,7 @@ impl Rule {
             && !self.none.iter().any(found)
     }
 
-    /// Which of the patterns of `any` are in the text.
+    /// The indexes of the patterns of `any` that occur in the text.
     pub(super) fn evidence(&self, text: &str) -> Vec<usize> {
         let found = self
             .any
@@ -170,7 +176,7 @@ impl Rule {
     }
 }
 
-fn check(rule: &str, pattern: &Pattern) -> Result<(), RulesError> {
+fn check(rule: &str, pattern: &OverflowPattern) -> Result<(), RulesError> {
     match pattern.problem() {
         None => Ok(()),
         Some(problem) => Err(RulesError::Pattern {
@@ -181,7 +187,7 @@ fn check(rule: &str, pattern: &Pattern) -> Result<(), RulesError> {
     }
 }
 
-impl Status {
+impl StatusPattern {
     fn parse(text: &str) -> Option<Self> {
         match text.strip_suffix("xx") {
             Some(class) => class.parse().ok().map(Self::Class),

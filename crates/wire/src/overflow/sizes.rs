@@ -1,27 +1,27 @@
-//! The figures that an error text names.
+//! Extracts the figures of an error text.
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
-use super::pattern::Pattern;
+use super::kind::OverflowKind;
+use super::pattern::OverflowPattern;
 
-/// The figures that an error text names, as far as it does.
+/// The figures of an error text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Sizes {
-    /// The most that is allowed.
+pub struct ErrorSizes {
+    /// The limit.
     pub limit: Option<u64>,
-    /// What was sent, the answer that was asked for included where the text says so.
+    /// The size that was sent, including the requested answer if the text says so.
     pub actual: Option<u64>,
-    /// What the prompt alone has.
+    /// The size of the prompt.
     pub prompt: Option<u64>,
-    /// How long an answer was asked for.
+    /// The requested answer.
     pub answer: Option<u64>,
-    /// By how much it is too much.
+    /// The excess.
     pub excess: Option<u64>,
 }
 
-impl Sizes {
-    /// How much has to go, where the text says so or lets it be worked out.
+impl ErrorSizes {
+    /// The excess, stated or computed.
     pub fn excess(&self) -> Option<u64> {
         let over = || {
             self.actual?
@@ -33,26 +33,26 @@ impl Sizes {
 }
 
 /// A pattern with the named groups `limit`, `actual`, `prompt`, `answer`, `excess`, and `chars`,
-/// `chars_limit`, `chars_tokens` for servers that count before they tokenise.
+/// `chars_limit`, `chars_tokens` for servers that count before tokenising.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Figure {
-    pub(super) pattern: Pattern,
-    /// Whether the figures of all matches are added up.
+pub(super) struct SizePattern {
+    pub(super) pattern: OverflowPattern,
+    /// True if the figures of all matches are added up.
     #[serde(default)]
     sum: bool,
 }
 
-/// Everything that the patterns found, the first of each.
+/// The first match of each figure.
 #[derive(Default)]
-struct Found {
-    sizes: Sizes,
+struct FoundSizes {
+    sizes: ErrorSizes,
     chars: Option<u64>,
     chars_limit: Option<u64>,
     chars_tokens: Option<u64>,
 }
 
-impl Found {
+impl FoundSizes {
     fn slot(&mut self, name: &str) -> Option<&mut Option<u64>> {
         Some(match name {
             "limit" => &mut self.sizes.limit,
@@ -67,9 +67,9 @@ impl Found {
         })
     }
 
-    /// Takes what a pattern gives for the figures that are still missing.
-    fn take(&mut self, figure: &Figure, text: &str) {
-        // Most patterns are not in most texts, and that is cheap to see.
+    /// Takes the figures of a pattern that are still missing.
+    fn take(&mut self, figure: &SizePattern, text: &str) {
+        // Most patterns do not occur in most texts, which is cheap to check.
         let Some(regex) = figure
             .pattern
             .regex()
@@ -91,7 +91,7 @@ impl Found {
         }
     }
 
-    /// The prompt in tokens, worked out from its characters where only those were counted.
+    /// The prompt in tokens, computed from its characters if only those were counted.
     fn estimated_prompt(&self) -> Option<u64> {
         let tokens = u128::from(self.chars?).checked_mul(u128::from(self.chars_tokens?))?;
         u64::try_from(tokens.checked_div(u128::from(self.chars_limit?))?).ok()
@@ -102,9 +102,13 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Reads the figures of a text, and settles by them whether prompt, answer or both are too much.
-pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Sizes) {
-    let mut found = Found::default();
+/// Extracts the figures, and decides by them whether prompt, answer or both are too large.
+pub(super) fn measure(
+    figures: &[SizePattern],
+    text: &str,
+    kind: OverflowKind,
+) -> (OverflowKind, ErrorSizes) {
+    let mut found = FoundSizes::default();
     for figure in figures {
         found.take(figure, text);
     }
@@ -114,22 +118,23 @@ pub(super) fn measure(figures: &[Figure], text: &str, kind: Kind) -> (Kind, Size
         sizes.actual = Some(prompt.saturating_add(answer));
     }
     sizes.actual = sizes.actual.or(sizes.prompt);
-    // One figure cannot be two things: the more telling pattern came first.
+    // One figure cannot have two meanings: the more specific pattern came first.
     sizes.limit = sizes.limit.filter(|limit| sizes.excess != Some(*limit));
     sizes.actual = sizes.actual.filter(|actual| sizes.limit != Some(*actual));
     (settle(kind, &sizes, prompt), sizes)
 }
 
-/// Figures win over words: which of the two is too much is arithmetic.
-fn settle(kind: Kind, sizes: &Sizes, prompt: Option<u64>) -> Kind {
-    let (Kind::Prompt | Kind::PromptAndAnswer, Some(limit)) = (kind, sizes.limit) else {
+/// Figures override words: which of the two is too large is arithmetic.
+fn settle(kind: OverflowKind, sizes: &ErrorSizes, prompt: Option<u64>) -> OverflowKind {
+    let (OverflowKind::Prompt | OverflowKind::PromptAndAnswer, Some(limit)) = (kind, sizes.limit)
+    else {
         return kind;
     };
     match (prompt, sizes.answer) {
-        (Some(prompt), _) if prompt >= limit => Kind::Prompt,
-        (_, Some(answer)) if answer >= limit => Kind::AnswerLimit,
+        (Some(prompt), _) if prompt >= limit => OverflowKind::Prompt,
+        (_, Some(answer)) if answer >= limit => OverflowKind::AnswerLimit,
         (Some(prompt), Some(answer)) if prompt.saturating_add(answer) > limit => {
-            Kind::PromptAndAnswer
+            OverflowKind::PromptAndAnswer
         }
         _ => kind,
     }

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn judge(status: u16, body: &str) -> Verdict {
-    classify(&Response::new(status, body.as_bytes()))
+fn judge(status: u16, body: &str) -> OverflowVerdict {
+    classify(&ProviderResponse::new(status, body.as_bytes()))
 }
 
-fn message(status: u16, text: &str) -> (Kind, Action) {
+fn message(status: u16, text: &str) -> (OverflowKind, OverflowAction) {
     let verdict = judge(
         status,
         &serde_json::json!({"error": {"message": text}}).to_string(),
@@ -18,7 +18,7 @@ fn message(status: u16, text: &str) -> (Kind, Action) {
 
 #[test]
 fn the_embedded_rules_compile() {
-    Rules::parse(include_str!("../../data/overflow.toml")).unwrap();
+    OverflowRules::parse(include_str!("../../data/overflow.toml")).unwrap();
 }
 
 #[test]
@@ -35,12 +35,15 @@ fn figures_settle_what_is_too_much() {
     };
     assert_eq!(
         too_much(8_000, 500),
-        (Kind::PromptAndAnswer, Action::LowerReserve)
+        (OverflowKind::PromptAndAnswer, OverflowAction::LowerReserve)
     );
-    assert_eq!(too_much(9_000, 500), (Kind::Prompt, Action::Compact));
+    assert_eq!(
+        too_much(9_000, 500),
+        (OverflowKind::Prompt, OverflowAction::Compact)
+    );
     assert_eq!(
         too_much(100, 9_000),
-        (Kind::AnswerLimit, Action::LowerReserve)
+        (OverflowKind::AnswerLimit, OverflowAction::LowerReserve)
     );
 }
 
@@ -53,8 +56,11 @@ fn characters_are_converted_where_tokens_were_not_counted() {
              characters, which is the upper bound for 28672 input tokens)."
         )
     };
-    assert_eq!(message(400, &text(140_000)).0, Kind::PromptAndAnswer);
-    assert_eq!(message(400, &text(200_000)).0, Kind::Prompt);
+    assert_eq!(
+        message(400, &text(140_000)).0,
+        OverflowKind::PromptAndAnswer
+    );
+    assert_eq!(message(400, &text(200_000)).0, OverflowKind::Prompt);
 }
 
 #[test]
@@ -65,7 +71,7 @@ fn bytes_are_measured_too() {
     );
     assert_eq!(
         (verdict.kind, verdict.action),
-        (Kind::Bytes, Action::ShrinkBytes)
+        (OverflowKind::Bytes, OverflowAction::ShrinkBytes)
     );
     assert_eq!(verdict.sizes.excess(), Some(3_000_000));
 }
@@ -85,24 +91,30 @@ fn an_excess_is_read_where_no_limit_is_named() {
 #[test]
 fn a_request_over_the_whole_rate_is_not_sent_again_as_it_is() {
     let over = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 45000.";
-    assert_eq!(message(429, over), (Kind::RateLimit, Action::Compact));
+    assert_eq!(
+        message(429, over),
+        (OverflowKind::RateLimit, OverflowAction::Compact)
+    );
     let used =
         "Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 5000.";
-    assert_eq!(message(429, used), (Kind::RateLimit, Action::BackOff));
+    assert_eq!(
+        message(429, used),
+        (OverflowKind::RateLimit, OverflowAction::BackOff)
+    );
 }
 
 #[test]
 fn nothing_said_is_an_overflow_only_if_the_request_was_large() {
-    let silent = Response::new(400, b"");
+    let silent = ProviderResponse::new(400, b"");
     assert_eq!(classify(&silent).certainty, Certainty::IfLarge);
     assert!(classify(&silent.window(1000).estimate(900)).is_overflow());
     assert_eq!(
         classify(&silent.window(1000).estimate(100)).kind,
-        Kind::Other
+        OverflowKind::Other
     );
     assert_eq!(
-        classify(&Response::new(429, b" \n")).action,
-        Action::BackOff
+        classify(&ProviderResponse::new(429, b" \n")).action,
+        OverflowAction::BackOff
     );
 }
 
@@ -115,18 +127,18 @@ fn usage_over_the_window_is_a_silent_overflow_in_every_dialect() {
         r#"{"usageMetadata": {"promptTokenCount": 1500}}"#,
         r#"{"prompt_eval_count": 1500, "done": true}"#,
     ] {
-        let response = Response::new(200, usage.as_bytes());
+        let response = ProviderResponse::new(200, usage.as_bytes());
         assert_eq!(
             classify(&response.window(1000)).kind,
-            Kind::Silent,
+            OverflowKind::Silent,
             "{usage}"
         );
         assert_eq!(
             classify(&response.window(1501)).kind,
-            Kind::Other,
+            OverflowKind::Other,
             "{usage}"
         );
-        assert_eq!(classify(&response).kind, Kind::Other, "{usage}");
+        assert_eq!(classify(&response).kind, OverflowKind::Other, "{usage}");
     }
 }
 
@@ -135,18 +147,21 @@ fn a_prompt_that_was_cut_by_the_server_shows_in_usage() {
     let full = r#"{"choices": [{"finish_reason": "length"}],
         "usage": {"prompt_tokens": 950, "completion_tokens": 0}}"#;
     assert_eq!(
-        classify(&Response::new(200, full.as_bytes()).window(1000)).kind,
-        Kind::Silent
+        classify(&ProviderResponse::new(200, full.as_bytes()).window(1000)).kind,
+        OverflowKind::Silent
     );
-    let cut = Response::new(
+    let cut = ProviderResponse::new(
         200,
         br#"{"usage": {"prompt_tokens": 700, "completion_tokens": 9}}"#,
     );
     assert_eq!(
         classify(&cut.window(1000).estimate(1600)).kind,
-        Kind::Silent
+        OverflowKind::Silent
     );
-    assert_eq!(classify(&cut.window(1000).estimate(900)).kind, Kind::Other);
+    assert_eq!(
+        classify(&cut.window(1000).estimate(900)).kind,
+        OverflowKind::Other
+    );
 }
 
 #[test]
@@ -158,31 +173,38 @@ fn what_the_model_or_the_user_says_is_no_error() {
         serde_json::json!({"object": "response", "error": null, "output": [{"text": words}]}),
         serde_json::json!({"candidates": [{"content": {"parts": [{"text": words}]}}]}),
     ] {
-        assert_eq!(judge(200, &body.to_string()).kind, Kind::Other, "{body}");
+        assert_eq!(
+            judge(200, &body.to_string()).kind,
+            OverflowKind::Other,
+            "{body}"
+        );
     }
     let echo = serde_json::json!({"detail": [{"msg": "field required", "input": {"text": words}}]});
-    assert_eq!(judge(422, &echo.to_string()).kind, Kind::Other);
-    assert_eq!(judge(200, words).kind, Kind::Other);
+    assert_eq!(judge(422, &echo.to_string()).kind, OverflowKind::Other);
+    assert_eq!(judge(200, words).kind, OverflowKind::Other);
 }
 
 #[test]
 fn events_are_judged_by_themselves() {
     let error = br#"{"type":"error","error":{"message":"Input is too long for requested model"}}"#;
     assert_eq!(
-        classify(&Response::event("error", error)).kind,
-        Kind::Prompt
+        classify(&ProviderResponse::event("error", error)).kind,
+        OverflowKind::Prompt
     );
-    assert_eq!(classify(&Response::event("", error)).kind, Kind::Prompt);
+    assert_eq!(
+        classify(&ProviderResponse::event("", error)).kind,
+        OverflowKind::Prompt
+    );
     let delta = br#"{"type":"content_block_delta","delta":{"text":"Input is too long"}}"#;
     assert_eq!(
-        classify(&Response::event("content_block_delta", delta)).kind,
-        Kind::Other
+        classify(&ProviderResponse::event("content_block_delta", delta)).kind,
+        OverflowKind::Other
     );
     let stop =
         br#"{"type":"message_delta","delta":{"stop_reason":"model_context_window_exceeded"}}"#;
     assert_eq!(
-        classify(&Response::event("message_delta", stop)).kind,
-        Kind::AnswerCut
+        classify(&ProviderResponse::event("message_delta", stop)).kind,
+        OverflowKind::AnswerCut
     );
 }
 
@@ -192,22 +214,29 @@ fn headers_count() {
         ("X-Amzn-ErrorType", "ThrottlingException:http://x"),
         ("Retry-After", "20"),
     ];
-    let response = Response::new(400, b"{\"message\": \"Too many tokens\"}");
-    assert_eq!(classify(&response).kind, Kind::Prompt);
+    let response = ProviderResponse::new(400, b"{\"message\": \"Too many tokens\"}");
+    assert_eq!(classify(&response).kind, OverflowKind::Prompt);
     let verdict = classify(&response.headers(&headers));
     assert_eq!(
         (verdict.kind, verdict.retry_after),
-        (Kind::RateLimit, Some(Duration::from_secs(20)))
+        (OverflowKind::RateLimit, Some(Duration::from_secs(20)))
     );
 }
 
 #[test]
 fn rules_for_one_provider_hold_for_it_and_where_nobody_is_named() {
-    let rules = Rules::parse("[[rule]]\nname='r'\nkind='bytes'\nprovider='a'\nany=['x']").unwrap();
-    let response = Response::new(400, b"x");
-    assert_eq!(rules.classify(&response).kind, Kind::Bytes);
-    assert_eq!(rules.classify(&response.provider("a")).kind, Kind::Bytes);
-    assert_eq!(rules.classify(&response.provider("b")).kind, Kind::Other);
+    let rules =
+        OverflowRules::parse("[[rule]]\nname='r'\nkind='bytes'\nprovider='a'\nany=['x']").unwrap();
+    let response = ProviderResponse::new(400, b"x");
+    assert_eq!(rules.classify(&response).kind, OverflowKind::Bytes);
+    assert_eq!(
+        rules.classify(&response.provider("a")).kind,
+        OverflowKind::Bytes
+    );
+    assert_eq!(
+        rules.classify(&response.provider("b")).kind,
+        OverflowKind::Other
+    );
 }
 
 #[test]
@@ -231,28 +260,28 @@ fn rules_that_are_wrong_name_the_rule() {
             "overflow rule `(figure)`: pattern `(`",
         ),
     ] {
-        let error = Rules::parse(toml).unwrap_err().to_string();
+        let error = OverflowRules::parse(toml).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 }
 
 #[test]
 fn a_pattern_that_is_left_out_no_longer_fits() {
-    let rules = Rules::parse("[[rule]]\nname='r'\nkind='bytes'\nany=['x', 'y']").unwrap();
-    let response = Response::new(400, b"x");
+    let rules = OverflowRules::parse("[[rule]]\nname='r'\nkind='bytes'\nany=['x', 'y']").unwrap();
+    let response = ProviderResponse::new(400, b"x");
     assert_eq!(
         rules
             .without(|_, index| index == 1)
             .classify(&response)
             .kind,
-        Kind::Bytes
+        OverflowKind::Bytes
     );
     assert_eq!(
         rules
             .without(|_, index| index == 0)
             .classify(&response)
             .kind,
-        Kind::Other
+        OverflowKind::Other
     );
 }
 
@@ -260,21 +289,21 @@ fn a_pattern_that_is_left_out_no_longer_fits() {
 fn only_the_ends_of_a_huge_body_are_read() {
     let mut body = String::from("{\"error\": {\"message\": \"prompt is too long\", \"echo\": \"");
     let _ = write!(body, "{}\"}}}}", "a".repeat(20 << 20));
-    assert_eq!(judge(400, &body).kind, Kind::Prompt);
+    assert_eq!(judge(400, &body).kind, OverflowKind::Prompt);
     let buried = format!(
         "{}prompt is too long{}",
         "a ".repeat(1 << 20),
         "a ".repeat(1 << 20)
     );
-    assert_eq!(judge(400, &buried).kind, Kind::Other);
+    assert_eq!(judge(400, &buried).kind, OverflowKind::Other);
     let deep = format!("{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
-    assert_eq!(judge(400, &deep).kind, Kind::Other);
+    assert_eq!(judge(400, &deep).kind, OverflowKind::Other);
 }
 
 proptest! {
     #[test]
     fn any_bytes_are_judged(status in 100u16..600, body in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = classify(&Response::new(status, &body));
+        let _ = classify(&ProviderResponse::new(status, &body));
     }
 
     #[test]
@@ -290,7 +319,7 @@ proptest! {
             body = serde_json::json!({"error": {"message": body}}).to_string();
         }
         let verdict = judge(400, &body);
-        prop_assert_eq!(verdict.kind, Kind::Prompt);
+        prop_assert_eq!(verdict.kind, OverflowKind::Prompt);
         prop_assert_eq!(verdict.sizes.actual, Some(actual));
         prop_assert_eq!(verdict.sizes.limit, Some(200_000));
     }

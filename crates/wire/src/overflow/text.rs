@@ -1,22 +1,23 @@
-//! What an answer says about an error, whatever it is wrapped in.
+//! Extracts the text of an error, whatever it is wrapped in.
 //!
-//! JSON, JSON within strings of JSON, server-sent events, HTML and plain text all become lines:
-//! one sentence of a message a line, and `key=value` for codes and figures. The model's own words
-//! and echoes of the request are left out, so that a conversation *about* an overflow is none.
+//! JSON, JSON within JSON strings, server-sent events, HTML and plain text all become lines: one
+//! sentence of a message per line, and `key=value` for codes and figures. The model's own words and
+//! echoes of the request are omitted, so that a conversation *about* an overflow is not mistaken
+//! for one.
 
 use serde_json::{Map, Value};
 
 use super::clean::{clean, without_tags};
 
-/// A longer body is read at its beginning and its end only.
+/// Only the start and the end of a longer body are read.
 const HEAD: usize = 96 * 1024;
 const TAIL: usize = 32 * 1024;
-/// More text than this is not searched.
+/// The maximum size of searched text.
 const MOST_TEXT: usize = 32 * 1024;
-/// JSON within strings is followed this deep.
+/// The maximum depth of JSON within strings.
 const DEPTH: usize = 24;
 
-/// Keys whose values are a code.
+/// Keys of codes.
 const CODES: [&str; 14] = [
     "code",
     "type",
@@ -33,7 +34,7 @@ const CODES: [&str; 14] = [
     "status_code",
     "event",
 ];
-/// Keys under which stands what the model or the user said.
+/// Keys of text from the model or the user.
 const CONTENT: [&str; 19] = [
     "content",
     "contents",
@@ -55,7 +56,7 @@ const CONTENT: [&str; 19] = [
     "content_block",
     "output_text",
 ];
-/// Keys under which stands an error, also in an answer that is none otherwise.
+/// Keys of errors, also in a successful answer.
 const ERRORS: [&str; 7] = [
     "error",
     "errors",
@@ -65,34 +66,34 @@ const ERRORS: [&str; 7] = [
     "errormsg",
     "fault",
 ];
-/// Keys that stand beside a message which is an error, in an answer that says it is a success.
+/// Keys next to a message that is an error, in an answer with a success status.
 const SIGNS: [&str; 5] = ["code", "error_code", "status_code", "success", "errno"];
-/// Keys of which only why the answer ended is of interest.
+/// Keys of objects whose stop reason alone matters.
 const ANSWERS: [&str; 4] = ["choices", "delta", "candidates", "response"];
 
-/// What was found.
+/// The extracted text.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Text {
+pub(super) struct ErrorText {
     /// The lines.
     pub(super) lines: String,
-    /// Whether there was anything at all.
+    /// True if there was nothing at all.
     pub(super) empty: bool,
     /// The `usage` object of an answer.
     pub(super) usage: Option<Value>,
 }
 
-/// Whether what is read is an error or an answer that may hold one.
+/// Whether the input is an error, or an answer that may contain one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum TextScope {
     Error,
     Answer,
 }
 
 /// Reads a body.
-pub(super) fn read(body: &[u8], scope: Scope) -> Text {
-    let mut text = Text {
+pub(super) fn read(body: &[u8], scope: TextScope) -> ErrorText {
+    let mut text = ErrorText {
         empty: body.iter().all(u8::is_ascii_whitespace),
-        ..Text::default()
+        ..ErrorText::default()
     };
     let body = capped(body);
     let body = body.trim();
@@ -100,10 +101,10 @@ pub(super) fn read(body: &[u8], scope: Scope) -> Text {
         text.value(&value, scope, 0);
     } else if is_stream(body) {
         text.stream(body, scope);
-    } else if scope == Scope::Error {
+    } else if scope == TextScope::Error {
         text.plain(body, 0);
     }
-    if scope == Scope::Error && text.lines.is_empty() {
+    if scope == TextScope::Error && text.lines.is_empty() {
         text.line(&clean(clipped(body)));
     }
     text
@@ -129,8 +130,8 @@ fn is_stream(body: &str) -> bool {
         .any(|start| body.starts_with(start))
 }
 
-impl Text {
-    /// Adds a line, as long as there is room.
+impl ErrorText {
+    /// Adds a line, if there is room.
     pub(super) fn line(&mut self, line: &str) {
         if self.lines.len().saturating_add(line.len()) < MOST_TEXT {
             self.lines.push_str(line);
@@ -141,24 +142,24 @@ impl Text {
         }
     }
 
-    /// Server-sent events: each `data:` line by itself.
-    fn stream(&mut self, body: &str, scope: Scope) {
+    /// Server-sent events: each `data:` line separately.
+    fn stream(&mut self, body: &str, scope: TextScope) {
         let mut event = scope;
         for line in body.lines() {
             if let Some(name) = line.strip_prefix("event:") {
                 let failed = matches!(name.trim(), "error" | "response.failed");
-                event = if failed { Scope::Error } else { scope };
+                event = if failed { TextScope::Error } else { scope };
             } else if let Some(data) = line.strip_prefix("data:") {
                 match serde_json::from_str(data.trim()) {
                     Ok(value) => self.value(&value, event, 0),
-                    Err(_) if event == Scope::Error => self.plain(data, 0),
+                    Err(_) if event == TextScope::Error => self.plain(data, 0),
                     Err(_) => {}
                 }
             }
         }
     }
 
-    /// Text that is not JSON as a whole, but may have JSON in it.
+    /// Text that is not JSON as a whole, but may contain JSON.
     fn plain(&mut self, text: &str, depth: usize) {
         let text = if text.trim_start().starts_with('<') {
             without_tags(text)
@@ -176,20 +177,20 @@ impl Text {
         {
             Some(Ok(value)) if value.is_object() => {
                 self.line(&clean(before));
-                self.value(&value, Scope::Error, depth + 1);
+                self.value(&value, TextScope::Error, depth + 1);
             }
             _ => self.line(&clean(text)),
         }
     }
 
-    fn value(&mut self, value: &Value, scope: Scope, depth: usize) {
+    fn value(&mut self, value: &Value, scope: TextScope, depth: usize) {
         if depth > DEPTH {
             return;
         }
         match value {
             Value::Object(fields) => {
                 let scope = if is_error(fields) {
-                    Scope::Error
+                    TextScope::Error
                 } else {
                     scope
                 };
@@ -202,14 +203,14 @@ impl Text {
                     self.value(value, scope, depth + 1);
                 }
             }
-            Value::String(text) if scope == Scope::Error => self.plain(text, depth + 1),
+            Value::String(text) if scope == TextScope::Error => self.plain(text, depth + 1),
             _ => {}
         }
     }
 
-    fn field(&mut self, key: &str, value: &Value, scope: Scope, depth: usize) {
+    fn field(&mut self, key: &str, value: &Value, scope: TextScope, depth: usize) {
         let inner = if ERRORS.contains(&key) || key.ends_with("exception") {
-            Scope::Error
+            TextScope::Error
         } else {
             scope
         };
@@ -220,27 +221,29 @@ impl Text {
             Value::Object(_) if matches!(key, "usage" | "usagemetadata") => {
                 self.usage = Some(value.clone());
             }
-            // Ollama's own interface has no object for it.
+            // Ollama's own API reports this without a usage object.
             Value::Number(_) if key == "prompt_eval_count" => {
                 self.usage = Some(serde_json::json!({"prompt_tokens": value}));
             }
             Value::String(code) if is_stop(key) => self.line(&format!("{key}={}", clean(code))),
-            Value::String(code) if CODES.contains(&key) && inner == Scope::Error => {
+            Value::String(code) if CODES.contains(&key) && inner == TextScope::Error => {
                 self.line(&format!("{key}={}", clean(code)));
             }
-            Value::Number(number) if inner == Scope::Error => self.line(&format!("{key}={number}")),
-            _ if ANSWERS.contains(&key) => self.value(value, Scope::Answer, depth),
+            Value::Number(number) if inner == TextScope::Error => {
+                self.line(&format!("{key}={number}"));
+            }
+            _ if ANSWERS.contains(&key) => self.value(value, TextScope::Answer, depth),
             _ if CONTENT.contains(&key) => {}
-            Value::String(text) if inner == Scope::Error => self.plain(text, depth),
+            Value::String(text) if inner == TextScope::Error => self.plain(text, depth),
             _ => self.value(value, inner, depth),
         }
     }
 }
 
-/// As much of a text as is searched.
+/// The part of a text that is searched.
 fn clipped(text: &str) -> &str {
     const MOST: usize = MOST_TEXT / 2;
-    // A cut within a character gives nothing: one of the three places before it does.
+    // A cut inside a character fails; one of the three positions before it succeeds.
     (0..4)
         .find_map(|back| text.get(..MOST - back))
         .unwrap_or(text)
@@ -250,7 +253,7 @@ fn is_stop(key: &str) -> bool {
     matches!(key, "stop_reason" | "finish_reason" | "finishreason")
 }
 
-/// Whether an object is an error by what stands in it.
+/// True if the fields of an object mark it as an error.
 fn is_error(fields: &Map<String, Value>) -> bool {
     let has = |key: &str| fields.contains_key(key);
     let words = ["message", "msg", "detail"]

@@ -1,13 +1,13 @@
-//! The ids by which a provider knows the entries of an answer.
+//! The provider's ids of entries.
 
-use trimtab_model::{Extra, Message, Part, RawJson};
+use trimtab_model::{ExtraFields, Message, Part, RawJson};
 
-use crate::marks;
+use crate::spelling_marks;
 
 /// The message without the ids of its entries.
 ///
-/// A provider refuses an entry that it knows by its id without the thought that came with it,
-/// so the ids go where the thoughts do. Calls keep the id that their outputs name.
+/// A provider rejects an entry with a known id if the reasoning that came with it is missing, so
+/// ids are removed together with reasoning. Calls keep the id that their outputs name.
 ///
 /// ```
 /// use trimtab_wire::responses::{read_input, without_ids, write_input};
@@ -32,10 +32,10 @@ pub fn without_ids(message: &Message) -> Message {
     message
 }
 
-fn forget(extra: &mut Extra) {
+fn forget(extra: &mut ExtraFields) {
     extra.retain(|(name, _)| name != "id");
     for (name, json) in extra {
-        if name == marks::ITEM || name == marks::RAW {
+        if name == spelling_marks::ITEM || name == spelling_marks::RAW {
             let mut value = json.to_value();
             let known = value.as_object_mut().and_then(|fields| fields.remove("id"));
             if known.is_some() {

@@ -1,16 +1,17 @@
-//! The entries of Responses input, read one by one.
+//! Reads the entries of Responses input one by one.
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Call, Extra, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+    Call, ExtraFields, Media, MediaKind, Message, Opaque, Output, Part, RawJson, Reasoning, Role,
+    Text,
 };
 
 use super::read::mark_untyped;
-use crate::json::{self, Fields, Object, Type, owned, type_of};
-use crate::marks;
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, owned, type_of};
+use crate::spelling_marks;
 
-/// A message that is not the model's.
-pub(super) fn message(mut fields: Fields<'_>) -> Message {
+/// A message of anybody but the model.
+pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "system" | "developer" => Role::System,
@@ -24,7 +25,11 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
     let mut message = Message::new(role, parts);
     message.meta.content_list = as_list;
     if absent {
-        marks::set_text(&mut message.meta.extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(
+            &mut message.meta.extra,
+            spelling_marks::CONTENT,
+            spelling_marks::ABSENT,
+        );
     }
     let usual = |raw| json::text(raw).filter(|name| name == "message");
     if fields.take_if("type", usual).is_none() {
@@ -37,21 +42,21 @@ pub(super) fn message(mut fields: Fields<'_>) -> Message {
     message
 }
 
-/// True if an entry is said in the system's name.
-pub(super) fn is_of_system(fields: &Fields<'_>) -> bool {
+/// True if an entry has a system role.
+pub(super) fn is_of_system(fields: &JsonFields<'_>) -> bool {
     let role = fields.text("role").unwrap_or_default();
     matches!(role.as_ref(), "system" | "developer")
 }
 
-/// A message of the model: its texts, the first of which notes what else was in it.
-pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
+/// A message of the model: its texts, with the other fields marked on the first.
+pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");
     let usual = as_list && fields.names().eq(["type", "role"]);
     let mut joined = false;
     for part in &mut parts {
         let Part::Text(text) = part else { return None };
         if joined {
-            marks::set(&mut text.extra, marks::JOINED, RawJson::of(&true));
+            spelling_marks::set(&mut text.extra, spelling_marks::JOINED, RawJson::of(&true));
         }
         joined = true;
     }
@@ -59,22 +64,24 @@ pub(super) fn answer(mut fields: Fields<'_>) -> Option<Vec<Part>> {
         return None;
     };
     if !as_list {
-        marks::set_text(&mut first.extra, marks::CONTENT, "text");
+        spelling_marks::set_text(&mut first.extra, spelling_marks::CONTENT, "text");
     }
     if !usual {
-        let item = Object::new().extra(&fields.into_extra(), &[]).end_raw();
-        marks::set(&mut first.extra, marks::ITEM, item);
+        let item = ObjectWriter::new()
+            .extra(&fields.into_extra(), &[])
+            .end_raw();
+        spelling_marks::set(&mut first.extra, spelling_marks::ITEM, item);
     }
     Some(parts)
 }
 
-/// A thought by itself.
+/// A separate reasoning entry.
 pub(crate) fn thought(raw: &RawValue) -> Part {
     reasoning(json::fields(raw).unwrap_or_default(), raw)
 }
 
-/// A thought; its seal is what only the provider can read.
-pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+/// Reasoning; its seal can be read by the provider only.
+pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let summary = fields.list("summary");
     if summary.is_none() && fields.has("summary") {
         return Part::Opaque(Opaque {
@@ -94,7 +101,7 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     let seal = fields.take_string("encrypted_content");
     let mut extra = fields.into_extra();
     if !has_summary {
-        marks::set_text(&mut extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(&mut extra, spelling_marks::CONTENT, spelling_marks::ABSENT);
     }
     Part::Reasoning(Reasoning {
         text: texts.join("\n\n"),
@@ -103,8 +110,8 @@ pub(super) fn reasoning(mut fields: Fields<'_>, raw: &RawValue) -> Part {
     })
 }
 
-/// A call of a function, or of a tool that the dialect knows by name.
-pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
+/// A call of a function, or of a built-in tool.
+pub(super) fn call(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     let type_name = fields.take_string("type").unwrap_or_default();
     let field = if type_name == "custom_tool_call" {
         "input"
@@ -112,8 +119,8 @@ pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
         "arguments"
     };
     let usual = matches!(type_name.as_str(), "function_call" | "custom_tool_call")
-        && fields.type_of(field) == Some(Type::Text)
-        && fields.type_of("name") == Some(Type::Text);
+        && fields.type_of(field) == Some(JsonType::Text)
+        && fields.type_of("name") == Some(JsonType::Text);
     if !usual {
         return Part::Call(own_call(&type_name, &fields, raw));
     }
@@ -123,14 +130,14 @@ pub(super) fn call(mut fields: Fields<'_>, raw: &RawValue) -> Part {
         fields.take_string(field).unwrap_or_default(),
     );
     if type_name != "function_call" {
-        marks::set_text(&mut call.extra, marks::TYPE, &type_name);
+        spelling_marks::set_text(&mut call.extra, spelling_marks::TYPE, &type_name);
     }
     call.extra.extend(fields.into_extra());
     Part::Call(call)
 }
 
-/// A call with a shape of its own, such as a shell command: kept whole.
-fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
+/// A call with a special shape, such as a shell command: kept verbatim.
+fn own_call(type_name: &str, fields: &JsonFields<'_>, raw: &RawValue) -> Call {
     let name = fields.text("name").unwrap_or_default();
     let name = if name.is_empty() {
         type_name.strip_suffix("_call").unwrap_or(type_name)
@@ -145,9 +152,9 @@ fn own_call(type_name: &str, fields: &Fields<'_>, raw: &RawValue) -> Call {
         name,
         arguments.map(plain).unwrap_or_default(),
     );
-    marks::set(&mut call.extra, marks::RAW, owned(raw));
-    // Another dialect cannot use that spelling.
-    marks::set_text(&mut call.extra, marks::FIELD, "input");
+    spelling_marks::set(&mut call.extra, spelling_marks::RAW, owned(raw));
+    // Another dialect cannot use this form.
+    spelling_marks::set_text(&mut call.extra, spelling_marks::FIELD, "input");
     call
 }
 
@@ -156,14 +163,14 @@ fn plain(raw: &RawValue) -> String {
 }
 
 /// True if an entry of type `type_name` answers a call.
-pub(super) fn is_output(fields: &Fields<'_>, type_name: &str) -> bool {
-    let named = fields.type_of("call_id") == Some(Type::Text)
-        || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(Type::Text));
+pub(super) fn is_output(fields: &JsonFields<'_>, type_name: &str) -> bool {
+    let named = fields.type_of("call_id") == Some(JsonType::Text)
+        || (type_name == "local_shell_call_output" && fields.type_of("id") == Some(JsonType::Text));
     type_name.ends_with("_output") && named
 }
 
 /// An output.
-pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
+pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     let type_name = fields.take_string("type").unwrap_or_default();
     let id_field = if fields.has("call_id") {
         "call_id"
@@ -173,7 +180,11 @@ pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
     let call_id = fields.take_string(id_field).unwrap_or_default();
     let mut output = Output::new(call_id, "");
     if !fields.has("output") {
-        marks::set_text(&mut output.extra, marks::CONTENT, marks::ABSENT);
+        spelling_marks::set_text(
+            &mut output.extra,
+            spelling_marks::CONTENT,
+            spelling_marks::ABSENT,
+        );
     }
     let (content, as_list) = fields
         .take("output")
@@ -181,26 +192,26 @@ pub(super) fn output(mut fields: Fields<'_>, raw: &RawValue) -> Message {
         .unwrap_or_default();
     output.content = content;
     if type_name != "function_call_output" {
-        marks::set_text(&mut output.extra, marks::TYPE, &type_name);
+        spelling_marks::set_text(&mut output.extra, spelling_marks::TYPE, &type_name);
     }
     if id_field == "call_id" {
         output.extra.extend(fields.into_extra());
     } else {
-        marks::set(&mut output.extra, marks::RAW, owned(raw));
+        spelling_marks::set(&mut output.extra, spelling_marks::RAW, owned(raw));
     }
     let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
     message.meta.content_list = as_list;
     message
 }
 
-/// Reads a content field; `usual` is the type that its texts have by default.
+/// Reads a content field. `usual` is the default type of its texts.
 fn content(raw: &RawValue, usual: &str) -> (Vec<Part>, bool) {
     match type_of(raw) {
-        Type::Text => (
+        JsonType::Text => (
             json::string(raw).map(Part::text).into_iter().collect(),
             false,
         ),
-        Type::List => {
+        JsonType::List => {
             let elements = json::list(raw).unwrap_or_default();
             let parts = elements.into_iter().map(|raw| part(raw, usual));
             (parts.collect(), true)
@@ -215,11 +226,11 @@ fn part(raw: &RawValue, usual: &str) -> Part {
     };
     let type_name = fields.text("type").unwrap_or_default().into_owned();
     match type_name.as_str() {
-        "input_text" | "output_text" | "text" if fields.type_of("text") == Some(Type::Text) => {
+        "input_text" | "output_text" | "text" if fields.type_of("text") == Some(JsonType::Text) => {
             fields.take("type");
-            let mut extra = Extra::new();
+            let mut extra = ExtraFields::new();
             if type_name != usual {
-                marks::set_text(&mut extra, marks::TYPE, &type_name);
+                spelling_marks::set_text(&mut extra, spelling_marks::TYPE, &type_name);
             }
             let text = fields.take_string("text").unwrap_or_default();
             extra.extend(fields.into_extra());

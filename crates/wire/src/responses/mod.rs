@@ -1,7 +1,7 @@
-//! Responses input: to the model and back.
+//! Responses input: reads it into the model and writes it back.
 //!
-//! The dialect writes down thoughts, texts and calls one by one. Reading gathers what the
-//! model said in one go into one assistant message; writing takes it apart again.
+//! The dialect lists reasoning, texts and calls as separate entries. Reading gathers the entries of
+//! one answer into one assistant message; writing separates them again.
 //!
 //! ```
 //! use trimtab_wire::responses;
@@ -29,5 +29,5 @@ mod tests;
 pub use ids::without_ids;
 pub(crate) use item::thought as read_thought;
 pub use read::read_input;
-pub(crate) use read::{Gatherer, instructions};
+pub(crate) use read::{MessageGatherer, instructions};
 pub use write::{write_input, write_instructions};

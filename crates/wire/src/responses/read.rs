@@ -1,11 +1,11 @@
-//! Responses input to the model.
+//! Reads Responses input.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Opaque, Part, RawJson, Role};
+use trimtab_model::{Message, MessageKind, Opaque, Part, RawJson, Role};
 
 use super::item;
-use crate::json::{self, Fields, Type, owned};
-use crate::marks;
+use crate::json::{self, JsonFields, JsonType, owned};
+use crate::spelling_marks;
 
 /// Reads the `input` field of a request: a string or a list.
 pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
@@ -13,7 +13,7 @@ pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
     if let Some(text) = json::string(raw) {
         return Ok(vec![Message::user(text)]);
     }
-    let mut gatherer = Gatherer::default();
+    let mut gatherer = MessageGatherer::default();
     for element in serde_json::from_str::<Vec<&RawValue>>(json)? {
         gatherer.push(element);
     }
@@ -23,21 +23,25 @@ pub fn read_input(json: &str) -> Result<Vec<Message>, serde_json::Error> {
 /// Reads the `instructions` field of a request.
 pub(crate) fn instructions(text: String) -> Message {
     let mut message = Message::system(text);
-    marks::set_text(&mut message.meta.extra, marks::FIELD, "instructions");
+    spelling_marks::set_text(
+        &mut message.meta.extra,
+        spelling_marks::FIELD,
+        "instructions",
+    );
     message
 }
 
-/// Gathers what came one by one into messages.
+/// Gathers entries into messages.
 #[derive(Debug, Default)]
-pub(crate) struct Gatherer {
+pub(crate) struct MessageGatherer {
     /// The messages so far.
     pub(crate) messages: Vec<Message>,
-    /// True while the model is speaking: what it says next belongs to the last message.
+    /// True while the entries belong to the same answer.
     speaking: bool,
 }
 
-impl Gatherer {
-    /// Takes the next entry.
+impl MessageGatherer {
+    /// Adds the next entry.
     pub(crate) fn push(&mut self, raw: &RawValue) {
         let fields = json::fields(raw).unwrap_or_default();
         let type_name = fields.text("type").unwrap_or_default();
@@ -46,7 +50,7 @@ impl Gatherer {
             "reasoning" => self.said(vec![item::reasoning(fields, raw)]),
             "compaction" | "compaction_summary" => self.compaction(&type_name, raw),
             other if item::is_output(&fields, other) => self.output(fields, raw),
-            _ if fields.type_of("call_id") == Some(Type::Text) => {
+            _ if fields.type_of("call_id") == Some(JsonType::Text) => {
                 self.said(vec![item::call(fields, raw)]);
             }
             other if item::is_of_system(&fields) => self.system_item(other, raw),
@@ -54,8 +58,8 @@ impl Gatherer {
         }
     }
 
-    /// Says that the model is done: what it says next is another answer.
-    pub(crate) fn pause(&mut self) {
+    /// Ends the answer: the next entry of the model starts another one.
+    pub(crate) fn end_answer(&mut self) {
         self.speaking = false;
     }
 
@@ -67,7 +71,7 @@ impl Gatherer {
         self.speaking = true;
     }
 
-    fn message(&mut self, raw: &RawValue, fields: Fields<'_>) {
+    fn message(&mut self, raw: &RawValue, fields: JsonFields<'_>) {
         if fields.text("role").is_some_and(|role| role == "assistant") {
             let parts = item::answer(fields).unwrap_or_else(|| vec![opaque("message", raw)]);
             self.said(parts);
@@ -77,24 +81,24 @@ impl Gatherer {
         }
     }
 
-    fn output(&mut self, fields: Fields<'_>, raw: &RawValue) {
+    fn output(&mut self, fields: JsonFields<'_>, raw: &RawValue) {
         self.speaking = false;
         self.messages.push(item::output(fields, raw));
     }
 
-    /// An entry of the client's own that we do not know, such as a list of tools: it must keep
-    /// its place, as what the system says does.
+    /// An unknown entry of the client, such as a list of tools: it must keep its place, like a
+    /// system message.
     fn system_item(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
         let parts = vec![opaque(type_name, raw)];
         self.messages.push(Message::new(Role::System, parts));
     }
 
-    /// What stands for compacted rounds, in a form that only the provider can read.
+    /// A compaction entry, in a form that only the provider can read.
     fn compaction(&mut self, type_name: &str, raw: &RawValue) {
         self.speaking = false;
         let message = Message::new(Role::User, vec![opaque(type_name, raw)]);
-        self.messages.push(message.with_kind(Kind::Summary));
+        self.messages.push(message.with_kind(MessageKind::Summary));
     }
 }
 
@@ -105,7 +109,11 @@ fn opaque(type_name: &str, raw: &RawValue) -> Part {
     })
 }
 
-/// Marks `message` as having had no `type`.
+/// Marks `message` as written without a `type`.
 pub(super) fn mark_untyped(message: &mut Message) {
-    marks::set(&mut message.meta.extra, marks::TYPE, RawJson::of(&()));
+    spelling_marks::set(
+        &mut message.meta.extra,
+        spelling_marks::TYPE,
+        RawJson::of(&()),
+    );
 }

@@ -1,15 +1,15 @@
-//! The model to Responses input.
+//! Writes Responses input.
 
 use trimtab_model::{
-    Call, Extra, Kind, Message, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
+    Call, ExtraFields, Message, MessageKind, Opaque, Output, Part, RawJson, Reasoning, Role, Text,
 };
 
-use crate::json::{Fields, Object, array, quoted};
-use crate::{marks, media};
+use crate::json::{JsonFields, ObjectWriter, array, quoted};
+use crate::{media, spelling_marks};
 
 /// Writes a conversation as the entries of an `input` list.
 ///
-/// A message that came as `instructions` is left out: see [`write_instructions`].
+/// A message that was read from `instructions` is omitted: see [`write_instructions`].
 pub fn write_input(messages: &[Message]) -> Vec<RawJson> {
     let mut entries = Vec::new();
     for message in messages.iter().filter(|message| !is_instructions(message)) {
@@ -25,23 +25,23 @@ pub fn write_input(messages: &[Message]) -> Vec<RawJson> {
     entries
 }
 
-/// The text for the `instructions` field, if the conversation was read with one.
+/// The text of the `instructions` field, if the conversation was read with one.
 pub fn write_instructions(messages: &[Message]) -> Option<String> {
     let found = messages.iter().find(|message| is_instructions(message));
     found.map(|message| message.text().into_owned())
 }
 
 fn is_instructions(message: &Message) -> bool {
-    marks::text(&message.meta.extra, marks::FIELD).as_deref() == Some("instructions")
+    spelling_marks::text(&message.meta.extra, spelling_marks::FIELD).as_deref()
+        == Some("instructions")
 }
 
 fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
     let meta = &message.meta;
-    // A provider's own summary stands by itself, not in a message; so does an entry of the
-    // system that we do not know.
+    // A provider's own summary is an entry, not a message; so is an unknown system entry.
     let is_entry = |whole: &Opaque| {
         let of_system = message.role == Role::System && !whole.type_name.is_empty();
-        meta.kind == Some(Kind::Summary) || (of_system && !meta.content_list)
+        meta.kind == Some(MessageKind::Summary) || (of_system && !meta.content_list)
     };
     if let [Part::Opaque(whole)] = message.parts.as_slice()
         && is_entry(whole)
@@ -53,9 +53,9 @@ fn write_plain(message: &Message, entries: &mut Vec<RawJson>) {
         Some(own) if own != "user" => own,
         _ => message.role.as_str(),
     };
-    let typed = !marks::has(&meta.extra, marks::TYPE);
+    let typed = !spelling_marks::has(&meta.extra, spelling_marks::TYPE);
     let content = content(&message.parts, meta.content_list, "input_text");
-    let object = Object::new().maybe("type", typed.then(|| quoted("message")));
+    let object = ObjectWriter::new().maybe("type", typed.then(|| quoted("message")));
     let object = object
         .text("role", role)
         .maybe("content", content.or_else(|| nothing(&meta.extra)))
@@ -84,20 +84,20 @@ fn write_answer(message: &Message, entries: &mut Vec<RawJson>) {
 }
 
 fn is_joined(part: &Part) -> bool {
-    matches!(part, Part::Text(text) if marks::has(&text.extra, marks::JOINED))
+    matches!(part, Part::Text(text) if spelling_marks::has(&text.extra, spelling_marks::JOINED))
 }
 
 fn write_texts(texts: &[&Text]) -> RawJson {
     let first = texts.first().map(|text| &text.extra);
-    let plain = first.is_some_and(|extra| marks::has(extra, marks::CONTENT));
+    let plain = first.is_some_and(|extra| spelling_marks::has(extra, spelling_marks::CONTENT));
     let content = match texts {
         [only] if plain => quoted(&only.text),
         many => array(many.iter().map(|text| write_text(text, "output_text"))),
     };
-    let item = first.and_then(|extra| marks::get(extra, marks::ITEM));
-    let object = match item.and_then(|json| serde_json::from_str::<Fields>(json).ok()) {
-        Some(fields) => Object::new().extra(&fields.into_extra(), &[]),
-        None => Object::new()
+    let item = first.and_then(|extra| spelling_marks::get(extra, spelling_marks::ITEM));
+    let object = match item.and_then(|json| serde_json::from_str::<JsonFields>(json).ok()) {
+        Some(fields) => ObjectWriter::new().extra(&fields.into_extra(), &[]),
+        None => ObjectWriter::new()
             .text("type", "message")
             .text("role", "assistant"),
     };
@@ -105,8 +105,8 @@ fn write_texts(texts: &[&Text]) -> RawJson {
 }
 
 fn write_text(text: &Text, usual: &str) -> String {
-    let type_name = marks::text(&text.extra, marks::TYPE);
-    Object::new()
+    let type_name = spelling_marks::text(&text.extra, spelling_marks::TYPE);
+    ObjectWriter::new()
         .text("type", type_name.as_deref().unwrap_or(usual))
         .text("text", &text.text)
         .extra(&text.extra, &[])
@@ -115,15 +115,15 @@ fn write_text(text: &Text, usual: &str) -> String {
 
 fn write_reasoning(reasoning: &Reasoning) -> RawJson {
     let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
-        || marks::is_absent(&reasoning.extra);
+        || spelling_marks::is_absent(&reasoning.extra);
     let summary = (!given).then(|| {
-        let thought = Object::new()
+        let thought = ObjectWriter::new()
             .text("type", "summary_text")
             .text("text", &reasoning.text);
         let some = !reasoning.text.is_empty();
         array(some.then(|| thought.end()))
     });
-    Object::new()
+    ObjectWriter::new()
         .text("type", "reasoning")
         .extra(&reasoning.extra, &[])
         .maybe("summary", summary)
@@ -135,12 +135,12 @@ fn write_call(call: &Call) -> RawJson {
     if let Some(raw) = own_entry(&call.extra) {
         return raw;
     }
-    let own = marks::text(&call.extra, marks::TYPE);
+    let own = spelling_marks::text(&call.extra, spelling_marks::TYPE);
     let (type_name, field) = match own.as_deref() {
         Some("custom_tool_call") => ("custom_tool_call", "input"),
         _ => ("function_call", "arguments"),
     };
-    Object::new()
+    ObjectWriter::new()
         .text("type", type_name)
         .text("call_id", &call.id)
         .text("name", &call.name)
@@ -149,10 +149,10 @@ fn write_call(call: &Call) -> RawJson {
         .end_raw()
 }
 
-/// The entry as it came, if it has a shape of its own in this dialect.
-fn own_entry(extra: &Extra) -> Option<RawJson> {
-    let raw = marks::get(extra, marks::RAW)?;
-    let fields: Fields = serde_json::from_str(raw).ok()?;
+/// The original entry, if it has a special shape in this dialect.
+fn own_entry(extra: &ExtraFields) -> Option<RawJson> {
+    let raw = spelling_marks::get(extra, spelling_marks::RAW)?;
+    let fields: JsonFields = serde_json::from_str(raw).ok()?;
     let ours = fields.has("call_id") || fields.has("output");
     ours.then(|| RawJson::parse(raw).ok()).flatten()
 }
@@ -161,10 +161,10 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
     if let Some(raw) = own_entry(&output.extra) {
         return raw;
     }
-    let own = marks::text(&output.extra, marks::TYPE);
+    let own = spelling_marks::text(&output.extra, spelling_marks::TYPE);
     let type_name = own.as_deref().filter(|name| name.ends_with("_output"));
     let content = content(&output.content, as_list, "input_text");
-    Object::new()
+    ObjectWriter::new()
         .text("type", type_name.unwrap_or("function_call_output"))
         .text("call_id", &output.call_id)
         .maybe("output", content.or_else(|| nothing(&output.extra)))
@@ -172,9 +172,9 @@ fn write_output(output: &Output, as_list: bool) -> RawJson {
         .end_raw()
 }
 
-/// What to write where there is no text: an empty one, unless the field was left out.
-fn nothing(extra: &Extra) -> Option<String> {
-    (!marks::is_absent(extra)).then(|| quoted(""))
+/// The value for a missing text: empty, unless the field was omitted.
+fn nothing(extra: &ExtraFields) -> Option<String> {
+    (!spelling_marks::is_absent(extra)).then(|| quoted(""))
 }
 
 fn content(parts: &[Part], as_list: bool, usual: &str) -> Option<String> {

@@ -1,46 +1,46 @@
-//! The fields of a body.
+//! Scans the fields of a body.
 
 use trimtab_model::{Dialect, Role};
 
-use super::element::{Reader, is_null};
-use super::memo::Before;
-use super::request::{Limit, LimitName, MarkerName, Request, SessionHints, ToolSpan};
-use super::table::{Tables, narrow};
+use super::element::{BodyReader, is_null};
+use super::memo::BodyHead;
+use super::request::{AnswerLimit, LimitName, MarkerName, RequestFields, SessionHints, ToolSpan};
+use super::table::{ScanTables, narrow};
 use super::{chat, messages, responses};
-use crate::json::cursor::{Open, Scanned};
+use crate::json::cursor::{OpenContainer, ScanResult};
 use crate::json::span::Span;
-use crate::json::unscannable::Why;
+use crate::json::unscannable::UnscannableReason;
 
-/// Reads a whole body.
-pub(super) fn read(text: &str, dialect: Dialect) -> Scanned<Done> {
-    let mut reader = Reader::new(text, dialect);
+/// Scans a whole body.
+pub(super) fn read(text: &str, dialect: Dialect) -> ScanResult<ScannedBody> {
+    let mut reader = BodyReader::new(text, dialect);
     if reader.cursor.peek() != Some(b'{') {
-        return reader.cursor.fail(Why::NotAnObject);
+        return reader.cursor.fail(UnscannableReason::NotAnObject);
     }
     reader.start = reader.cursor.offset();
     let open = reader.cursor.open()?;
     finish(reader, open)
 }
 
-/// Reads what follows the entries that are known.
-pub(super) fn go_on(mut reader: Reader<'_>, list: usize) -> Scanned<Done> {
-    reader.rest_of_entries(Open::past_first(b']'))?;
+/// Scans what follows the known entries.
+pub(super) fn resume(mut reader: BodyReader<'_>, list: usize) -> ScanResult<ScannedBody> {
+    reader.rest_of_entries(OpenContainer::past_first(b']'))?;
     reader.request.list = Span::new(list, reader.cursor.offset());
-    finish(reader, Open::past_first(b'}'))
+    finish(reader, OpenContainer::past_first(b'}'))
 }
 
-/// A body that was read.
-pub(super) struct Done {
-    pub(super) request: Request,
-    pub(super) tables: Tables,
-    /// How many parts the message has that stands in a field of its own; none if there is none.
+/// A scanned body.
+pub(super) struct ScannedBody {
+    pub(super) request: RequestFields,
+    pub(super) tables: ScanTables,
+    /// The number of parts of the message in the system field; none if there is none.
     pub(super) head: Option<usize>,
-    /// What was known before the list of messages, if there is one list.
-    pub(super) before: Option<Box<Before>>,
+    /// The state before the list of messages, if there is exactly one list.
+    pub(super) head_state: Option<Box<BodyHead>>,
 }
 
-/// Reads the fields that are left, and puts everything in its place.
-fn finish(mut reader: Reader<'_>, mut open: Open) -> Scanned<Done> {
+/// Scans the remaining fields, and assembles the result.
+fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<ScannedBody> {
     while let Some(key) = reader.cursor.field(&mut open)? {
         reader.field(&key.name, key.start)?;
     }
@@ -52,16 +52,16 @@ fn finish(mut reader: Reader<'_>, mut open: Open) -> Scanned<Done> {
     let own = markers.filter(|marker| marker.object.is_empty());
     own.for_each(|marker| marker.object = body);
     if reader.request.list.is_empty() {
-        return reader.cursor.fail(Why::NoMessages);
+        return reader.cursor.fail(UnscannableReason::NoMessages);
     }
     reader.put_head_first();
     reader.request.partial |= is_partial(reader.text, &reader.request.session);
     let head = !reader.head.messages.is_empty();
-    Ok(Done {
+    Ok(ScannedBody {
         request: reader.request,
         tables: reader.tables,
         head: head.then_some(reader.head.parts.len()),
-        before: reader.before.filter(|_| reader.lists == 1),
+        head_state: reader.head_state.filter(|_| reader.lists == 1),
     })
 }
 
@@ -75,8 +75,8 @@ fn is_partial(text: &str, session: &SessionHints) -> bool {
     kept.into_iter().any(set)
 }
 
-impl Reader<'_> {
-    fn field(&mut self, name: &str, start: usize) -> Scanned<()> {
+impl BodyReader<'_> {
+    fn field(&mut self, name: &str, start: usize) -> ScanResult<()> {
         match (name, self.dialect) {
             ("messages", Dialect::Chat | Dialect::Messages) | ("input", Dialect::Responses) => {
                 self.list()
@@ -86,7 +86,7 @@ impl Reader<'_> {
             }
             ("tools", _) => self.tools(),
             ("metadata", _) => self.metadata(),
-            // The marker of a body as a whole: the provider chooses the place.
+            // A marker of the whole body: the provider chooses the position.
             ("cache_control", _) => self.marker(MarkerName::CacheControl, start, 0),
             _ => {
                 let value = self.cursor.value()?;
@@ -96,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A field whose value is only noted down.
+    /// Records the value of a simple field.
     fn plain_field(&mut self, name: &str, value: Span) {
         let request = &mut self.request;
         let place = match name {
@@ -121,17 +121,17 @@ impl Reader<'_> {
         let limits = &mut self.request.limits;
         limits.retain(|limit| limit.name != name);
         if !is_null(self.text, span) {
-            limits.push(Limit { name, span });
+            limits.push(AnswerLimit { name, span });
         }
     }
 
-    fn list(&mut self) -> Scanned<()> {
+    fn list(&mut self) -> ScanResult<()> {
         self.forget_list();
         let first = self.cursor.peek();
         let start = self.cursor.offset();
         self.lists += 1;
-        self.before = (first == Some(b'[')).then(|| {
-            Box::new(Before {
+        self.head_state = (first == Some(b'[')).then(|| {
+            Box::new(BodyHead {
                 start: self.start,
                 list: start,
                 request: self.request.clone(),
@@ -141,7 +141,7 @@ impl Reader<'_> {
         match first {
             Some(b'[') => self.entries()?,
             Some(b'"') if self.dialect == Dialect::Responses => responses::text_input(self)?,
-            // Another field of this name may follow, and overrule it.
+            // Another field of this name may follow and override it.
             _ => {
                 self.request.list = Span::default();
                 return self.cursor.value().map(drop);
@@ -151,12 +151,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn entries(&mut self) -> Scanned<()> {
+    fn entries(&mut self) -> ScanResult<()> {
         let open = self.cursor.open()?;
         self.rest_of_entries(open)
     }
 
-    fn rest_of_entries(&mut self, mut open: Open) -> Scanned<()> {
+    fn rest_of_entries(&mut self, mut open: OpenContainer) -> ScanResult<()> {
         while self.cursor.more(&mut open)? {
             match self.dialect {
                 Dialect::Chat => chat::entry(self)?,
@@ -167,20 +167,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A second list overrules the first, as in every JSON parser.
+    /// A second list overrides the first, as in every JSON parser.
     fn forget_list(&mut self) {
         let old = self.request.list;
         let markers = &mut self.request.markers;
         markers.retain(|marker| !old.contains(marker.field));
-        self.tables = Tables::default();
+        self.tables = ScanTables::default();
         self.speaking = false;
     }
 
-    fn system(&mut self, start: usize) -> Scanned<()> {
+    fn system(&mut self, start: usize) -> ScanResult<()> {
         let old = self.request.system;
         let markers = &mut self.request.markers;
         markers.retain(|marker| !old.contains(marker.field));
-        self.head = Tables::default();
+        self.head = ScanTables::default();
         let list = std::mem::take(&mut self.tables);
         let first = self.cursor.peek();
         let value_start = self.cursor.offset();
@@ -203,7 +203,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Makes the system's own field the first message.
+    /// Makes the system field the first message.
     fn put_head_first(&mut self) {
         if self.head.messages.is_empty() {
             return;
@@ -223,7 +223,7 @@ impl Reader<'_> {
             .splice(0..0, self.head.parts.iter().copied());
     }
 
-    fn tools(&mut self) -> Scanned<()> {
+    fn tools(&mut self) -> ScanResult<()> {
         let old = self.request.tools;
         let markers = &mut self.request.markers;
         markers.retain(|marker| !old.contains(marker.field));
@@ -244,15 +244,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn check_tools(&self) -> Scanned<()> {
+    fn check_tools(&self) -> ScanResult<()> {
         let size = size_of_val(self.request.tool_list.as_slice());
         if size > (64 << 10) + self.text.len() {
-            return self.cursor.fail(Why::TooManyParts);
+            return self.cursor.fail(UnscannableReason::TooManyParts);
         }
         Ok(())
     }
 
-    fn tool(&mut self) -> Scanned<ToolSpan> {
+    fn tool(&mut self) -> ScanResult<ToolSpan> {
         let mut tool = self.object_or_value(|reader, key, tool: &mut ToolSpan| {
             let value = match key {
                 "function" | "custom" => return reader.tool_name(tool),
@@ -267,7 +267,7 @@ impl Reader<'_> {
         Ok(tool.value)
     }
 
-    fn tool_name(&mut self, tool: &mut ToolSpan) -> Scanned<()> {
+    fn tool_name(&mut self, tool: &mut ToolSpan) -> ScanResult<()> {
         let inner = self.object_or_value(|reader, key, name: &mut Span| {
             let value = reader.cursor.value()?;
             if key == "name" {
@@ -281,7 +281,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn metadata(&mut self) -> Scanned<()> {
+    fn metadata(&mut self) -> ScanResult<()> {
         let found = self.object_or_value(|reader, key, user_id: &mut Span| {
             let value = reader.cursor.value()?;
             if key == "user_id" {

@@ -1,43 +1,42 @@
-//! The entries of a Chat Completions request.
+//! Scans the entries of a Chat Completions request.
 //!
-//! Follows [`crate::chat`] word for word in what becomes which part; the tests hold the two
-//! against each other.
+//! It produces exactly the parts of [`crate::chat`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
-use super::element::{Reader, bare, is_null, is_string};
+use super::element::{BodyReader, bare, is_null, is_string};
 use super::table::{PartKind, PartSpan};
-use crate::json::cursor::Scanned;
+use crate::json::cursor::ScanResult;
 use crate::json::span::Span;
-use crate::json::unscannable::Why;
+use crate::json::unscannable::UnscannableReason;
 
-/// The fields of an entry that tell what it is. A field's span has its name in it.
+/// The fields that classify an entry. A field's span includes its name.
 #[derive(Default)]
-struct Fields {
+struct ChatEntryFields {
     role: Span,
     content: Span,
     tool_call_id: Span,
-    thoughts: [Thought; 2],
+    thoughts: [ThoughtField; 2],
     legacy: Option<Span>,
-    /// How many of the parts that were put aside are the content's.
+    /// How many of the buffered parts belong to the content.
     content_parts: Vec<PartSpan>,
     calls: Vec<PartSpan>,
 }
 
-/// A field that holds a thought.
+/// A field with reasoning.
 #[derive(Clone, Copy, Default)]
-struct Thought {
+struct ThoughtField {
     value: Span,
 }
 
-/// The fields that hold a thought, the preferred one first.
+/// The fields with reasoning, the preferred one first.
 const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Reads one entry.
-pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+/// Scans one entry.
+pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     let read = reader.object_or_value(field)?;
     if !read.is_object {
-        return reader.cursor.fail(Why::NotAMessage);
+        return reader.cursor.fail(UnscannableReason::NotAMessage);
     }
     reader.tables.entry(read.span, reader.text.len())?;
     let role = match reader.string(read.value.role).as_deref() {
@@ -55,7 +54,7 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()> {
+fn field(reader: &mut BodyReader<'_>, key: &str, fields: &mut ChatEntryFields) -> ScanResult<()> {
     match key {
         "content" => {
             fields.content_parts.clear();
@@ -78,14 +77,14 @@ fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()>
     Ok(())
 }
 
-fn thought(fields: &mut Fields, key: &str, value: Span) {
+fn thought(fields: &mut ChatEntryFields, key: &str, value: Span) {
     let mut named = THOUGHTS.iter().zip(&mut fields.thoughts);
     if let Some((_, thought)) = named.find(|(name, _)| **name == key) {
         thought.value = value;
     }
 }
 
-fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) {
+fn output(reader: &mut BodyReader<'_>, span: Span, fields: &ChatEntryFields) {
     let id = reader.if_string(fields.tool_call_id);
     reader.tables.parts.push(PartSpan {
         kind: PartKind::Output,
@@ -95,7 +94,7 @@ fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) {
     });
 }
 
-fn answer(reader: &mut Reader<'_>, mut fields: Fields) {
+fn answer(reader: &mut BodyReader<'_>, mut fields: ChatEntryFields) {
     let thoughts = fields.thoughts.iter().map(|thought| thought.value);
     if let Some(value) = thoughts.into_iter().find(|at| is_string(reader.text, *at)) {
         let kind = PartKind::Reasoning { sealed: false };
@@ -106,7 +105,7 @@ fn answer(reader: &mut Reader<'_>, mut fields: Fields) {
     }
     let calls = std::mem::take(&mut fields.calls);
     let legacy = fields.legacy;
-    // An answer that only calls tools often has `""` as its content; that is no text.
+    // An answer that only calls tools often has `""` as its content, which is not a text.
     if fields.content.of(reader.text) != "\"\"" {
         said(reader, fields);
     }
@@ -116,7 +115,7 @@ fn answer(reader: &mut Reader<'_>, mut fields: Fields) {
     }
 }
 
-fn said(reader: &mut Reader<'_>, fields: Fields) {
+fn said(reader: &mut BodyReader<'_>, fields: ChatEntryFields) {
     let content = fields.content;
     if is_string(reader.text, content) {
         reader.tables.parts.push(PartSpan {
@@ -130,7 +129,7 @@ fn said(reader: &mut Reader<'_>, fields: Fields) {
     }
 }
 
-fn content(reader: &mut Reader<'_>, parts: &mut Vec<PartSpan>) -> Scanned<Span> {
+fn content(reader: &mut BodyReader<'_>, parts: &mut Vec<PartSpan>) -> ScanResult<Span> {
     if reader.cursor.peek() != Some(b'[') {
         return reader.cursor.value();
     }
@@ -143,14 +142,14 @@ fn content(reader: &mut Reader<'_>, parts: &mut Vec<PartSpan>) -> Scanned<Span> 
     Ok(Span::new(start, reader.cursor.offset()))
 }
 
-fn check(reader: &Reader<'_>, parts: &[PartSpan]) -> Scanned<()> {
+fn check(reader: &BodyReader<'_>, parts: &[PartSpan]) -> ScanResult<()> {
     if size_of_val(parts) > (64 << 10) + reader.text.len().saturating_mul(2) {
-        return reader.cursor.fail(Why::TooManyParts);
+        return reader.cursor.fail(UnscannableReason::TooManyParts);
     }
     Ok(())
 }
 
-fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
     let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
         let value = reader.cursor.value()?;
         match key {
@@ -179,7 +178,7 @@ fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
     })
 }
 
-fn calls(reader: &mut Reader<'_>, calls: &mut Vec<PartSpan>) -> Scanned<()> {
+fn calls(reader: &mut BodyReader<'_>, calls: &mut Vec<PartSpan>) -> ScanResult<()> {
     if reader.cursor.peek() != Some(b'[') {
         return reader.cursor.value().map(drop);
     }
@@ -191,7 +190,7 @@ fn calls(reader: &mut Reader<'_>, calls: &mut Vec<PartSpan>) -> Scanned<()> {
     Ok(())
 }
 
-fn call(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+fn call(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
     let read = reader.object_or_value(|reader, key, (id, arguments): &mut (Span, Span)| {
         match key {
             "id" => *id = reader.cursor.value()?,
@@ -209,8 +208,8 @@ fn call(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
     })
 }
 
-/// The value of one of the fields `names` of the object that is next.
-fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
+/// The value of one of the fields `names` of the next object.
+fn inner(reader: &mut BodyReader<'_>, names: &[&str]) -> ScanResult<Span> {
     let read = reader.object_or_value(|reader, key, found: &mut Span| {
         let value = reader.cursor.value()?;
         if names.contains(&key) {
@@ -221,8 +220,8 @@ fn inner(reader: &mut Reader<'_>, names: &[&str]) -> Scanned<Span> {
     Ok(read.value)
 }
 
-/// A call in the field that came before `tool_calls`, if it is one.
-fn legacy(reader: &mut Reader<'_>) -> Scanned<Option<Span>> {
+/// A call in the legacy field that preceded `tool_calls`, if it is one.
+fn legacy(reader: &mut BodyReader<'_>) -> ScanResult<Option<Span>> {
     let read = reader.object_or_value(|reader, key, (name, arguments): &mut (Span, Span)| {
         let value = reader.cursor.value()?;
         match key {

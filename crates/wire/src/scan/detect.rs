@@ -1,4 +1,4 @@
-//! Which dialect a request is in.
+//! Detects the dialect of a request.
 
 use trimtab_model::Dialect;
 
@@ -6,7 +6,7 @@ use super::element::string;
 use crate::json::pick;
 use crate::json::span::Span;
 
-/// Tells the dialect of a request from its path, else from its body.
+/// Detects the dialect of a request from its path, else from its body.
 ///
 /// ```
 /// use trimtab_model::Dialect;
@@ -59,7 +59,7 @@ fn by_body(body: &str) -> Option<Dialect> {
     })
 }
 
-/// True if some part has a type that only Messages has.
+/// True if a part has a type that only Messages has.
 fn has_native_parts(messages: &str) -> bool {
     let elements = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(messages);
     elements.unwrap_or_default().into_iter().any(|raw| {

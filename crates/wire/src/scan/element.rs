@@ -1,70 +1,70 @@
-//! What the readers of all dialects share: objects read field by field, and their markers.
+//! Shared by the scanners of all dialects: objects read field by field, and their markers.
 
 use trimtab_model::Dialect;
 
-use super::memo::Before;
-use super::request::{MarkerName, MarkerSpan, Request};
-use super::table::{PartKind, PartSpan, Tables};
-use crate::json::cursor::{Cursor, Scanned};
+use super::memo::BodyHead;
+use super::request::{MarkerName, MarkerSpan, RequestFields};
+use super::table::{PartKind, PartSpan, ScanTables};
+use crate::json::cursor::{JsonCursor, ScanResult};
 use crate::json::span::Span;
 
-/// Reads a body.
-pub(super) struct Reader<'a> {
+/// Scans a body.
+pub(super) struct BodyReader<'a> {
     pub(super) text: &'a str,
     pub(super) dialect: Dialect,
-    pub(super) cursor: Cursor<'a>,
-    pub(super) request: Request,
-    pub(super) tables: Tables,
-    /// The message of the field that the system speaks in.
-    pub(super) head: Tables,
-    /// True while the model is speaking: what it says next belongs to the last message.
+    pub(super) cursor: JsonCursor<'a>,
+    pub(super) request: RequestFields,
+    pub(super) tables: ScanTables,
+    /// The message of the system field.
+    pub(super) head: ScanTables,
+    /// True while the entries belong to the same answer.
     pub(super) speaking: bool,
-    /// The parts of an entry, until it is known whose they are.
+    /// The parts of an entry, until their message is known.
     pub(super) scratch: Vec<PartSpan>,
-    /// Where the body's object begins.
+    /// The start of the body's object.
     pub(super) start: usize,
-    /// How many lists of messages there were; the last one counts.
+    /// The number of lists of messages; the last one counts.
     pub(super) lists: u32,
-    /// What was known before the last of them.
-    pub(super) before: Option<Box<Before>>,
+    /// The state before the last of them.
+    pub(super) head_state: Option<Box<BodyHead>>,
 }
 
-/// An object that was read, or another value that was passed over.
-pub(super) struct Read<T> {
+/// A scanned object, or another value that was skipped.
+pub(super) struct ReadElement<T> {
     pub(super) span: Span,
     pub(super) is_object: bool,
     pub(super) value: T,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BodyReader<'a> {
     pub(super) fn new(text: &'a str, dialect: Dialect) -> Self {
         Self {
             text,
             dialect,
-            cursor: Cursor::new(text),
-            request: Request::default(),
-            tables: Tables::default(),
-            head: Tables::default(),
+            cursor: JsonCursor::new(text),
+            request: RequestFields::default(),
+            tables: ScanTables::default(),
+            head: ScanTables::default(),
             speaking: false,
             scratch: Vec::new(),
             start: 0,
             lists: 0,
-            before: None,
+            head_state: None,
         }
     }
 
-    /// Reads an object, giving each field but markers to `field`, which steps over the value.
-    /// Anything that is not an object is stepped over.
+    /// Scans an object and passes each field except markers to `field`, which consumes the value.
+    /// Any other value is skipped.
     pub(super) fn object_or_value<T: Default>(
         &mut self,
-        mut field: impl FnMut(&mut Self, &str, &mut T) -> Scanned<()>,
-    ) -> Scanned<Read<T>> {
+        mut field: impl FnMut(&mut Self, &str, &mut T) -> ScanResult<()>,
+    ) -> ScanResult<ReadElement<T>> {
         let mut value = T::default();
         let is_object = self.cursor.peek() == Some(b'{');
         let start = self.cursor.offset();
         if !is_object {
             let span = self.cursor.value()?;
-            return Ok(Read {
+            return Ok(ReadElement {
                 span,
                 is_object,
                 value,
@@ -82,17 +82,22 @@ impl<'a> Reader<'a> {
         let unnamed = |marker: &&mut MarkerSpan| marker.object.is_empty();
         let new = self.request.markers.iter_mut().skip(first_marker);
         new.filter(unnamed).for_each(|marker| marker.object = span);
-        Ok(Read {
+        Ok(ReadElement {
             span,
             is_object,
             value,
         })
     }
 
-    /// Notes a marker of the object that is being read down, unless it is `null`; it
-    /// overrules another of its name there. The object's own markers are those without one
-    /// among the ones from `first` on.
-    pub(super) fn marker(&mut self, name: MarkerName, start: usize, first: usize) -> Scanned<()> {
+    /// Records a marker of the current object, unless it is `null`; it overrides an earlier one of
+    /// the same name. The object's own markers are those without an object among the ones from
+    /// `first` on.
+    pub(super) fn marker(
+        &mut self,
+        name: MarkerName,
+        start: usize,
+        first: usize,
+    ) -> ScanResult<()> {
         let value = self.cursor.value()?;
         let markers = &mut self.request.markers;
         let old = |marker: &MarkerSpan| marker.object.is_empty() && marker.name == name;
@@ -125,19 +130,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses a body whose spans would outweigh it.
-    pub(super) fn check_scratch(&self) -> Scanned<()> {
+    /// Rejects a body whose spans would outweigh it.
+    pub(super) fn check_scratch(&self) -> ScanResult<()> {
         let size = size_of_val(self.scratch.as_slice())
             + size_of_val(self.request.markers.as_slice())
             + self.tables.size();
         if size > (64 << 10) + self.text.len().saturating_mul(2) {
-            return self.cursor.fail(super::Why::TooManyParts);
+            return self.cursor.fail(super::UnscannableReason::TooManyParts);
         }
         Ok(())
     }
 
-    /// Steps over a list whose elements are not parts of their own, noting its markers.
-    pub(super) fn inner_list(&mut self) -> Scanned<Span> {
+    /// Skips a list whose elements are not separate parts, and records its markers.
+    pub(super) fn inner_list(&mut self) -> ScanResult<Span> {
         if self.cursor.peek() != Some(b'[') {
             return self.cursor.value();
         }
@@ -150,7 +155,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A part without a value that matters.
+/// A part without a relevant value.
 pub(super) fn bare(kind: PartKind, span: Span) -> PartSpan {
     PartSpan {
         kind,

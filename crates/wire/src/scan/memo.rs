@@ -1,80 +1,80 @@
-//! What is remembered of a scan, so that the next body is scanned from where it is new.
+//! Remembers a scan, so that the next body is scanned only from its new part on.
 //!
-//! A client sends its whole conversation every time. Most of a body was scanned before, as the
-//! beginning of the body before it: its spans are still right.
+//! A client sends its whole conversation every time. Most of a body is the same as the previous
+//! body, so its spans are still valid.
 
 use trimtab_model::{Dialect, Role};
 
-use super::Scan;
-use super::element::Reader;
-use super::request::Request;
-use super::table::{MessageRow, Tables, narrow};
-use crate::json::cursor::Cursor;
+use super::BodyScan;
+use super::element::BodyReader;
+use super::request::RequestFields;
+use super::table::{MessageRow, ScanTables, narrow};
+use crate::json::cursor::JsonCursor;
 use crate::json::span::Span;
 
-/// What was known of a body before its list of messages.
+/// The state before the list of messages.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
-    /// Where the body's object begins.
+pub(super) struct BodyHead {
+    /// The start of the body's object.
     pub(super) start: usize,
-    /// Where the list begins.
+    /// The start of the list.
     pub(super) list: usize,
-    pub(super) request: Request,
-    /// The message of the field that the system speaks in.
-    pub(super) head: Tables,
+    pub(super) request: RequestFields,
+    /// The message of the system field.
+    pub(super) head: ScanTables,
 }
 
-/// What is remembered of a scan.
+/// A remembered scan.
 ///
 /// ```
 /// use trimtab_model::Dialect;
-/// use trimtab_wire::scan::Scan;
+/// use trimtab_wire::scan::BodyScan;
 ///
 /// let first = br#"{"model":"m","messages":[{"role":"user","content":"q"}]}"#;
 /// let next = br#"{"model":"m","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}"#;
-/// let memo = Scan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
+/// let memo = BodyScan::new(first, Dialect::Chat).unwrap().into_memo().unwrap();
 /// let boundary = memo.boundary(1).unwrap();
 /// assert_eq!(first[..boundary.offset], next[..boundary.offset]);
-/// let scan = Scan::resume(next, &memo, 1).unwrap();
+/// let scan = BodyScan::resume(next, &memo, 1).unwrap();
 /// assert_eq!((boundary.messages, scan.len()), (1, 2));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Memo {
+pub struct ScanMemo {
     dialect: Dialect,
-    before: Box<Before>,
-    /// The tables of the list, without the message of a field of its own.
-    tables: Tables,
+    head_state: Box<BodyHead>,
+    /// The tables of the list, without the message of the system field.
+    tables: ScanTables,
     /// The markers in the list.
     markers: Vec<super::MarkerSpan>,
 }
 
-/// A place between two entries of the list of messages.
+/// A position between two entries of the list of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Boundary {
-    /// How many bytes stand before it.
+pub struct EntryBoundary {
+    /// The number of bytes before it.
     pub offset: usize,
-    /// How many messages of the list stand before it.
+    /// The number of messages before it.
     pub messages: usize,
 }
 
-impl Scan<'_> {
-    /// What is worth remembering; none if the body has no list of messages, or several.
-    pub fn into_memo(self) -> Option<Memo> {
-        let before = self.before?;
+impl BodyScan<'_> {
+    /// The memo of this scan; none if the body has no list of messages, or several.
+    pub fn into_memo(self) -> Option<ScanMemo> {
+        let before = self.head_state?;
         let list = self.request.list;
         let mut markers = self.request.markers;
         markers.retain(|marker| list.contains(marker.field));
-        Some(Memo {
+        Some(ScanMemo {
             dialect: self.dialect,
             tables: without_head(self.tables, self.head),
-            before,
+            head_state: before,
             markers,
         })
     }
 }
 
-/// Takes the message of a field of its own out again.
-fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
+/// Removes the message of the system field.
+fn without_head(mut tables: ScanTables, head: Option<usize>) -> ScanTables {
     let Some(parts) = head else {
         return tables;
     };
@@ -90,41 +90,41 @@ fn without_head(mut tables: Tables, head: Option<usize>) -> Tables {
     tables
 }
 
-impl Memo {
+impl ScanMemo {
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
     }
 
     pub(super) fn list(&self) -> usize {
-        self.before.list
+        self.head_state.list
     }
 
-    /// How many entries the list of messages has.
+    /// The number of entries in the list of messages.
     pub fn entries(&self) -> usize {
         self.tables.entries.len()
     }
 
-    /// Bytes that it takes in memory, about.
+    /// The approximate size in memory.
     pub fn size(&self) -> usize {
         size_of::<Self>()
-            + size_of::<Before>()
+            + size_of::<BodyHead>()
             + self.tables.size()
             + size_of_val(self.markers.as_slice())
     }
 
-    /// The place behind so many entries; none where a message may go on behind it.
-    pub fn boundary(&self, entries: usize) -> Option<Boundary> {
+    /// The position after `entries` entries; none if a message may continue after it.
+    pub fn boundary(&self, entries: usize) -> Option<EntryBoundary> {
         let last = self.tables.entries.get(entries.checked_sub(1)?)?;
-        // What the model says goes on from entry to entry in this dialect.
+        // In this dialect an answer continues across entries.
         let speaks = self.dialect == Dialect::Responses
             && self.role(last.message as usize) == Some(Role::Assistant);
-        (!speaks).then(|| Boundary {
+        (!speaks).then(|| EntryBoundary {
             offset: last.span.end as usize,
             messages: self.messages_before(entries),
         })
     }
 
-    /// How many entries stand before `offset`, if that is a boundary.
+    /// The number of entries before `offset`, if that is a boundary.
     pub fn entries_before(&self, offset: usize) -> Option<usize> {
         let entries = &self.tables.entries;
         let before = entries.partition_point(|entry| entry.span.end as usize <= offset);
@@ -132,7 +132,7 @@ impl Memo {
         (boundary.offset == offset).then_some(before)
     }
 
-    /// How many messages of the list stand before an entry.
+    /// The number of messages before an entry.
     fn messages_before(&self, entries: usize) -> usize {
         let next = self.tables.entries.get(entries);
         next.map_or(self.tables.messages.len(), |next| next.message as usize)
@@ -143,38 +143,38 @@ impl Memo {
         row.map(|row| row.role)
     }
 
-    /// A reader that stands behind so many entries.
-    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<Reader<'a>> {
-        let Boundary { offset, .. } = self.boundary(entries)?;
-        let Before {
+    /// A reader positioned after `entries` entries.
+    pub(super) fn reader<'a>(&self, text: &'a str, entries: usize) -> Option<BodyReader<'a>> {
+        let EntryBoundary { offset, .. } = self.boundary(entries)?;
+        let BodyHead {
             start,
             request,
             head,
             ..
-        } = self.before.as_ref();
+        } = self.head_state.as_ref();
         let mut request = request.clone();
         let known = Span::new(0, offset);
         let markers = self.markers.iter().copied();
         request
             .markers
             .extend(markers.filter(|marker| known.contains(marker.field)));
-        Some(Reader {
-            cursor: Cursor::inside(text, offset, 2),
+        Some(BodyReader {
+            cursor: JsonCursor::inside(text, offset, 2),
             request,
             tables: self.tables_before(entries),
             head: head.clone(),
             start: *start,
             lists: 1,
-            before: Some(self.before.clone()),
-            ..Reader::new(text, self.dialect)
+            head_state: Some(self.head_state.clone()),
+            ..BodyReader::new(text, self.dialect)
         })
     }
 
-    fn tables_before(&self, entries: usize) -> Tables {
+    fn tables_before(&self, entries: usize) -> ScanTables {
         let messages = self.messages_before(entries);
         let next = self.tables.messages.get(messages);
         let parts = next.map_or(self.tables.parts.len(), |next| next.part as usize);
-        Tables {
+        ScanTables {
             entries: first(&self.tables.entries, entries),
             messages: first(&self.tables.messages, messages),
             parts: first(&self.tables.parts, parts),
@@ -182,9 +182,9 @@ impl Memo {
     }
 }
 
-/// The first of `list`, with room for a few more.
+/// The first `count` of `list`, with room for a few more.
 fn first<T: Copy>(list: &[T], count: usize) -> Vec<T> {
-    /// What a round adds, generously.
+    /// More than a round adds.
     const MORE: usize = 16;
     let mut taken = Vec::with_capacity(count + MORE);
     taken.extend(list.iter().take(count).copied());

@@ -1,18 +1,17 @@
-//! The entries of a Messages request.
+//! Scans the entries of a Messages request.
 //!
-//! Follows [`crate::messages`] word for word in what becomes which message and part; the
-//! tests hold the two against each other.
+//! It produces exactly the messages and parts of [`crate::messages`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
-use super::element::{Reader, bare, is_list, is_string};
+use super::element::{BodyReader, bare, is_list, is_string};
 use super::table::{PartKind, PartSpan};
-use crate::json::cursor::Scanned;
+use crate::json::cursor::ScanResult;
 use crate::json::span::Span;
-use crate::json::unscannable::Why;
+use crate::json::unscannable::UnscannableReason;
 
-/// Reads one entry.
-pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+/// Scans one entry.
+pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     let parts = reader.tables.parts.len();
     let read = reader.object_or_value(|reader, key, role: &mut Span| {
         match key {
@@ -26,7 +25,7 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
         Ok(())
     })?;
     if !read.is_object {
-        return reader.cursor.fail(Why::NotAMessage);
+        return reader.cursor.fail(UnscannableReason::NotAMessage);
     }
     reader.tables.entry(read.span, reader.text.len())?;
     let role = match reader.string(read.value).as_deref() {
@@ -38,8 +37,8 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// Adds the messages of an entry: one for each run of outputs and of other parts.
-fn split(reader: &mut Reader<'_>, role: Role, first: usize) {
+/// Adds the messages of an entry: one for each run of outputs or of other parts.
+fn split(reader: &mut BodyReader<'_>, role: Role, first: usize) {
     let tables = &mut reader.tables;
     let parts: Vec<PartSpan> = tables.parts.drain(first..).collect();
     let is_output = |part: &PartSpan| part.kind == PartKind::Output;
@@ -63,8 +62,8 @@ fn split(reader: &mut Reader<'_>, role: Role, first: usize) {
     }
 }
 
-/// Reads the content of an entry, or the system's field, into the table of parts.
-pub(super) fn content(reader: &mut Reader<'_>) -> Scanned<()> {
+/// Scans the content of an entry, or the system field, into the table of parts.
+pub(super) fn content(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     match reader.cursor.peek() {
         Some(b'"') => {
             let span = reader.cursor.value()?;
@@ -89,9 +88,9 @@ pub(super) fn content(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// The fields of a part that tell what it is.
+/// The fields that classify a part.
 #[derive(Default)]
-struct Fields {
+struct MessagesPartFields {
     type_name: Span,
     text: Span,
     thinking: Span,
@@ -104,8 +103,8 @@ struct Fields {
     content: Span,
 }
 
-fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
-    let read = reader.object_or_value(|reader, key, fields: &mut Fields| {
+fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
+    let read = reader.object_or_value(|reader, key, fields: &mut MessagesPartFields| {
         let value = match key {
             "content" => reader.inner_list()?,
             _ => reader.cursor.value()?,
@@ -129,7 +128,7 @@ fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
     Ok(known(reader, read.span, &read.value).unwrap_or(bare(PartKind::Opaque, read.span)))
 }
 
-fn known(reader: &Reader<'_>, span: Span, fields: &Fields) -> Option<PartSpan> {
+fn known(reader: &BodyReader<'_>, span: Span, fields: &MessagesPartFields) -> Option<PartSpan> {
     let text = |span: Span| is_string(reader.text, span).then_some(span);
     let type_name = reader.string(fields.type_name)?;
     match type_name.as_ref() {
@@ -165,7 +164,7 @@ fn known(reader: &Reader<'_>, span: Span, fields: &Fields) -> Option<PartSpan> {
     }
 }
 
-fn output(reader: &Reader<'_>, span: Span, fields: &Fields) -> Option<PartSpan> {
+fn output(reader: &BodyReader<'_>, span: Span, fields: &MessagesPartFields) -> Option<PartSpan> {
     let content = fields.content;
     let usual =
         content.is_empty() || is_string(reader.text, content) || is_list(reader.text, content);

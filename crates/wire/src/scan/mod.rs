@@ -1,18 +1,19 @@
-//! A request body as spans: where its messages, parts, calls, outputs and markers are.
+//! Scans a request body into spans: the positions of its messages, parts, calls, outputs and
+//! markers.
 //!
-//! One pass over the bytes, nothing copied. Positions are those of the model: what
-//! [`Scan::message`] gives at a position is what the readers of the dialects make of it, so
-//! that a plan made for the model's messages can be carried out on the bytes.
+//! The scan is one pass over the bytes without copies. Message positions are those of the model:
+//! [`BodyScan::message`] returns what the reader of the dialect makes of that position, so a plan
+//! for the model's messages can be executed on the bytes.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Role};
-//! use trimtab_wire::scan::Scan;
+//! use trimtab_wire::scan::BodyScan;
 //!
 //! let body = br#"{"model": "m", "system": "be brief", "messages": [
 //!     {"role": "user", "content": [
 //!         {"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"},
 //!         {"type": "text", "text": "go on"}]}]}"#;
-//! let scan = Scan::new(body, Dialect::Messages).unwrap();
+//! let scan = BodyScan::new(body, Dialect::Messages).unwrap();
 //! let roles: Vec<Role> = (0..scan.len()).map(|at| scan.role(at).unwrap()).collect();
 //! assert_eq!(roles, [Role::System, Role::Tool, Role::User]);
 //! assert_eq!(scan.message(1).unwrap().text(), "a.txt");
@@ -33,66 +34,67 @@ mod view;
 mod tests;
 
 pub use crate::json::span::Span;
-pub use crate::json::unscannable::{Unscannable, Why};
+pub use crate::json::unscannable::{Unscannable, UnscannableReason};
 pub use detect::detect;
 pub(crate) use element::string;
-pub use memo::{Boundary, Memo};
-pub use request::{Limit, LimitName, MarkerName, MarkerSpan, Request, SessionHints, ToolSpan};
+pub use memo::{EntryBoundary, ScanMemo};
+pub use request::{
+    AnswerLimit, LimitName, MarkerName, MarkerSpan, RequestFields, SessionHints, ToolSpan,
+};
 pub use table::{PartKind, PartSpan};
 
-use table::Tables;
+use table::ScanTables;
 use trimtab_model::Dialect;
 
 /// A request body as spans.
 #[derive(Clone, Debug)]
-pub struct Scan<'a> {
+pub struct BodyScan<'a> {
     text: &'a str,
     dialect: Dialect,
-    request: Request,
-    tables: Tables,
-    /// How many parts the first message has, if it stands in a field of its own and not in
-    /// the list.
+    request: RequestFields,
+    tables: ScanTables,
+    /// The number of parts of the first message, if it is in the system field and not in the list.
     head: Option<usize>,
-    /// What was known before the list, for who reads a longer body.
-    before: Option<Box<memo::Before>>,
+    /// The state before the list, for scanning a longer body.
+    head_state: Option<Box<memo::BodyHead>>,
 }
 
-impl<'a> Scan<'a> {
-    /// Scans `body`, which is a request of `dialect`.
+impl<'a> BodyScan<'a> {
+    /// Scans `body`, a request of `dialect`.
     pub fn new(body: &'a [u8], dialect: Dialect) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         Ok(Self::of(text, dialect, body::read(text, dialect)?))
     }
 
-    /// Scans a body that begins like another one, from where they part.
+    /// Scans a body that starts like another one, from the first difference on.
     ///
-    /// Up to the [`boundary`](Memo::boundary) of `entries` its bytes must be those of the body
-    /// that `memo` is of: the caller has to make sure of that. A memo of another body gives a
-    /// wrong scan, or none.
-    pub fn resume(body: &'a [u8], memo: &Memo, entries: usize) -> Result<Self, Unscannable> {
+    /// Up to the [`boundary`](ScanMemo::boundary) of `entries` its bytes must equal those of the
+    /// memo's body; the caller must ensure that. A memo of another body gives a wrong scan, or
+    /// none.
+    pub fn resume(body: &'a [u8], memo: &ScanMemo, entries: usize) -> Result<Self, Unscannable> {
         let text = text_of(body)?;
         let Some(reader) = memo.reader(text, entries) else {
             return Self::new(body, memo.dialect());
         };
-        let done = body::go_on(reader, memo.list())?;
+        let done = body::resume(reader, memo.list())?;
         Ok(Self::of(text, memo.dialect(), done))
     }
 
-    fn of(text: &'a str, dialect: Dialect, done: body::Done) -> Self {
+    fn of(text: &'a str, dialect: Dialect, done: body::ScannedBody) -> Self {
         Self {
             text,
             dialect,
             request: done.request,
             tables: done.tables,
             head: done.head,
-            before: done.before,
+            head_state: done.head_state,
         }
     }
 }
 
 fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
     if u32::try_from(body.len()).is_err() {
-        let why = Why::TooLong;
+        let why = UnscannableReason::TooLong;
         return Err(Unscannable { offset: 0, why });
     }
     simdutf8::basic::from_utf8(body).map_err(|_| not_utf8(body))
@@ -100,6 +102,6 @@ fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
 
 fn not_utf8(body: &[u8]) -> Unscannable {
     let offset = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
-    let why = Why::NotUtf8;
+    let why = UnscannableReason::NotUtf8;
     Unscannable { offset, why }
 }

@@ -1,13 +1,13 @@
-//! What a body says besides its messages.
+//! The fields of a body besides its messages.
 
 use crate::json::span::Span;
 
-/// A limit of the answer's length.
+/// An output limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
-    /// The field it stands in.
+pub struct AnswerLimit {
+    /// The field.
     pub name: LimitName,
-    /// The figure.
+    /// The number.
     pub span: Span,
 }
 
@@ -36,13 +36,13 @@ impl LimitName {
 /// The definition of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolSpan {
-    /// The whole definition.
+    /// The definition.
     pub span: Span,
-    /// The string with its name; empty for the provider's own tools that have none.
+    /// The string with its name; empty for built-in tools without one.
     pub name: Span,
 }
 
-/// The fields that mark where a cache may end.
+/// The fields that mark the end of a cached prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerName {
     /// `cache_control`.
@@ -60,7 +60,7 @@ impl MarkerName {
         }
     }
 
-    /// The marker that is written as field `name`, if it is one.
+    /// The marker with the field name `name`, if any.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let all = [Self::CacheControl, Self::PromptCacheBreakpoint];
         all.into_iter().find(|marker| marker.as_str() == name)
@@ -70,9 +70,9 @@ impl MarkerName {
 /// A cache marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerSpan {
-    /// Which one it is.
+    /// Its kind.
     pub name: MarkerName,
-    /// The field, its name included.
+    /// The field, including its name.
     pub field: Span,
     /// Its value.
     pub value: Span,
@@ -80,7 +80,7 @@ pub struct MarkerSpan {
     pub object: Span,
 }
 
-/// What may tell one session from another. Each is the span of a value, empty if missing.
+/// Values that may identify a session. Each span is empty if the field is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHints {
     /// `metadata.user_id`, in which some clients put their session.
@@ -93,40 +93,40 @@ pub struct SessionHints {
     pub previous_response_id: Span,
     /// `conversation`.
     pub conversation: Span,
-    /// `prompt`, which Responses keeps.
+    /// `prompt`, a stored prompt of Responses.
     pub stored_prompt: Span,
     /// `store`.
     pub store: Span,
 }
 
-/// What a body says besides its messages. Spans are of values, empty if missing.
+/// The fields of a body besides its messages. Spans are of values, empty if missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
-    /// The body's one object.
+pub struct RequestFields {
+    /// The body's object.
     pub body: Span,
     /// `model`.
     pub model: Span,
     /// `stream`.
     pub stream: Span,
-    /// The limits of the answer, as they came.
-    pub limits: Vec<Limit>,
-    /// `system` or `instructions`; in Chat Completions the system speaks in messages.
+    /// The output limits, in order.
+    pub limits: Vec<AnswerLimit>,
+    /// `system` or `instructions`; Chat Completions has system messages instead.
     pub system: Span,
-    /// The field that `system` is the value of, its name included.
+    /// The field of `system`, including its name.
     pub(crate) system_field: Span,
     /// `tools`.
     pub tools: Span,
-    /// The definitions in it.
+    /// The definitions in `tools`.
     pub tool_list: Vec<ToolSpan>,
     /// `messages` or `input`.
     pub list: Span,
-    /// `context_management`: the provider is asked to cut by itself.
+    /// `context_management`: asks the provider to cut the context itself.
     pub context_management: Span,
     /// The cache markers, in the order of the body.
     pub markers: Vec<MarkerSpan>,
-    /// What may tell one session from another.
+    /// Values that may identify a session.
     pub session: SessionHints,
-    /// True if the messages are only the newest of a conversation that the provider keeps:
-    /// the rest is not ours to cut, so the body goes as it came.
+    /// True if the provider keeps the earlier messages of the conversation. They cannot be managed,
+    /// so the body is sent unchanged.
     pub partial: bool,
 }

@@ -1,18 +1,17 @@
-//! The entries of a Responses request.
+//! Scans the entries of a Responses request.
 //!
-//! Follows [`crate::responses`] word for word in what is gathered into which message; the
-//! tests hold the two against each other.
+//! It gathers entries into messages exactly like [`crate::responses`]; tests compare the two.
 
 use trimtab_model::{MediaKind, Role};
 
-use super::element::{Reader, bare, is_list, is_string};
+use super::element::{BodyReader, bare, is_list, is_string};
 use super::table::{PartKind, PartSpan};
-use crate::json::cursor::Scanned;
+use crate::json::cursor::ScanResult;
 use crate::json::span::Span;
 
-/// The fields of an entry that tell what it is.
+/// The fields that classify an entry.
 #[derive(Default)]
-struct Fields {
+struct ResponsesItemFields {
     type_name: Span,
     role: Span,
     content: Span,
@@ -25,8 +24,8 @@ struct Fields {
     arguments: Span,
 }
 
-/// Reads an input that is one text: one message of the user.
-pub(super) fn text_input(reader: &mut Reader<'_>) -> Scanned<()> {
+/// Scans an input that is a string: one user message.
+pub(super) fn text_input(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     let span = reader.cursor.value()?;
     reader.tables.entry(span, reader.text.len())?;
     reader.tables.message(Role::User);
@@ -37,8 +36,8 @@ pub(super) fn text_input(reader: &mut Reader<'_>) -> Scanned<()> {
     Ok(())
 }
 
-/// Reads one entry.
-pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
+/// Scans one entry.
+pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     reader.scratch.clear();
     let read = reader.object_or_value(field)?;
     let (span, fields) = (read.span, read.value);
@@ -67,20 +66,24 @@ pub(super) fn entry(reader: &mut Reader<'_>) -> Scanned<()> {
             alone(reader, span, Role::System, bare(PartKind::Opaque, span))
         }
         other => {
-            // It stands for something that the provider keeps.
+            // It refers to an item that the provider keeps.
             reader.request.partial |= other == "item_reference";
             said(reader, span, &[bare(PartKind::Opaque, span)])
         }
     }
 }
 
-/// True if an entry is said in the system's name.
-fn is_of_system(reader: &Reader<'_>, fields: &Fields) -> bool {
+/// True if an entry has a system role.
+fn is_of_system(reader: &BodyReader<'_>, fields: &ResponsesItemFields) -> bool {
     let role = reader.string(fields.role);
     matches!(role.as_deref(), Some("system" | "developer"))
 }
 
-fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()> {
+fn field(
+    reader: &mut BodyReader<'_>,
+    key: &str,
+    fields: &mut ResponsesItemFields,
+) -> ScanResult<()> {
     let value = match key {
         "content" => content(reader)?,
         "output" => reader.inner_list()?,
@@ -102,8 +105,8 @@ fn field(reader: &mut Reader<'_>, key: &str, fields: &mut Fields) -> Scanned<()>
     Ok(())
 }
 
-/// Steps over the content of an entry and puts its parts aside.
-fn content(reader: &mut Reader<'_>) -> Scanned<Span> {
+/// Skips the content of an entry and buffers its parts.
+fn content(reader: &mut BodyReader<'_>) -> ScanResult<Span> {
     reader.scratch.clear();
     let first = reader.cursor.peek();
     let start = reader.cursor.offset();
@@ -129,7 +132,7 @@ fn content(reader: &mut Reader<'_>) -> Scanned<Span> {
     Ok(Span::new(start, reader.cursor.offset()))
 }
 
-fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
+fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
     let read = reader.object_or_value(|reader, key, (kind, text): &mut (Span, Span)| {
         let value = reader.cursor.value()?;
         match key {
@@ -155,7 +158,11 @@ fn part(reader: &mut Reader<'_>) -> Scanned<PartSpan> {
     Ok(bare(kind, read.span))
 }
 
-fn message(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
+fn message(
+    reader: &mut BodyReader<'_>,
+    span: Span,
+    fields: &ResponsesItemFields,
+) -> ScanResult<()> {
     let mut parts = std::mem::take(&mut reader.scratch);
     if fields.content.is_empty() {
         parts.clear();
@@ -181,7 +188,7 @@ fn message(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> 
     Ok(())
 }
 
-fn reasoning(reader: &Reader<'_>, span: Span, fields: &Fields) -> PartSpan {
+fn reasoning(reader: &BodyReader<'_>, span: Span, fields: &ResponsesItemFields) -> PartSpan {
     if !fields.summary.is_empty() && !is_list(reader.text, fields.summary) {
         return bare(PartKind::Opaque, span);
     }
@@ -192,13 +199,13 @@ fn reasoning(reader: &Reader<'_>, span: Span, fields: &Fields) -> PartSpan {
     }
 }
 
-fn is_output(reader: &Reader<'_>, fields: &Fields, type_name: &str) -> bool {
+fn is_output(reader: &BodyReader<'_>, fields: &ResponsesItemFields, type_name: &str) -> bool {
     let named = is_string(reader.text, fields.call_id)
         || (type_name == "local_shell_call_output" && is_string(reader.text, fields.id));
     type_name.ends_with("_output") && named
 }
 
-fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
+fn output(reader: &mut BodyReader<'_>, span: Span, fields: &ResponsesItemFields) -> ScanResult<()> {
     let id = if fields.call_id.is_empty() {
         fields.id
     } else {
@@ -214,8 +221,8 @@ fn output(reader: &mut Reader<'_>, span: Span, fields: &Fields) -> Scanned<()> {
     alone(reader, span, Role::Tool, part)
 }
 
-/// A message of one part that nothing is gathered into.
-fn alone(reader: &mut Reader<'_>, span: Span, role: Role, part: PartSpan) -> Scanned<()> {
+/// A message of one part, separate from all others.
+fn alone(reader: &mut BodyReader<'_>, span: Span, role: Role, part: PartSpan) -> ScanResult<()> {
     reader.speaking = false;
     reader.tables.entry(span, reader.text.len())?;
     reader.tables.message(role);
@@ -223,8 +230,8 @@ fn alone(reader: &mut Reader<'_>, span: Span, role: Role, part: PartSpan) -> Sca
     Ok(())
 }
 
-/// What the model said: part of the message that it is speaking.
-fn said(reader: &mut Reader<'_>, span: Span, parts: &[PartSpan]) -> Scanned<()> {
+/// Parts of the current answer.
+fn said(reader: &mut BodyReader<'_>, span: Span, parts: &[PartSpan]) -> ScanResult<()> {
     let goes_on = reader.speaking;
     reader.tables.entry(span, reader.text.len())?;
     if goes_on {

@@ -1,27 +1,27 @@
-//! What a scan found, as tables of spans.
+//! The results of a scan, as tables of spans.
 
 use trimtab_model::{MediaKind, Role};
 
 use crate::json::span::Span;
-use crate::json::unscannable::{Unscannable, Why};
+use crate::json::unscannable::{Unscannable, UnscannableReason};
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartKind {
     /// Plain text.
     Text,
-    /// What the model thought.
+    /// Reasoning.
     Reasoning {
         /// True if the provider signed or encrypted it.
         sealed: bool,
     },
-    /// An image, a document, a sound.
+    /// An image, a document or a sound.
     Media(MediaKind),
-    /// The model asks for a tool.
+    /// A tool call.
     Call,
-    /// What the tool gave back.
+    /// The output of a tool.
     Output,
-    /// A part of a type that we do not know.
+    /// A part of unknown type.
     Opaque,
 }
 
@@ -30,22 +30,22 @@ pub enum PartKind {
 pub struct PartSpan {
     /// What it is.
     pub kind: PartKind,
-    /// The whole part: an element of a list, an entry of the list of messages, or the value
-    /// of a field where the dialect keeps a text or thought in one.
+    /// The whole part: an element of a list, an entry of the list of messages, or the value of a
+    /// field if the dialect keeps a text or reasoning in one.
     pub span: Span,
-    /// The value that matters: the text of a text or thought, the arguments of a call, the
-    /// content of an output. Empty if it is missing.
+    /// The relevant value: the text of a text or reasoning, the arguments of a call, the content of
+    /// an output. Empty if it is missing.
     pub content: Span,
-    /// The string that holds the id of a call, or that of the call which an output answers.
-    /// Empty if it is missing.
+    /// The string with the id of a call, or of the call that an output answers. Empty if it is
+    /// missing.
     pub id: Span,
 }
 
-/// One element of the body's list of messages, as the dialect has it.
+/// One element of the body's list of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct EntrySpan {
     pub(crate) span: Span,
-    /// The message of the model that it is, or that it is the first of, or that it adds to.
+    /// The message of the model that it starts or extends.
     pub(crate) message: u32,
 }
 
@@ -53,24 +53,24 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageRow {
     pub(crate) role: Role,
-    /// The first entry that it is made of.
+    /// Its first entry.
     pub(crate) entry: u32,
     /// Its first part.
     pub(crate) part: u32,
 }
 
-/// The tables of a scan, being filled or finished.
+/// The tables of a scan.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tables {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct ScanTables {
+    pub(crate) entries: Vec<EntrySpan>,
     pub(crate) messages: Vec<MessageRow>,
     pub(crate) parts: Vec<PartSpan>,
 }
 
-/// What the tables may hold for a body of this many bytes, at least.
+/// The minimum size that the tables may have.
 const FREE: usize = 64 << 10;
 
-impl Tables {
+impl ScanTables {
     /// Adds a message of `role`; its parts follow.
     pub(crate) fn message(&mut self, role: Role) {
         self.messages.push(MessageRow {
@@ -80,25 +80,25 @@ impl Tables {
         });
     }
 
-    /// Adds an entry; the messages in it follow.
+    /// Adds an entry; its messages follow.
     pub(crate) fn entry(&mut self, span: Span, body: usize) -> Result<(), Unscannable> {
-        self.entries.push(Entry {
+        self.entries.push(EntrySpan {
             span,
             message: narrow(self.messages.len()),
         });
         self.check_size(span.start as usize, body)
     }
 
-    /// The tables may not outweigh the body: a hostile one is all tiny parts.
+    /// Rejects tables that outweigh the body: a hostile body consists of tiny parts.
     pub(crate) fn check_size(&self, offset: usize, body: usize) -> Result<(), Unscannable> {
         if self.size() > FREE.max(body.saturating_mul(2)) {
-            let why = Why::TooManyParts;
+            let why = UnscannableReason::TooManyParts;
             return Err(Unscannable { offset, why });
         }
         Ok(())
     }
 
-    /// How many bytes the tables hold.
+    /// The size of the tables in bytes.
     pub(crate) fn size(&self) -> usize {
         size_of_val(self.entries.as_slice())
             + size_of_val(self.messages.as_slice())

@@ -6,7 +6,7 @@ use super::*;
 fn spans_take_less_than_twice_the_body() {
     let message = r#"{"role":"user","content":"x"},"#;
     let body = format!(r#"{{"messages":[{}{{}}]}}"#, message.repeat(50_000));
-    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Chat).unwrap();
     assert_eq!(scan.len(), 50_001);
     assert!(scan.size() < 2 * body.len());
 }

@@ -1,4 +1,4 @@
-//! What a scan tells.
+//! Accessors of a scan.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,30 +7,30 @@ use serde_json::value::RawValue;
 use trimtab_model::{Dialect, Message, Role};
 
 use super::element::string;
-use super::request::Request;
-use super::table::{Entry, PartSpan};
-use super::{PartKind, Scan};
+use super::request::RequestFields;
+use super::table::{EntrySpan, PartSpan};
+use super::{BodyScan, PartKind};
 use crate::json::pick;
 use crate::json::span::Span;
 use crate::{chat, messages, responses};
 
-impl<'a> Scan<'a> {
-    /// The dialect it was scanned as.
+impl<'a> BodyScan<'a> {
+    /// The dialect of the scan.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The body, as it came.
+    /// The original body.
     pub fn body(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
-    /// What the body says besides its messages.
-    pub fn request(&self) -> &Request {
+    /// The fields of the body besides its messages.
+    pub fn request(&self) -> &RequestFields {
         &self.request
     }
 
-    /// The JSON at `span`, as it came; empty where there is none.
+    /// The JSON at `span`; empty if there is none.
     pub fn json(&self, span: Span) -> &'a str {
         span.of(self.text)
     }
@@ -45,12 +45,12 @@ impl<'a> Scan<'a> {
         self.string(self.request.model)
     }
 
-    /// True if the answer is asked for as a stream.
+    /// True if the request asks for a stream.
     pub fn is_stream(&self) -> bool {
         self.json(self.request.stream) == "true"
     }
 
-    /// The smallest limit of the answer's length, if the body has one that is a figure.
+    /// The smallest output limit, if the body has a numeric one.
     pub fn answer_limit(&self) -> Option<u64> {
         let figures = self.request.limits.iter();
         figures
@@ -58,12 +58,12 @@ impl<'a> Scan<'a> {
             .min()
     }
 
-    /// True if the rest of the conversation is kept by the provider.
+    /// True if the provider keeps the rest of the conversation.
     pub fn is_partial(&self) -> bool {
         self.request.partial
     }
 
-    /// Number of messages, in the sense of the model.
+    /// The number of messages, as the model counts them.
     pub fn len(&self) -> usize {
         self.tables.messages.len()
     }
@@ -73,12 +73,12 @@ impl<'a> Scan<'a> {
         self.tables.messages.is_empty()
     }
 
-    /// Who speaks at position `at`.
+    /// The role at position `at`.
     pub fn role(&self, at: usize) -> Option<Role> {
         self.tables.messages.get(at).map(|row| row.role)
     }
 
-    /// The parts of the message at `at`; none beyond the end.
+    /// The parts of the message at `at`; empty beyond the end.
     pub fn parts(&self, at: usize) -> &[PartSpan] {
         self.tables
             .parts
@@ -86,7 +86,7 @@ impl<'a> Scan<'a> {
             .unwrap_or_default()
     }
 
-    /// The name of the tool that a call asks for.
+    /// The name of the called tool.
     pub fn call_name(&self, part: &PartSpan) -> Option<Cow<'a, str>> {
         if part.kind != PartKind::Call {
             return None;
@@ -96,7 +96,7 @@ impl<'a> Scan<'a> {
         let type_name = type_name.and_then(text).unwrap_or_default();
         match self.dialect {
             Dialect::Messages => name.and_then(text),
-            // The provider's own tools are called by the type of their calls.
+            // Built-in tools are named by the type of their calls.
             Dialect::Responses => name.and_then(text).filter(|name| !name.is_empty()).or({
                 let own = type_name.strip_suffix("_call").unwrap_or(&type_name);
                 Some(Cow::Owned(own.to_owned()))
@@ -111,7 +111,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The message at `at`, read from the body now; none beyond the end.
+    /// Reads the message at `at` from the body; none beyond the end.
     pub fn message(&self, at: usize) -> Option<Message> {
         if self.head.is_some() && at == 0 {
             return self.head_message();
@@ -129,10 +129,9 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The messages from `from` on, read from the body one after the other; none for one that
-    /// cannot be read.
+    /// Reads the messages from `from` on; none for one that cannot be read.
     pub fn messages(&self, from: usize) -> impl Iterator<Item = Option<Message>> {
-        // Several messages may stand in one entry of Messages, which is read once.
+        // An entry of Messages may contain several messages, so read it once.
         let mut of_entry = (usize::MAX, Vec::new().into_iter());
         (from..self.len()).map(move |at| {
             let in_head = self.head.is_some() && at == 0;
@@ -166,7 +165,7 @@ impl<'a> Scan<'a> {
             let text = self.string(self.request.list)?;
             return Some(Message::user(text));
         }
-        let mut gatherer = responses::Gatherer::default();
+        let mut gatherer = responses::MessageGatherer::default();
         for entry in self.tables.entries.get(entries)? {
             let raw: &RawValue = serde_json::from_str(self.json(entry.span)).ok()?;
             gatherer.push(raw);
@@ -174,13 +173,12 @@ impl<'a> Scan<'a> {
         gatherer.messages.into_iter().next()
     }
 
-    /// The position of the first message that stands in the list: 1 if the system speaks in a
-    /// field of its own, else 0.
+    /// The position of the first message in the list: 1 if there is a system field, else 0.
     pub fn first_in_list(&self) -> usize {
         usize::from(self.head.is_some())
     }
 
-    /// Where the bytes of message `at` end, if those of the next message begin behind them.
+    /// The end of the bytes of message `at`, if the next message starts after it.
     pub fn end_of(&self, at: usize) -> Option<usize> {
         let last = self.entry_range(at).last()?;
         let is_last = self.messages_of(last).end == at + 1;
@@ -188,7 +186,7 @@ impl<'a> Scan<'a> {
         Some(entry.span.end as usize)
     }
 
-    /// True if the first message stands in a field of its own.
+    /// True if the first message is in the system field.
     pub(crate) fn has_head(&self) -> bool {
         self.head.is_some()
     }
@@ -197,11 +195,11 @@ impl<'a> Scan<'a> {
         self.text
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[EntrySpan] {
         &self.tables.entries
     }
 
-    /// Where the parts of message `at` are among all parts.
+    /// The range of the parts of message `at` among all parts.
     pub(crate) fn part_range(&self, at: usize) -> Range<usize> {
         let start = |at: usize| {
             let row = self.tables.messages.get(at);
@@ -210,7 +208,7 @@ impl<'a> Scan<'a> {
         start(at)..start(at.saturating_add(1))
     }
 
-    /// The entries that message `at` is made of; empty for one in a field of its own.
+    /// The entries of message `at`; empty for the system field.
     pub(crate) fn entry_range(&self, at: usize) -> Range<usize> {
         let end = self.tables.entries.len();
         let Some(row) = self.tables.messages.get(at) else {
@@ -227,7 +225,7 @@ impl<'a> Scan<'a> {
         first..next.map_or(end, |row| row.entry as usize)
     }
 
-    /// The messages that entry `entry` holds, or adds to.
+    /// The messages that entry `entry` contains or extends.
     pub(crate) fn messages_of(&self, entry: usize) -> Range<usize> {
         let Some(row) = self.tables.entries.get(entry) else {
             return self.len()..self.len();
@@ -240,7 +238,7 @@ impl<'a> Scan<'a> {
         first..next.map_or(self.len(), |row| row.message as usize)
     }
 
-    /// The entry in which `span` lies.
+    /// The entry that contains `span`.
     pub(crate) fn entry_of(&self, span: Span) -> Option<usize> {
         let after = self
             .tables
@@ -251,7 +249,7 @@ impl<'a> Scan<'a> {
         entry.span.contains(span).then_some(at)
     }
 
-    /// How many bytes the spans take.
+    /// The size of the spans in bytes.
     #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.tables.size()

@@ -1,8 +1,8 @@
-//! What can be wrong with a script.
+//! Errors in a script.
 
 use thiserror::Error;
 
-/// A script that cannot be used.
+/// An invalid script.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -15,12 +15,12 @@ pub enum ScriptError {
          hint: [{{\"text\": \"hello\"}}] is a script"
     )]
     Form(String),
-    /// One reply is wrong.
+    /// A reply is invalid.
     #[error("reply {number} of the script: {problem}")]
     Reply {
-        /// Which one, counted from 1.
+        /// Its number, counted from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
 }

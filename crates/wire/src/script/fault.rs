@@ -1,37 +1,37 @@
-//! What can go wrong between a provider and its client.
+//! Faults between a provider and its client.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that goes wrong with one answer.
+/// A fault of one answer.
 ///
-/// `after` counts the events of a stream that get through before it happens; an answer that is
-/// not streamed comes in eight pieces. It always happens, before the last of them at the latest.
+/// `after` is the number of stream events that arrive before the fault; an answer that is not
+/// streamed arrives in eight pieces. The fault always happens, at the latest before the last piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Fault {
-    /// The connection is reset before a byte of the answer.
+pub enum ScriptedFault {
+    /// The connection is reset before the answer starts.
     ResetBeforeHeaders,
     /// The connection is reset in the middle of the answer.
     ResetInBody {
-        /// Events before it.
+        /// Events before the fault.
         after: usize,
     },
-    /// The headers come late.
+    /// The headers arrive late.
     LateHeaders {
-        /// How late.
+        /// The delay.
         ms: u64,
     },
-    /// Nothing comes for a while in the middle of the answer, then the rest.
+    /// The answer pauses, then continues.
     Stall {
-        /// Events before it.
+        /// Events before the fault.
         after: usize,
-        /// How long.
+        /// The duration.
         ms: u64,
     },
-    /// The answer ends too early, as if it were whole.
+    /// The answer ends early, as if it were complete.
     Cut {
-        /// Events before it.
+        /// Events before the fault.
         after: usize,
     },
     /// An error status instead of an answer.
@@ -42,62 +42,62 @@ pub enum Fault {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<u64>,
     },
-    /// The prompt is refused as too long, whatever its length.
+    /// The prompt is rejected as too long, whatever its length.
     Overflow {
-        /// The window that the error names, in tokens.
+        /// The window in the error, in tokens.
         window: u64,
     },
-    /// An error as an event of the stream, which then ends. A plain 500 when not streamed.
+    /// An error event, then the end of the stream. Status 500 if not streamed.
     ErrorEvent {
-        /// Events before it.
+        /// Events before the fault.
         after: usize,
     },
-    /// Status 200, and a page for people.
+    /// Status 200 with an HTML page.
     Html,
-    /// A `content-length` that is wrong by so many bytes.
+    /// A wrong `content-length`.
     ContentLength {
-        /// What is added to the true length.
+        /// The number added to the true length.
         off_by: i64,
     },
-    /// The answer is compressed although nobody asked for it.
+    /// The answer is compressed although the client did not accept it.
     Encoding {
-        /// How.
-        coding: Coding,
+        /// The coding.
+        coding: ContentCoding,
     },
-    /// The answer comes in small pieces that ignore where events end.
+    /// The answer arrives in small pieces that do not align with events.
     Drip {
-        /// Bytes in each.
+        /// Bytes per piece.
         bytes: usize,
-        /// The wait between two.
+        /// The delay between two pieces.
         ms: u64,
     },
-    /// The figures of the usage come twice.
+    /// The usage is sent twice.
     DuplicateUsage,
-    /// Events and fields that nobody knows, and comments between the events.
+    /// Unknown events and fields, and comments between the events.
     Unknown,
-    /// Lines of the stream end with a carriage return and a line feed.
+    /// Lines of the stream end with CR LF.
     Crlf,
 }
 
-/// How an answer is encoded.
+/// The encoding of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Coding {
+pub enum ContentCoding {
     /// `gzip`.
     Gzip,
     /// `gzip` under its old name.
     XGzip,
-    /// `deflate`, with the zlib header as the standard has it.
+    /// `deflate`, with the zlib header of the standard.
     Deflate,
-    /// The header says `gzip`, and the body is plain.
+    /// The header says `gzip`, but the body is plain.
     FalseGzip,
 }
 
-/// Where in an answer the faults of the catalogue happen: at once, early, late.
+/// The positions of catalogue faults in an answer: at once, early, late.
 const PLACES: [usize; 3] = [0, 2, 5];
 
-impl Fault {
-    /// True if the answer does not get through whole: the model has to be asked again.
+impl ScriptedFault {
+    /// True if the answer does not arrive completely, so that the request must be repeated.
     pub fn is_fatal(self) -> bool {
         !matches!(
             self,
@@ -105,7 +105,7 @@ impl Fault {
                 | Self::Stall { .. }
                 | Self::Drip { .. }
                 | Self::Encoding {
-                    coding: Coding::Gzip | Coding::XGzip | Coding::Deflate
+                    coding: ContentCoding::Gzip | ContentCoding::XGzip | ContentCoding::Deflate
                 }
                 | Self::DuplicateUsage
                 | Self::Unknown
@@ -113,7 +113,7 @@ impl Fault {
         )
     }
 
-    /// One of each kind that is worth telling apart, with waits short enough for tests.
+    /// One fault of each relevant kind, with delays short enough for tests.
     pub fn catalogue() -> Vec<Self> {
         let mut all = vec![
             Self::ResetBeforeHeaders,
@@ -141,10 +141,10 @@ impl Fault {
             all.push(Self::ContentLength { off_by });
         }
         for coding in [
-            Coding::Gzip,
-            Coding::XGzip,
-            Coding::Deflate,
-            Coding::FalseGzip,
+            ContentCoding::Gzip,
+            ContentCoding::XGzip,
+            ContentCoding::Deflate,
+            ContentCoding::FalseGzip,
         ] {
             all.push(Self::Encoding { coding });
         }

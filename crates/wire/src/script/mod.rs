@@ -1,16 +1,16 @@
-//! What a model answers, as data.
+//! The answers of a scripted model, as data.
 //!
-//! A script is a list of replies, given one after the other; when it runs out, the model says
-//! `done`. The format is described in `docs/script.md`.
+//! A script is a list of replies, given one after the other; after the last one the model answers
+//! `done`. `docs/script.md` describes the format.
 //!
 //! ```
-//! use trimtab_wire::script::{Player, Script};
+//! use trimtab_wire::script::{ScriptPlayer, Script};
 //!
 //! let script = Script::parse(r#"[
 //!     {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
 //!     {"text": "it says hello"}
 //! ]"#).unwrap();
-//! let mut player = Player::new(script);
+//! let mut player = ScriptPlayer::new(script);
 //! assert_eq!(player.next_reply().calls[0].name, "read_file");
 //! assert_eq!(player.next_reply().text, "it says hello");
 //! assert_eq!(player.next_reply().text, "done");
@@ -21,8 +21,8 @@ mod fault;
 mod reply;
 
 pub use error::ScriptError;
-pub use fault::{Coding, Fault};
-pub use reply::{Arguments, Reply, ScriptedCall, Stop};
+pub use fault::{ContentCoding, ScriptedFault};
+pub use reply::{ScriptedArguments, ScriptedCall, ScriptedReply, ScriptedStop};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,31 +30,31 @@ use serde_json::Value;
 /// The replies of a model, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    replies: Vec<Reply>,
+    replies: Vec<ScriptedReply>,
 }
 
 /// A script file that is an object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Whole {
+struct ScriptFile {
     replies: Vec<Value>,
 }
 
 impl Script {
-    /// A script of `replies`, as they are.
-    pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+    /// A script of `replies`.
+    pub fn new(replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let replies = replies.into_iter().collect();
         Self { replies }
     }
 
-    /// Reads a script: a list of replies, or an object with the list in `replies`.
+    /// Parses a script: a list of replies, or an object with the list in `replies`.
     pub fn parse(json: &str) -> Result<Self, ScriptError> {
         let value: Value =
             serde_json::from_str(json).map_err(|error| ScriptError::Json(error.to_string()))?;
         let list = match value {
             Value::Array(list) => list,
             other => {
-                let whole: Whole = serde_json::from_value(other)
+                let whole: ScriptFile = serde_json::from_value(other)
                     .map_err(|error| ScriptError::Form(error.to_string()))?;
                 whole.replies
             }
@@ -65,54 +65,58 @@ impl Script {
     }
 
     /// The replies, in order.
-    pub fn replies(&self) -> &[Reply] {
+    pub fn replies(&self) -> &[ScriptedReply] {
         &self.replies
     }
 
-    /// The reply at position `at`; `done` behind the end.
-    pub fn reply(&self, at: usize) -> Reply {
-        self.replies.get(at).cloned().unwrap_or_else(Reply::done)
+    /// The reply at position `at`; `done` after the end.
+    pub fn reply(&self, at: usize) -> ScriptedReply {
+        self.replies
+            .get(at)
+            .cloned()
+            .unwrap_or_else(ScriptedReply::done)
     }
 }
 
-fn read(at: usize, value: Value) -> Result<Reply, ScriptError> {
+fn read(at: usize, value: Value) -> Result<ScriptedReply, ScriptError> {
     let number = at + 1;
-    let reply: Reply = serde_json::from_value(value).map_err(|error| ScriptError::Reply {
-        number,
-        problem: error.to_string(),
-    })?;
+    let reply: ScriptedReply =
+        serde_json::from_value(value).map_err(|error| ScriptError::Reply {
+            number,
+            problem: error.to_string(),
+        })?;
     match reply.problem() {
         Some(problem) => Err(ScriptError::Reply { number, problem }),
         None => Ok(reply),
     }
 }
 
-/// Gives the replies of a script one after the other.
+/// Returns the replies of a script one after the other.
 #[derive(Clone, Debug, Default)]
-pub struct Player {
+pub struct ScriptPlayer {
     script: Script,
     next: usize,
 }
 
-impl Player {
-    /// Begins with the first reply of `script`.
+impl ScriptPlayer {
+    /// Starts with the first reply of `script`.
     pub fn new(script: Script) -> Self {
         Self { script, next: 0 }
     }
 
-    /// The next reply; `done` when the script has run out.
-    pub fn next_reply(&mut self) -> Reply {
+    /// The next reply; `done` at the end.
+    pub fn next_reply(&mut self) -> ScriptedReply {
         let reply = self.script.reply(self.next);
         self.next += 1;
         reply
     }
 
-    /// How many replies were given.
+    /// The number of replies given.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Goes on at reply `position`, for a session that is resumed.
+    /// Continues at reply `position`, for a resumed session.
     pub fn seek(&mut self, position: usize) {
         self.next = position;
     }

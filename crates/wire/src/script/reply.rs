@@ -1,38 +1,38 @@
-//! One answer of the model.
+//! One answer of the scripted model.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trimtab_model::Usage;
 
-use super::Fault;
+use super::ScriptedFault;
 
-/// One answer of the model: what it thinks, says and asks for.
+/// One answer of the model: reasoning, text and calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Reply {
-    /// What it thinks first; empty for no thought.
+pub struct ScriptedReply {
+    /// The reasoning; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// What it says; empty for nothing.
+    /// The text; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The tools it asks for.
+    /// The calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ScriptedCall>,
-    /// What is reported as usage; counted if it is not given.
+    /// The reported usage; counted if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Why it stops.
-    pub stop: Stop,
-    /// How long to wait before each streamed piece, in milliseconds.
+    /// The stop reason.
+    pub stop: ScriptedStop,
+    /// The delay before each streamed piece, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// What goes wrong when it is given the first time.
+    /// The fault when it is given the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptedFault>,
 }
 
-/// A tool that the model asks for.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptedCall {
@@ -40,8 +40,8 @@ pub struct ScriptedCall {
     pub name: String,
     /// The arguments.
     #[serde(default)]
-    pub arguments: Arguments,
-    /// The id of the call; made up if it is not given.
+    pub arguments: ScriptedArguments,
+    /// The id of the call; generated if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// True for a custom tool of Responses, which takes a text instead of JSON.
@@ -55,31 +55,31 @@ pub struct ScriptedCall {
     untagged,
     expecting = "arguments are an object, or a text that is sent as it is"
 )]
-pub enum Arguments {
-    /// An object, as it should be.
+pub enum ScriptedArguments {
+    /// An object, the normal case.
     Object(Map<String, Value>),
-    /// Any text, for a model that writes damaged JSON.
+    /// Any text, for a model that writes invalid JSON.
     Raw(String),
 }
 
-/// Why the model stops.
+/// The stop reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
-    /// It has said all, or waits for outputs.
+pub enum ScriptedStop {
+    /// The answer is complete, or the model waits for outputs.
     #[default]
     End,
-    /// It ran into the limit of its answer.
+    /// The model reached its output limit.
     Length,
 }
 
-impl Default for Arguments {
+impl Default for ScriptedArguments {
     fn default() -> Self {
         Self::Object(Map::new())
     }
 }
 
-impl Arguments {
+impl ScriptedArguments {
     /// The arguments as the model writes them.
     pub fn to_text(&self) -> String {
         match self {
@@ -90,12 +90,12 @@ impl Arguments {
 }
 
 impl ScriptedCall {
-    /// A call of tool `name`; `arguments` that are no object become a text.
+    /// A call of tool `name`. Arguments other than an object become a text.
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         let arguments = match arguments {
-            Value::Object(object) => Arguments::Object(object),
-            Value::String(text) => Arguments::Raw(text),
-            other => Arguments::Raw(other.to_string()),
+            Value::Object(object) => ScriptedArguments::Object(object),
+            Value::String(text) => ScriptedArguments::Raw(text),
+            other => ScriptedArguments::Raw(other.to_string()),
         };
         Self {
             name: name.into(),
@@ -106,13 +106,13 @@ impl ScriptedCall {
     }
 }
 
-impl Reply {
-    /// The reply of a script that has run out.
+impl ScriptedReply {
+    /// The reply after the end of a script.
     pub fn done() -> Self {
         Self::text("done")
     }
 
-    /// A reply that says `text`.
+    /// A reply with `text`.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -120,33 +120,33 @@ impl Reply {
         }
     }
 
-    /// A reply that asks for one tool.
+    /// A reply with one call.
     pub fn call(name: impl Into<String>, arguments: Value) -> Self {
         Self::default().and_call(name, arguments)
     }
 
-    /// The same reply with one more call.
+    /// Adds a call.
     #[must_use]
     pub fn and_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.calls.push(ScriptedCall::new(name, arguments));
         self
     }
 
-    /// The same reply with a thought before it.
+    /// Adds reasoning.
     #[must_use]
     pub fn thinking(mut self, reasoning: impl Into<String>) -> Self {
         self.reasoning = reasoning.into();
         self
     }
 
-    /// The same reply with a fault when it is first given.
+    /// Adds a fault for the first time it is given.
     #[must_use]
-    pub fn with_fault(mut self, fault: Fault) -> Self {
+    pub fn with_fault(mut self, fault: ScriptedFault) -> Self {
         self.fault = Some(fault);
         self
     }
 
-    /// What makes it no reply.
+    /// The reason why it is not a valid reply.
     pub(super) fn problem(&self) -> Option<String> {
         if self.text.is_empty() && self.calls.is_empty() {
             return Some("neither `text` nor `calls` is given".to_owned());

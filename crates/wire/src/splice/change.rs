@@ -1,4 +1,4 @@
-//! What can be changed in a body.
+//! The changes that can be made to a body.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,49 +9,49 @@ use crate::scan::MarkerName;
 
 /// One change of a body. Positions are those of the scan, before any change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// An output is shown as something else. Only its content changes, and only if that
-    /// makes the body no longer.
+pub enum BodyChange {
+    /// Shows an output differently. Only its content changes, and only if the body does not become
+    /// longer.
     Show {
         /// Position of the message.
         message: usize,
         /// Index of the part in it.
         part: usize,
-        /// What is shown instead.
+        /// The new output.
         output: Output,
     },
-    /// A message is left out.
+    /// Removes a message.
     Remove {
         /// Position of the message.
         message: usize,
     },
-    /// A part is left out, and its message with it if nothing else is in that.
+    /// Removes a part, and its message if nothing else is in it.
     RemovePart {
         /// Position of the message.
         message: usize,
         /// Index of the part in it.
         part: usize,
     },
-    /// A message is written anew.
+    /// Rewrites a message.
     Replace {
         /// Position of the message.
         message: usize,
-        /// What stands there instead.
+        /// The new message.
         with: Arc<Message>,
     },
-    /// A message is put in. In Messages a system message goes to the system's field.
+    /// Inserts a message. In Messages a system message goes to the system field.
     Insert {
-        /// The position that it stands before; the number of messages for the end.
+        /// The position before which it is inserted; the number of messages for the end.
         before: usize,
         /// The message.
         message: Arc<Message>,
     },
-    /// All reasoning before a position is left out.
+    /// Removes all reasoning before a position.
     StripReasoning {
         /// The first position whose reasoning stays.
         before: usize,
     },
-    /// A call, or an output, gets another id.
+    /// Changes the id of a call or an output.
     Rename {
         /// Position of the message.
         message: usize,
@@ -60,47 +60,47 @@ pub enum Change {
         /// The id.
         id: String,
     },
-    /// Tools are defined behind those that are there, in the dialect's own form.
+    /// Adds tools after the existing ones, in the dialect's form.
     AddTools {
         /// The definitions.
         tools: Vec<RawJson>,
     },
-    /// Tools are no longer defined; the field goes too where none is left, which is refused.
+    /// Removes tools. Also removes the field if none is left, because providers reject an empty
+    /// list.
     RemoveTools {
         /// Their names.
         names: Vec<String>,
     },
-    /// The answer is limited to a number of tokens, in the fields that limit it already or
-    /// else in the dialect's own.
+    /// Sets the output limit, in the existing fields, or else in the dialect's own.
     SetLimit {
         /// The limit.
         tokens: u64,
     },
-    /// The model answers without thinking, in Messages: what asks the provider to clear
-    /// thoughts goes as well, because it is refused then. Other dialects stay as they are.
+    /// Disables thinking in Messages. Also removes edits that clear reasoning, which are rejected
+    /// without thinking. Other dialects are unchanged.
     StopThinking,
 }
 
 /// A cache marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Marker {
-    /// Which one it is.
+pub(super) struct CacheMarker {
+    /// Its kind.
     pub(super) name: MarkerName,
     /// Its value.
     pub(super) value: RawJson,
 }
 
-/// A change that cannot be carried out on this body. Nothing was changed; the caller sends
-/// the body as it came.
+/// A change that cannot be made to this body. Nothing was changed; the caller sends the body
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedChange {
     /// Index of the change in the list.
     pub change: usize,
-    /// Why it does not fit.
+    /// The reason.
     pub why: &'static str,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -110,4 +110,4 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusedChange {}

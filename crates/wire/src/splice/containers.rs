@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::edits::Edits;
-use super::members::Members;
-use crate::json::cursor::Cursor;
+use super::edits::ByteEdits;
+use super::members::ContainerMembers;
+use crate::json::cursor::JsonCursor;
 use crate::json::quoted;
 use crate::scan::Span;
 
-/// The lists and objects that change, by where they are.
+/// The lists and objects that change, by their positions.
 #[derive(Debug)]
 pub(crate) struct Containers<'a> {
     text: &'a str,
     /// The list of messages, which is most of the body.
     list: Span,
-    changed: BTreeMap<Span, Members>,
+    changed: BTreeMap<Span, ContainerMembers>,
 }
 
 impl<'a> Containers<'a> {
@@ -27,14 +27,14 @@ impl<'a> Containers<'a> {
     }
 
     /// The members of the list or object at `container`.
-    pub(crate) fn at(&mut self, container: Span) -> &mut Members {
+    pub(crate) fn at(&mut self, container: Span) -> &mut ContainerMembers {
         let (text, list) = (self.text, self.list);
         self.changed
             .entry(container)
-            .or_insert_with(|| Members::read(text, container, list))
+            .or_insert_with(|| ContainerMembers::read(text, container, list))
     }
 
-    /// Leaves out the element of `list` in which `span` lies.
+    /// Removes the element of `list` that contains `span`.
     pub(crate) fn drop_element(&mut self, list: Span, span: Span) {
         let members = self.at(list);
         if let Some(index) = members.position(span) {
@@ -42,7 +42,7 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// Leaves out every field `name` of `object`.
+    /// Removes every field `name` of `object`.
     pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
         for field in fields(self.text, object) {
             if field.name == name {
@@ -51,13 +51,13 @@ impl<'a> Containers<'a> {
         }
     }
 
-    /// Adds a field to `object`, behind all others.
+    /// Adds a field to `object`, after all others.
     pub(crate) fn add_field(&mut self, object: Span, name: &str, json: &str) {
         let members = self.at(object);
         members.add(members.len(), format!("{}:{json}", quoted(name)));
     }
 
-    pub(crate) fn write(self, edits: &mut Edits) {
+    pub(crate) fn write(self, edits: &mut ByteEdits) {
         for members in self.changed.into_values() {
             members.write(edits);
         }
@@ -65,17 +65,17 @@ impl<'a> Containers<'a> {
 }
 
 /// A field of an object.
-pub(crate) struct Field {
+pub(crate) struct ObjectField {
     pub(crate) name: String,
-    /// The field with its name.
+    /// The field, including its name.
     pub(crate) span: Span,
     pub(crate) value: Span,
 }
 
 /// The fields of the object at `object`.
-pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
+pub(crate) fn fields(text: &str, object: Span) -> Vec<ObjectField> {
     let mut found = Vec::new();
-    let mut cursor = Cursor::at(text, object.start as usize);
+    let mut cursor = JsonCursor::at(text, object.start as usize);
     if cursor.peek() != Some(b'{') {
         return found;
     }
@@ -84,7 +84,7 @@ pub(crate) fn fields(text: &str, object: Span) -> Vec<Field> {
     };
     while let Ok(Some(key)) = cursor.field(&mut open) {
         let Ok(value) = cursor.value() else { break };
-        found.push(Field {
+        found.push(ObjectField {
             name: key.name.into_owned(),
             span: Span::new(key.start, value.end as usize),
             value,

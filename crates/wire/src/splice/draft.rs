@@ -1,67 +1,74 @@
-//! All changes of a list, checked and brought together.
+//! Validates and combines all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use trimtab_model::{Dialect, Message, Output, RawJson, Role};
 
-use super::change::{Change, Refused};
+use super::change::{BodyChange, RefusedChange};
 use super::write::sendable;
-use crate::scan::{PartKind, PartSpan, Scan};
+use crate::scan::{BodyScan, PartKind, PartSpan};
 
-/// A part, by position of its message and index in it.
-pub(super) type At = (usize, usize);
+/// A part: the position of its message, and its index in it.
+pub(super) type PartIndex = (usize, usize);
 
-/// What the body is to become.
+/// The intended result.
 #[derive(Debug, Default)]
-pub(super) struct Draft<'c> {
-    /// What outputs are shown as, with the index of the change.
-    pub(super) shown: BTreeMap<At, (usize, &'c Output)>,
+pub(super) struct BodyDraft<'c> {
+    /// The new outputs, with the index of the change.
+    pub(super) shown: BTreeMap<PartIndex, (usize, &'c Output)>,
     pub(super) removed: BTreeSet<usize>,
-    pub(super) removed_parts: BTreeSet<At>,
+    pub(super) removed_parts: BTreeSet<PartIndex>,
     pub(super) inserted: BTreeMap<usize, Vec<Message>>,
-    pub(super) renamed: BTreeMap<At, &'c str>,
+    pub(super) renamed: BTreeMap<PartIndex, &'c str>,
     pub(super) tools: Vec<&'c [RawJson]>,
     pub(super) removed_tools: Vec<&'c str>,
     pub(super) limit: Option<u64>,
     pub(super) stops_thinking: bool,
-    /// What is added to the system's field, in Messages.
+    /// Text to add to the system field of Messages.
     pub(super) system: Vec<String>,
 }
 
-impl<'c> Draft<'c> {
-    /// Brings `changes` together, if all of them fit.
-    pub(super) fn new(scan: &Scan<'_>, changes: &'c [Change]) -> Result<Self, Refused> {
+impl<'c> BodyDraft<'c> {
+    /// Combines `changes`, if all of them are possible.
+    pub(super) fn new(
+        scan: &BodyScan<'_>,
+        changes: &'c [BodyChange],
+    ) -> Result<Self, RefusedChange> {
         let mut draft = Self::default();
         for (index, change) in changes.iter().enumerate() {
             let taken = draft.take(scan, index, change);
-            taken.map_err(|why| Refused { change: index, why })?;
+            taken.map_err(|why| RefusedChange { change: index, why })?;
         }
+        // Removing the last part of a message removes the message, because providers reject empty
+        // ones.
         draft.remove_emptied(scan);
         Ok(draft)
     }
 
     fn take(
         &mut self,
-        scan: &Scan<'_>,
+        scan: &BodyScan<'_>,
         index: usize,
-        change: &'c Change,
+        change: &'c BodyChange,
     ) -> Result<(), &'static str> {
         match change {
-            Change::Show {
+            BodyChange::Show {
                 message,
                 part,
                 output,
             } => {
                 let found = part_at(scan, (*message, *part))?;
+                // Reject impossible changes before anything is edited: a body is changed completely
+                // or not at all.
                 require(found.kind == PartKind::Output, "the part is no output")?;
                 self.shown.insert((*message, *part), (index, output));
             }
-            Change::Rename { message, part, id } => {
+            BodyChange::Rename { message, part, id } => {
                 let found = part_at(scan, (*message, *part))?;
                 require(!found.id.is_empty(), "the part has no id")?;
                 self.renamed.insert((*message, *part), id);
             }
-            Change::RemovePart { message, part } => {
+            BodyChange::RemovePart { message, part } => {
                 part_at(scan, (*message, *part))?;
                 self.removed_parts.insert((*message, *part));
             }
@@ -70,42 +77,47 @@ impl<'c> Draft<'c> {
         Ok(())
     }
 
-    /// A change that is not about one part.
-    fn take_whole(&mut self, scan: &Scan<'_>, change: &'c Change) -> Result<(), &'static str> {
+    /// Adds a change that does not concern a single part.
+    fn take_whole(
+        &mut self,
+        scan: &BodyScan<'_>,
+        change: &'c BodyChange,
+    ) -> Result<(), &'static str> {
         match change {
-            Change::Remove { message } => {
+            BodyChange::Remove { message } => {
                 require(*message < scan.len(), "there is no such message")?;
                 self.removed.insert(*message);
             }
-            Change::Replace { message, with } => {
+            BodyChange::Replace { message, with } => {
                 require(*message < scan.len(), "there is no such message")?;
                 require(
                     !(scan.has_head() && *message == 0),
                     "the system's field is not written anew",
                 )?;
+                // A replacement is a removal and an insertion at the same position.
                 self.removed.insert(*message);
                 self.insert(scan, *message, with);
             }
-            Change::Insert { before, message } => {
+            BodyChange::Insert { before, message } => {
                 require(*before <= scan.len(), "there is no such position")?;
                 self.insert(scan, *before, message);
             }
-            Change::StripReasoning { before } => self.strip(scan, *before),
-            Change::AddTools { tools } => self.tools.push(tools),
-            Change::RemoveTools { names } => {
+            BodyChange::StripReasoning { before } => self.strip(scan, *before),
+            BodyChange::AddTools { tools } => self.tools.push(tools),
+            BodyChange::RemoveTools { names } => {
                 self.removed_tools.extend(names.iter().map(String::as_str));
             }
-            Change::SetLimit { tokens } => self.limit = Some(*tokens),
-            Change::StopThinking => self.stops_thinking = true,
+            BodyChange::SetLimit { tokens } => self.limit = Some(*tokens),
+            BodyChange::StopThinking => self.stops_thinking = true,
             _ => {}
         }
         Ok(())
     }
 
-    fn insert(&mut self, scan: &Scan<'_>, before: usize, message: &Message) {
+    fn insert(&mut self, scan: &BodyScan<'_>, before: usize, message: &Message) {
         let dialect = scan.dialect();
-        // What we tell the system goes into its field; what the client told it in the
-        // conversation stays there.
+        // Our own system messages go into the system field; those of the client stay in the
+        // conversation.
         let is_ours = message.meta.kind.is_some();
         if dialect == Dialect::Messages && message.role == Role::System && is_ours {
             self.system.push(message.text().into_owned());
@@ -115,7 +127,7 @@ impl<'c> Draft<'c> {
         }
     }
 
-    fn strip(&mut self, scan: &Scan<'_>, before: usize) {
+    fn strip(&mut self, scan: &BodyScan<'_>, before: usize) {
         for message in 0..before.min(scan.len()) {
             let parts = scan.parts(message).iter().enumerate();
             let thoughts = parts.filter(|(_, part)| is_thought(part));
@@ -124,8 +136,8 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// A message whose parts are all left out is left out itself.
-    fn remove_emptied(&mut self, scan: &Scan<'_>) {
+    /// Removes messages whose parts are all removed.
+    fn remove_emptied(&mut self, scan: &BodyScan<'_>) {
         let touched = self.removed_parts.iter().map(|(message, _)| *message);
         let mut last = None;
         let mut emptied = Vec::new();
@@ -145,13 +157,13 @@ impl<'c> Draft<'c> {
         self.removed.extend(emptied);
     }
 
-    /// True if the part is still there.
-    pub(super) fn stays(&self, at: At) -> bool {
+    /// True if the part is not removed.
+    pub(super) fn stays(&self, at: PartIndex) -> bool {
         !self.removed.contains(&at.0) && !self.removed_parts.contains(&at)
     }
 }
 
-fn part_at(scan: &Scan<'_>, (message, part): At) -> Result<PartSpan, &'static str> {
+fn part_at(scan: &BodyScan<'_>, (message, part): PartIndex) -> Result<PartSpan, &'static str> {
     let found = scan.parts(message).get(part).copied();
     found.ok_or("there is no such part")
 }

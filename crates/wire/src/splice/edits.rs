@@ -1,15 +1,15 @@
-//! Replacements of byte runs, carried out all at once.
+//! Replacements of byte ranges, applied all at once.
 
 use std::cmp::Reverse;
 
 use crate::scan::Span;
 
-/// Replacements, in any order. One that lies within another is void: what is taken out
-/// takes along what was to be changed inside it.
+/// Replacements in any order. One inside another is void: removing a range also removes the changes
+/// inside it.
 #[derive(Debug, Default)]
-pub(crate) struct Edits(Vec<(Span, String)>);
+pub(crate) struct ByteEdits(Vec<(Span, String)>);
 
-impl Edits {
+impl ByteEdits {
     pub(crate) fn replace(&mut self, span: Span, text: impl Into<String>) {
         self.0.push((span, text.into()));
     }
@@ -26,15 +26,15 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// The text with all replacements made.
+    /// The text with all replacements.
     pub(crate) fn apply(self, text: &str) -> Vec<u8> {
         self.settled().apply(text, 0)
     }
 
-    /// The same in order, without those that are void.
-    pub(crate) fn settled(mut self) -> Settled {
-        // What is put in goes before what is replaced at the same place; of two that are
-        // replaced there, the longer one holds the other.
+    /// The replacements in order, without void ones.
+    pub(crate) fn settled(mut self) -> OrderedEdits {
+        // Insertions come before replacements at the same position; of two replacements there, the
+        // longer one contains the other.
         self.0
             .sort_by_key(|(span, _)| (span.start, !span.is_empty(), Reverse(span.end)));
         let mut at = 0;
@@ -43,20 +43,20 @@ impl Edits {
             at = at.max(if stands { span.end } else { 0 });
             stands
         });
-        Settled(self.0)
+        OrderedEdits(self.0)
     }
 }
 
-/// Replacements in order, none of which touches another.
+/// Ordered, disjoint replacements.
 #[derive(Debug)]
-pub(crate) struct Settled(Vec<(Span, String)>);
+pub(crate) struct OrderedEdits(Vec<(Span, String)>);
 
-impl Settled {
+impl OrderedEdits {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Where the byte at `place` of the text goes; none if it is replaced.
+    /// The new position of the byte at `place`; none if it is replaced.
     pub(crate) fn moved(&self, place: usize) -> Option<usize> {
         let before = self.0.iter();
         let before = before.take_while(|(span, _)| (span.start as usize) < place);
@@ -71,7 +71,7 @@ impl Settled {
         (place + put_in).checked_sub(taken_out)
     }
 
-    /// The text from `start` on, with all replacements behind it made.
+    /// The text from `start` on, with all replacements after it.
     pub(crate) fn apply(&self, text: &str, start: usize) -> Vec<u8> {
         let first = self
             .0
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_out_takes_along_what_is_inside() {
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         edits.replace(Span::new(2, 3), "x");
         edits.replace(Span::new(1, 4), "");
         edits.insert(1, "<");
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_tail_goes_where_its_first_byte_goes() {
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         edits.replace(Span::new(4, 5), "yyy");
         edits.replace(Span::new(1, 3), "");
         edits.insert(3, "<");

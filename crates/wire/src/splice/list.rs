@@ -1,28 +1,29 @@
-//! Whole messages: left out and put in.
+//! Removes and inserts whole messages.
 
 use std::collections::BTreeMap;
 
 use trimtab_model::{Dialect, Message, Role};
 
-use super::members::Members;
+use super::members::ContainerMembers;
 use super::write::{elements, entries};
-use super::{LeftOfEntry, Splicer};
-use crate::json::Object;
+use super::{RemainingEntry, Splicer};
+use crate::json::ObjectWriter;
 use crate::scan::Span;
 
 impl Splicer<'_, '_, '_> {
-    /// Leaves out and puts in messages.
+    /// Removes and inserts messages.
     pub(super) fn messages(&mut self) -> Result<(), &'static str> {
         if self.draft.removed.is_empty() && self.draft.inserted.is_empty() {
             self.remove_entries_of_parts(None);
             return Ok(());
         }
+        // An input string has no list to edit.
         if self.scan.json(self.scan.request().list).starts_with('"') {
             self.rewrite_text_input();
             return Ok(());
         }
         let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
-        let mut list = Members::new(self.scan.request().list, spans);
+        let mut list = ContainerMembers::new(self.scan.request().list, spans);
         self.remove_messages(&mut list);
         let batches = self.place_inserted(&list)?;
         for (before, batch) in batches {
@@ -34,14 +35,14 @@ impl Splicer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Leaves out the entries of parts that are entries themselves, then writes the list.
-    fn remove_entries_of_parts(&mut self, list: Option<Members>) {
+    /// Removes the entries of parts that are separate entries, then writes the list.
+    fn remove_entries_of_parts(&mut self, list: Option<ContainerMembers>) {
         let dropped = self.entries_of_dropped_parts();
         let mut list = match list {
             None if dropped.is_empty() => return,
             None => {
                 let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
-                Members::new(self.scan.request().list, spans)
+                ContainerMembers::new(self.scan.request().list, spans)
             }
             Some(list) => list,
         };
@@ -51,7 +52,7 @@ impl Splicer<'_, '_, '_> {
         list.write(&mut self.edits);
     }
 
-    /// In Responses, thoughts, calls and texts of an answer are entries of their own.
+    /// In Responses, reasoning, calls and texts of an answer are separate entries.
     fn entries_of_dropped_parts(&self) -> Vec<usize> {
         if self.scan.dialect() != Dialect::Responses {
             return Vec::new();
@@ -65,7 +66,7 @@ impl Splicer<'_, '_, '_> {
             let Some(found) = self.scan.parts(message).get(part) else {
                 continue;
             };
-            // Parts of one entry stand together.
+            // Parts of one entry are adjacent.
             let entry = self.scan.entry_of(found.span);
             let Some(entry) = entry.filter(|entry| judged != Some(*entry)) else {
                 continue;
@@ -78,7 +79,7 @@ impl Splicer<'_, '_, '_> {
         dropped
     }
 
-    /// True if every part of `message` that stands in `entry` is left out.
+    /// True if every part of `message` in `entry` is removed.
     fn is_emptied(&self, message: usize, entry: usize) -> bool {
         let Some(span) = self.scan.entries().get(entry).map(|entry| entry.span) else {
             return false;
@@ -91,7 +92,7 @@ impl Splicer<'_, '_, '_> {
             .all(|(part, _)| !self.draft.stays((message, part)))
     }
 
-    fn remove_messages(&mut self, list: &mut Members) {
+    fn remove_messages(&mut self, list: &mut ContainerMembers) {
         for &message in &self.draft.removed {
             if self.scan.has_head() && message == 0 {
                 let request = self.scan.request();
@@ -100,6 +101,8 @@ impl Splicer<'_, '_, '_> {
                 continue;
             }
             for entry in self.scan.entry_range(message) {
+                // An entry of Messages may contain several messages. Remove it only if none of them
+                // stays.
                 if self.left_of(entry).first.is_none() {
                     list.drop_member(entry);
                 } else {
@@ -109,7 +112,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Leaves out one of the messages that share an entry.
+    /// Removes one of several messages that share an entry.
     fn remove_elements(&mut self, message: usize, entry: usize) {
         if let Some(content) = self.content_of(entry) {
             for part in self.scan.parts(message) {
@@ -124,16 +127,17 @@ impl Splicer<'_, '_, '_> {
         self.value_of(entry.span, "content")
     }
 
-    /// Where in the list inserted messages go; what goes into entries that are there is
-    /// put there.
+    /// The positions of inserted messages in the list. Messages that belong into existing entries
+    /// are inserted there.
     fn place_inserted(
         &mut self,
-        list: &Members,
+        list: &ContainerMembers,
     ) -> Result<BTreeMap<usize, Vec<Message>>, &'static str> {
         let mut batches: BTreeMap<usize, Vec<Message>> = BTreeMap::new();
         let kept_before = list.kept_before();
         for (&before, batch) in &self.draft.inserted {
             let first = usize::from(self.scan.has_head());
+            // Nothing can be inserted before the system field.
             let before = before.max(first);
             let entry = self.scan.entry_range(before).start;
             let mut batch = batch.clone();
@@ -143,7 +147,7 @@ impl Splicer<'_, '_, '_> {
                     continue;
                 }
                 let before = kept_before.get(entry).copied().flatten();
-                // What is put in between keeps them apart.
+                // An insertion in between separates them.
                 let before =
                     before.filter(|before| batches.range(before + 1..=entry).next().is_none());
                 self.join_outputs(entry, &mut batch, (list, before));
@@ -153,14 +157,14 @@ impl Splicer<'_, '_, '_> {
         Ok(batches)
     }
 
-    /// True if something of the entry stays before message `before`.
+    /// True if a part of the entry before message `before` stays.
     fn is_inside(&mut self, before: usize, entry: usize) -> bool {
         let first = self.left_of(entry).first;
         first.is_some_and(|(first, _)| first < before)
     }
 
-    /// What is left of an entry.
-    fn left_of(&mut self, entry: usize) -> LeftOfEntry {
+    /// The remaining parts of an entry.
+    fn left_of(&mut self, entry: usize) -> RemainingEntry {
         let (scan, draft) = (self.scan, self.draft);
         *self.left_of.entry(entry).or_insert_with(|| {
             let stays = |message: &usize| !draft.removed.contains(message);
@@ -169,7 +173,7 @@ impl Splicer<'_, '_, '_> {
                 messages.map(|message| (message, scan.role(message) == Some(Role::Tool)));
             let first = left.next();
             let begins_so = first.is_some_and(|(_, is_tool)| is_tool);
-            LeftOfEntry {
+            RemainingEntry {
                 first,
                 only_outputs: begins_so && left.all(|(_, is_tool)| is_tool),
             }
@@ -182,6 +186,7 @@ impl Splicer<'_, '_, '_> {
         entry: usize,
         batch: &[Message],
     ) -> Result<(), &'static str> {
+        // An entry has one role, so an answer cannot be inserted into a user message.
         if batch.iter().any(|message| message.role == Role::Assistant) {
             return Err("an answer cannot stand between the outputs and the text of one message");
         }
@@ -196,15 +201,16 @@ impl Splicer<'_, '_, '_> {
         Ok(())
     }
 
-    /// Outputs of one round go into one message: those at the start of `batch` behind the
-    /// outputs in the entry `before` it, else those at its end in front of the outputs behind it.
+    /// Puts outputs of one round into one message: those at the start of `batch` after the outputs
+    /// in the entry `before` it, else those at its end before the outputs after it.
     fn join_outputs(
         &mut self,
         entry: usize,
         batch: &mut Vec<Message>,
-        (list, before): (&Members, Option<usize>),
+        (list, before): (&ContainerMembers, Option<usize>),
     ) {
         let is_tool = |message: &Message| message.role == Role::Tool;
+        // The provider wants all outputs of a round in one message.
         if let Some(before) = before.filter(|before| self.left_of(*before).only_outputs) {
             let count = batch.iter().take_while(|message| is_tool(message)).count();
             let tools: Vec<Message> = batch.drain(..count).collect();
@@ -232,7 +238,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// An input that is one text becomes a list, if anything in it changes.
+    /// Turns an input string into a list, if anything in it changes.
     fn rewrite_text_input(&mut self) {
         let span = self.scan.request().list;
         let user = usize::from(self.scan.has_head());
@@ -245,7 +251,9 @@ impl Splicer<'_, '_, '_> {
         }
         if !self.draft.removed.contains(&user) {
             let content = self.scan.json(span);
-            let message = Object::new().text("role", "user").raw("content", content);
+            let message = ObjectWriter::new()
+                .text("role", "user")
+                .raw("content", content);
             jsons.push(message.end());
         }
         for (before, batch) in &self.draft.inserted {

@@ -1,23 +1,23 @@
-//! The members of a list or object, some of them left out and some put in.
+//! The members of a list or object, with removals and insertions.
 //!
-//! White space and commas between those that stay are left as they came.
+//! White space and commas between remaining members stay unchanged.
 
 use std::collections::BTreeMap;
 
-use super::edits::Edits;
-use crate::json::cursor::Cursor;
+use super::edits::ByteEdits;
+use crate::json::cursor::JsonCursor;
 use crate::scan::Span;
 
 /// A list's elements, or an object's fields with their names.
 #[derive(Debug)]
-pub(crate) struct Members {
+pub(crate) struct ContainerMembers {
     container: Span,
     spans: Vec<Span>,
     dropped: Vec<bool>,
     added: BTreeMap<usize, Vec<String>>,
 }
 
-impl Members {
+impl ContainerMembers {
     pub(crate) fn new(container: Span, spans: Vec<Span>) -> Self {
         let dropped = vec![false; spans.len()];
         Self {
@@ -28,11 +28,11 @@ impl Members {
         }
     }
 
-    /// The elements of the list, or the fields of the object, at `container`; a value at
-    /// `known` is not looked into again.
+    /// The elements of the list, or the fields of the object, at `container`; a value at `known` is
+    /// not scanned again.
     pub(crate) fn read(text: &str, container: Span, known: Span) -> Self {
         let mut spans = Vec::new();
-        let mut cursor = Cursor::at(text, container.start as usize);
+        let mut cursor = JsonCursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
         if let Ok(mut open) = cursor.open() {
             loop {
@@ -60,12 +60,12 @@ impl Members {
         self.spans.len()
     }
 
-    /// Where they are.
+    /// The positions of the members.
     pub(crate) fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The index of the member in which `span` lies.
+    /// The index of the member that contains `span`.
     pub(crate) fn position(&self, span: Span) -> Option<usize> {
         let after = self
             .spans
@@ -85,7 +85,7 @@ impl Members {
         self.dropped.get(index).copied().unwrap_or(false)
     }
 
-    /// For each member, and for the end, the last member before it that is not left out.
+    /// For each member, and for the end, the last remaining member before it.
     pub(crate) fn kept_before(&self) -> Vec<Option<usize>> {
         let mut last = None;
         let mut kept = vec![None];
@@ -98,14 +98,14 @@ impl Members {
         kept
     }
 
-    /// Puts `json` in before member `before`.
+    /// Inserts `json` before member `before`.
     pub(crate) fn add(&mut self, before: usize, json: String) {
         let before = before.min(self.spans.len());
         self.added.entry(before).or_default().push(json);
     }
 
-    /// What to replace so that the members are as wanted.
-    pub(crate) fn write(self, edits: &mut Edits) {
+    /// Writes the replacements for the intended members.
+    pub(crate) fn write(self, edits: &mut ByteEdits) {
         let stays = |index: &usize| !self.is_dropped(*index);
         let last = (0..self.spans.len()).rfind(stays);
         match last {
@@ -114,8 +114,8 @@ impl Members {
         }
     }
 
-    /// Nothing stays.
-    fn write_all_new(self, edits: &mut Edits) {
+    /// No member stays.
+    fn write_all_new(self, edits: &mut ByteEdits) {
         let text = self.added.into_values().flatten().collect::<Vec<_>>();
         let text = text.join(",");
         match (self.spans.first(), self.spans.last()) {
@@ -130,8 +130,8 @@ impl Members {
         }
     }
 
-    /// Something stays; `last` is the last that does.
-    fn write_around(self, last: usize, edits: &mut Edits) {
+    /// Some members stay; `last` is the last of them.
+    fn write_around(self, last: usize, edits: &mut ByteEdits) {
         let mut added = self.added.into_iter().peekable();
         let mut previous: Option<Span> = None;
         let members = self.spans.iter().zip(&self.dropped).enumerate();
@@ -148,7 +148,7 @@ impl Members {
                     edits.insert(span.start, text);
                 }
             } else if let Some(previous) = previous {
-                // Behind another one: with the comma before it.
+                // Remove it together with the comma before it.
                 edits.replace(
                     Span {
                         start: previous.end,
@@ -157,7 +157,7 @@ impl Members {
                     "",
                 );
             } else if let Some(next) = self.spans.get(index + 1) {
-                // In front of all that stay: with the comma behind it.
+                // Before all remaining members: remove it together with the comma after it.
                 edits.replace(
                     Span {
                         start: span.start,
@@ -187,14 +187,14 @@ mod tests {
     use super::*;
 
     fn edited(text: &str, drop: &[usize], add: &[(usize, &str)]) -> String {
-        let mut members = Members::read(text, Span::new(0, text.len()), Span::default());
+        let mut members = ContainerMembers::read(text, Span::new(0, text.len()), Span::default());
         for index in drop {
             members.drop_member(*index);
         }
         for (before, json) in add {
             members.add(*before, (*json).to_owned());
         }
-        let mut edits = Edits::default();
+        let mut edits = ByteEdits::default();
         members.write(&mut edits);
         String::from_utf8(edits.apply(text)).unwrap()
     }

@@ -1,21 +1,21 @@
-//! Changes a body by splicing its bytes.
+//! Edits a body by splicing its bytes.
 //!
-//! What no change touches stays as it came, byte for byte: unknown fields, key order, number
-//! spelling, escapes, white space. No changes give the body itself.
+//! Everything that no change touches stays identical, byte for byte: unknown fields, key order,
+//! number spelling, escapes, white space. Without changes the result is the body itself.
 //!
 //! ```
 //! use trimtab_model::{Dialect, Output};
-//! use trimtab_wire::scan::Scan;
-//! use trimtab_wire::splice::{Change, splice};
+//! use trimtab_wire::scan::BodyScan;
+//! use trimtab_wire::splice::{BodyChange, splice};
 //!
 //! let body = br#"{"messages": [
 //!     {"role": "user", "content": "list", "x": 1.50},
 //!     {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function",
 //!         "function": {"name": "ls", "arguments": "{}"}}]},
 //!     {"role": "tool", "tool_call_id": "c1", "content": "a.txt\nb.txt\nc.txt"}]}"#;
-//! let scan = Scan::new(body, Dialect::Chat).unwrap();
+//! let scan = BodyScan::new(body, Dialect::Chat).unwrap();
 //! let output = Output::new("c1", "3 files");
-//! let spliced = splice(&scan, &[Change::Show { message: 2, part: 0, output }]).unwrap();
+//! let spliced = splice(&scan, &[BodyChange::Show { message: 2, part: 0, output }]).unwrap();
 //! let text = String::from_utf8(spliced.body.into_owned()).unwrap();
 //! assert!(text.contains(r#""content": "3 files"}]}"#) && text.contains(r#""x": 1.50"#));
 //! ```
@@ -34,76 +34,82 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Change, Refused};
-pub use sent::{Sent, changes, changes_behind};
+pub use change::{BodyChange, RefusedChange};
+pub use sent::{SentMessage, changes, tail_changes};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use containers::{Containers, value_of};
-use draft::Draft;
-use edits::{Edits, Settled};
+use draft::BodyDraft;
+use edits::{ByteEdits, OrderedEdits};
 
-use crate::scan::{MarkerSpan, Scan, Span};
+use crate::scan::{BodyScan, MarkerSpan, Span};
 
-/// A body that was changed.
+/// A changed body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spliced<'a> {
-    /// The new body; the old one itself if nothing changed.
+pub struct SplicedBody<'a> {
+    /// The new body; the original if nothing changed.
     pub body: Cow<'a, [u8]>,
-    /// The changes that were not carried out because the body would have grown by them.
+    /// The changes that were skipped because the body would have grown.
     pub skipped: Vec<usize>,
 }
 
 /// Changes the body of `scan`.
 ///
-/// Refused as a whole if one of the changes does not fit.
-pub fn splice<'a>(scan: &Scan<'a>, changes: &[Change]) -> Result<Spliced<'a>, Refused> {
+/// Fails as a whole if one of the changes is impossible.
+pub fn splice<'a>(
+    scan: &BodyScan<'a>,
+    changes: &[BodyChange],
+) -> Result<SplicedBody<'a>, RefusedChange> {
     let (edits, skipped) = edits(scan, changes)?;
     let body = if edits.is_empty() {
         Cow::Borrowed(scan.body())
     } else {
         Cow::Owned(edits.apply(scan.text(), 0))
     };
-    Ok(Spliced { body, skipped })
+    Ok(SplicedBody { body, skipped })
 }
 
-/// A body that was changed from a place on.
+/// A body that was changed from a position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail {
-    /// The new body, without what stands before the place.
+pub struct SplicedTail {
+    /// The new body from that position on.
     pub bytes: Vec<u8>,
-    /// Where in it another place went that was asked about; none if nothing is left of that.
+    /// The new position of the requested byte; none if it was removed.
     pub moved: Option<usize>,
 }
 
-/// The same for what stands behind byte `start` of the body alone: only what `changes` do there
-/// is done. Tells where byte `place` goes, which must not stand before `start`.
+/// Like [`splice`], for the part after byte `start` only. Also returns the new position of byte
+/// `place`, which must not be before `start`.
 ///
-/// Who knows what the bytes before `start` become, because they are those of an earlier
-/// request, need not have them changed again. None if a change reaches across `start`.
+/// A caller that knows the new bytes before `start` from an earlier request need not change them
+/// again. None if a change crosses `start`.
 pub fn splice_tail(
-    scan: &Scan<'_>,
-    changes: &[Change],
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
     start: usize,
     place: usize,
-) -> Result<Option<Tail>, Refused> {
+) -> Result<Option<SplicedTail>, RefusedChange> {
     let (edits, _) = edits(scan, changes)?;
     let Some(first) = edits.moved(start) else {
         return Ok(None);
     };
     let moved = edits.moved(place).and_then(|at| at.checked_sub(first));
     let bytes = edits.apply(scan.text(), start);
-    Ok(Some(Tail { bytes, moved }))
+    Ok(Some(SplicedTail { bytes, moved }))
 }
 
-/// What changes in the text of a body, and which changes would have made it longer.
-fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), Refused> {
-    let draft = Draft::new(scan, changes)?;
+/// The edits of a body, and the changes that would have made it longer.
+fn edits(
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
+) -> Result<(OrderedEdits, Vec<usize>), RefusedChange> {
+    let draft = BodyDraft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,
         draft: &draft,
-        edits: Edits::default(),
+        edits: ByteEdits::default(),
         containers: Containers::new(scan.text(), scan.request().list),
         skipped: Vec::new(),
         markers_by_place: markers_by_place(scan),
@@ -112,7 +118,7 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
         left_of: HashMap::new(),
         nameless: BTreeSet::new(),
     };
-    splicer.messages().map_err(|why| Refused {
+    splicer.messages().map_err(|why| RefusedChange {
         change: changes.len().saturating_sub(1),
         why,
     })?;
@@ -121,35 +127,35 @@ fn edits(scan: &Scan<'_>, changes: &[Change]) -> Result<(Settled, Vec<usize>), R
     Ok(splicer.finish())
 }
 
-/// Carries out a draft.
+/// Executes a draft.
 struct Splicer<'s, 'a, 'c> {
-    scan: &'s Scan<'a>,
-    draft: &'s Draft<'c>,
-    edits: Edits,
+    scan: &'s BodyScan<'a>,
+    draft: &'s BodyDraft<'c>,
+    edits: ByteEdits,
     containers: Containers<'a>,
     skipped: Vec<usize>,
-    /// The markers of the body in the order in which they stand.
+    /// The markers of the body, by position.
     markers_by_place: Vec<MarkerSpan>,
-    /// The fields of objects that were looked up.
+    /// Looked-up fields of objects.
     values: HashMap<(Span, &'static str), Option<Span>>,
-    /// For lists inside messages, whether a part in them is not left out.
+    /// For lists inside messages, whether a part in them stays.
     left_in: HashMap<Span, bool>,
-    /// What is left of entries that were looked at.
-    left_of: HashMap<usize, LeftOfEntry>,
+    /// The remaining parts of visited entries.
+    left_of: HashMap<usize, RemainingEntry>,
     /// The answers whose entries lost their ids.
     nameless: BTreeSet<usize>,
 }
 
-/// What is left of an entry of the list, whose messages may go one by one.
+/// The remaining part of an entry, whose messages may be removed one by one.
 #[derive(Clone, Copy, Debug)]
-struct LeftOfEntry {
-    /// The first message in it that stays, and whether that holds outputs.
+struct RemainingEntry {
+    /// The first remaining message in it, and whether it contains outputs.
     first: Option<(usize, bool)>,
-    /// True if all that stay hold outputs.
+    /// True if all remaining messages contain outputs.
     only_outputs: bool,
 }
 
-fn markers_by_place(scan: &Scan<'_>) -> Vec<MarkerSpan> {
+fn markers_by_place(scan: &BodyScan<'_>) -> Vec<MarkerSpan> {
     let mut markers = scan.request().markers.clone();
     markers.sort_by_key(|marker| marker.field);
     markers
@@ -163,7 +169,7 @@ impl Splicer<'_, '_, '_> {
         *found.or_insert_with(|| value_of(text, object, name))
     }
 
-    /// The markers that stand inside `span`.
+    /// The markers inside `span`.
     fn markers_in(&self, span: Span) -> &[MarkerSpan] {
         let before = |place: u32| {
             let markers = &self.markers_by_place;
@@ -173,7 +179,7 @@ impl Splicer<'_, '_, '_> {
         self.markers_by_place.get(inside).unwrap_or_default()
     }
 
-    fn finish(mut self) -> (Settled, Vec<usize>) {
+    fn finish(mut self) -> (OrderedEdits, Vec<usize>) {
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();
         (self.edits.settled(), self.skipped)

@@ -1,16 +1,16 @@
-//! Parts of messages that stay: shown differently, renamed, left out.
+//! Changes parts of remaining messages: views, ids, removals.
 
 use trimtab_model::{Dialect, RawJson};
 
 use super::Splicer;
-use super::change::Marker;
+use super::change::CacheMarker;
 use super::containers::fields;
-use super::draft::{At, is_thought};
+use super::draft::{PartIndex, is_thought};
 use super::write::output_content;
 use crate::json::quoted;
 use crate::scan::{PartKind, PartSpan, Span};
 
-/// The fields in which Chat Completions servers keep thoughts.
+/// The fields in which Chat Completions servers keep reasoning.
 const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
 impl Splicer<'_, '_, '_> {
@@ -21,9 +21,11 @@ impl Splicer<'_, '_, '_> {
                 continue;
             };
             let as_list = self.scan.json(part.content).starts_with('[');
+            // A marker in the old content must survive: the client placed it for the cache.
             let marker = self.marker_in(part.content);
             let dialect = self.scan.dialect();
             match output_content(output, dialect, as_list, marker) {
+                // A view must never make the body longer than the original.
                 Some(json) if json.len() <= part.content.len() => {
                     self.edits.replace(part.content, json);
                 }
@@ -42,21 +44,21 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn part(&self, (message, part): At) -> Option<PartSpan> {
+    fn part(&self, (message, part): PartIndex) -> Option<PartSpan> {
         self.scan.parts(message).get(part).copied()
     }
 
-    /// The marker that a content which is replaced leaves behind.
-    fn marker_in(&self, content: Span) -> Option<Marker> {
+    /// The marker of a replaced content, which must be kept.
+    fn marker_in(&self, content: Span) -> Option<CacheMarker> {
         let found = self.markers_in(content).last()?;
         let value = self.scan.json(found.value);
-        Some(Marker {
+        Some(CacheMarker {
             name: found.name,
             value: RawJson::parse(value).ok()?,
         })
     }
 
-    fn remove_part(&mut self, at: At) {
+    fn remove_part(&mut self, at: PartIndex) {
         let Some(part) = self.part(at) else { return };
         let Some(entry) = self.scan.entry_range(at.0).next() else {
             return self.remove_system_part(&part);
@@ -77,7 +79,7 @@ impl Splicer<'_, '_, '_> {
         self.containers.drop_element(system, part.span);
     }
 
-    fn remove_chat_part(&mut self, at: At, entry: usize, part: &PartSpan) {
+    fn remove_chat_part(&mut self, at: PartIndex, entry: usize, part: &PartSpan) {
         let Some(object) = self.scan.entries().get(entry).map(|entry| entry.span) else {
             return;
         };
@@ -92,7 +94,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn remove_chat_call(&mut self, at: At, object: Span, part: &PartSpan) {
+    fn remove_chat_call(&mut self, at: PartIndex, object: Span, part: &PartSpan) {
         let list = self.value_of(object, "tool_calls");
         let Some(list) = list.filter(|list| list.contains(part.span)) else {
             return self.containers.drop_field(object, "function_call");
@@ -104,18 +106,19 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    fn remove_chat_content(&mut self, at: At, object: Span, part: &PartSpan) {
+    fn remove_chat_content(&mut self, at: PartIndex, object: Span, part: &PartSpan) {
         let Some(content) = self.value_of(object, "content") else {
             return;
         };
         if self.is_any_left(at.0, content) {
             self.containers.drop_element(content, part.span);
         } else {
+            // Keep the field: null is the usual content next to calls.
             self.edits.replace(content, "null");
         }
     }
 
-    /// True if a part of the message that stands in `list` is not left out.
+    /// True if a part of the message in `list` is not removed.
     fn is_any_left(&mut self, message: usize, list: Span) -> bool {
         let (scan, draft) = (self.scan, self.draft);
         *self.left_in.entry(list).or_insert_with(|| {
@@ -125,7 +128,7 @@ impl Splicer<'_, '_, '_> {
         })
     }
 
-    fn remove_responses_part(&mut self, at: At, part: &PartSpan) {
+    fn remove_responses_part(&mut self, at: PartIndex, part: &PartSpan) {
         let Some(entry) = self.scan.entry_of(part.span) else {
             return;
         };
@@ -135,6 +138,7 @@ impl Splicer<'_, '_, '_> {
         if is_thought(part) {
             self.forget_ids(at.0);
         }
+        // The part is an entry of its own, which is removed with the list.
         if span == part.span {
             return;
         }
@@ -143,8 +147,8 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// An entry that the provider knows by id is refused without the thought before it, so
-    /// the ids of what stays of an answer go with its thoughts.
+    /// A provider rejects an entry with a known id without the reasoning before it, so the ids of
+    /// the remaining entries are removed together with the reasoning.
     fn forget_ids(&mut self, message: usize) {
         if !self.nameless.insert(message) {
             return;

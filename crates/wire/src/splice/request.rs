@@ -1,14 +1,14 @@
-//! What a body says besides its messages: tools, limit, thinking, system.
+//! Changes the fields of a body besides its messages: tools, limit, thinking, system.
 
 use trimtab_model::Dialect;
 
 use super::Splicer;
 use super::containers::{fields, value_of};
-use super::members::Members;
-use crate::json::{Object, array, quoted};
+use super::members::ContainerMembers;
+use crate::json::{ObjectWriter, array, quoted};
 use crate::scan::{LimitName, Span};
 
-/// How the type of an edit begins that clears thoughts, its quote included.
+/// The start of the type of an edit that clears reasoning, including its quote.
 const CLEAR_THINKING: &str = "\"clear_thinking";
 
 impl Splicer<'_, '_, '_> {
@@ -30,6 +30,7 @@ impl Splicer<'_, '_, '_> {
             return;
         }
         let request = self.scan.request();
+        // `tools` may be missing or null.
         if !self.scan.json(request.tools).starts_with('[') {
             let definitions = self.draft.tools.iter().copied().flatten();
             let list = array(definitions.map(trimtab_model::RawJson::as_str));
@@ -53,6 +54,7 @@ impl Splicer<'_, '_, '_> {
             .map(|tool| tool.span)
             .collect();
         let none_left = removed.len() == request.tool_list.len() && self.draft.tools.is_empty();
+        // Providers reject an empty list of tools.
         if none_left && !removed.is_empty() {
             return self.containers.drop_field(request.body, "tools");
         }
@@ -66,6 +68,7 @@ impl Splicer<'_, '_, '_> {
             return;
         };
         let limits = &self.scan.request().limits;
+        // Some clients send two limits. Set both, because the smaller one counts.
         for limit in limits {
             self.edits.replace(limit.span, tokens.to_string());
         }
@@ -81,7 +84,7 @@ impl Splicer<'_, '_, '_> {
 
     fn add_limit(&mut self, name: LimitName, tokens: u64) {
         let body = self.scan.request().body;
-        // One that is `null` would be there twice.
+        // A field that is `null` would otherwise appear twice.
         self.containers.drop_field(body, name.as_str());
         self.containers
             .add_field(body, name.as_str(), &tokens.to_string());
@@ -99,10 +102,12 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Leaves out what the provider is asked to do about thoughts.
+    /// Removes edits that clear reasoning.
     fn drop_thinking_edits(&mut self, body: Span, edits: Span) {
         let text = self.scan.text();
-        let elements = Members::read(text, edits, Span::default()).spans().to_vec();
+        let elements = ContainerMembers::read(text, edits, Span::default())
+            .spans()
+            .to_vec();
         let clears = |element: &Span| {
             let kind = value_of(text, *element, "type");
             kind.is_some_and(|kind| self.scan.json(kind).starts_with(CLEAR_THINKING))
@@ -120,7 +125,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Adds to the system's field, which only Messages has for us.
+    /// Adds to the system field, which only Messages has.
     fn add_to_system(&mut self, text: &str) {
         let request = self.scan.request();
         let removed = self.scan.has_head() && self.draft.removed.contains(&0);
@@ -135,14 +140,18 @@ impl Splicer<'_, '_, '_> {
         self.append(request.system, text);
     }
 
-    /// Adds `text` to a content that is a string or a list.
+    /// Appends `text` to a content that is a string or a list.
     fn append(&mut self, content: Span, text: &str) {
         let json = self.scan.json(content);
         if json.starts_with('[') {
-            let part = Object::new().text("type", "text").text("text", text).end();
+            let part = ObjectWriter::new()
+                .text("type", "text")
+                .text("text", text)
+                .end();
             let members = self.containers.at(content);
             members.add(members.len(), part);
         } else if json.starts_with('"') {
+            // Separate our text from the client's by a blank line.
             let apart = if json.len() > 2 { "\n\n" } else { "" };
             let added = quoted(&format!("{apart}{text}"));
             let inner = added
@@ -155,7 +164,7 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Sets a field of the body: `old` is its value, if it is there.
+    /// Sets a field of the body. `old` is its value, if it exists.
     fn set_field(&mut self, name: &str, old: Span, json: &str) {
         if old.is_empty() {
             let body = self.scan.request().body;

@@ -1,54 +1,59 @@
-//! The changes that turn the messages of a body into those that are sent.
+//! Computes the changes that turn the messages of a body into those to send.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 
 use trimtab_model::{Call, Dialect, Message, Output, Part, Role};
 
-use super::Change;
+use super::BodyChange;
 
-/// A message that is sent, with where it comes from.
+/// A message to send, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// The message as it is sent.
+pub struct SentMessage {
+    /// The message to send.
     pub message: Arc<Message>,
-    /// The position of the message that it was, changed or not; none if it is ours.
-    pub from: Option<usize>,
+    /// The position of the original message; none for our own.
+    pub log_position: Option<usize>,
 }
 
 /// The changes that turn the messages `came` of a body into `sent`.
 ///
-/// What is sent as it came is not among them, so its bytes stay as they are.
+/// Unchanged messages need no change, so their bytes stay identical.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use trimtab_model::{Dialect, Message};
-/// use trimtab_wire::splice::{Change, Sent, changes};
+/// use trimtab_wire::splice::{BodyChange, SentMessage, changes};
 ///
 /// let came = ["one", "two"].map(Message::user);
-/// let last = Sent { message: Arc::new(came[1].clone()), from: Some(1) };
-/// assert_eq!(changes(&came, &[last], Dialect::Chat), [Change::Remove { message: 0 }]);
+/// let last = SentMessage { message: Arc::new(came[1].clone()), log_position: Some(1) };
+/// assert_eq!(changes(&came, &[last], Dialect::Chat), [BodyChange::Remove { message: 0 }]);
 /// ```
-pub fn changes<M: Borrow<Message>>(came: &[M], sent: &[Sent], dialect: Dialect) -> Vec<Change> {
-    changes_behind(0, came, sent, dialect)
+pub fn changes<M: Borrow<Message>>(
+    came: &[M],
+    sent: &[SentMessage],
+    dialect: Dialect,
+) -> Vec<BodyChange> {
+    tail_changes(0, came, sent, dialect)
 }
 
-/// The same where the first messages are sent as they came: `sent` is what follows them, and
-/// holds none of them.
-pub fn changes_behind<M: Borrow<Message>>(
+/// Like [`changes`], but skips the first messages, which are unchanged and must not appear in
+/// `sent`.
+pub fn tail_changes<M: Borrow<Message>>(
     settled: usize,
     came: &[M],
-    sent: &[Sent],
+    sent: &[SentMessage],
     dialect: Dialect,
-) -> Vec<Change> {
+) -> Vec<BodyChange> {
     let mut changes = Vec::new();
     let mut kept = vec![false; came.len()];
     kept.iter_mut().take(settled).for_each(|kept| *kept = true);
-    // From the end, so that what is put in knows the position it stands before.
+    // From the end, so that an insertion knows the position of the next kept message.
     let mut before = came.len();
     for batch in batches(sent, dialect).into_iter().rev() {
         let places = places(batch, before);
         let first = places.iter().flatten().next().copied();
+        // Outputs that must be one message are written as one.
         if places.len() > 1 {
             changes.push(one_message(batch, first, before));
             mark(&mut kept, first);
@@ -66,23 +71,24 @@ pub fn changes_behind<M: Borrow<Message>>(
         before = first.unwrap_or(before);
     }
     changes.reverse();
+    // Everything that no sent message came from is removed.
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
-    changes.extend(gone.map(|(message, _)| Change::Remove { message }));
+    changes.extend(gone.map(|(message, _)| BodyChange::Remove { message }));
     changes
 }
 
-/// The entries in runs that must be one message: the outputs of a round, where the dialect
-/// wants all of them in the message behind the calls. Every other entry is by itself.
-fn batches(sent: &[Sent], dialect: Dialect) -> Vec<&[Sent]> {
-    let together = |one: &Sent, next: &Sent| {
-        let tool = |entry: &Sent| entry.message.role == Role::Tool;
+/// Groups entries that must be one message: the outputs of a round, if the dialect wants them in
+/// the message after the calls. Every other entry is a group of its own.
+fn batches(sent: &[SentMessage], dialect: Dialect) -> Vec<&[SentMessage]> {
+    let together = |one: &SentMessage, next: &SentMessage| {
+        let tool = |entry: &SentMessage| entry.message.role == Role::Tool;
         dialect == Dialect::Messages && tool(one) && tool(next)
     };
     sent.chunk_by(together).collect()
 }
 
-/// Where each entry of a batch can stay, if what follows stays at `before`.
-fn places(batch: &[Sent], before: usize) -> Vec<Option<usize>> {
+/// The positions at which the entries of a batch can stay, if the next one stays at `before`.
+fn places(batch: &[SentMessage], before: usize) -> Vec<Option<usize>> {
     let mut before = before;
     let mut places: Vec<Option<usize>> = Vec::with_capacity(batch.len());
     for entry in batch.iter().rev() {
@@ -100,19 +106,19 @@ fn mark(kept: &mut [bool], place: Option<usize>) {
     }
 }
 
-fn put_in(before: usize, message: &Arc<Message>) -> Change {
-    Change::Insert {
+fn put_in(before: usize, message: &Arc<Message>) -> BodyChange {
+    BodyChange::Insert {
         before,
         message: Arc::clone(message),
     }
 }
 
 /// A batch of several messages as one.
-fn one_message(batch: &[Sent], place: Option<usize>, before: usize) -> Change {
+fn one_message(batch: &[SentMessage], place: Option<usize>, before: usize) -> BodyChange {
     let parts = batch.iter().flat_map(|entry| entry.message.parts.clone());
     let message = Arc::new(Message::new(Role::Tool, parts.collect()));
     match place {
-        Some(at) => Change::Replace {
+        Some(at) => BodyChange::Replace {
             message: at,
             with: message,
         },
@@ -120,21 +126,26 @@ fn one_message(batch: &[Sent], place: Option<usize>, before: usize) -> Change {
     }
 }
 
-/// The position at which an entry can stay, if what follows it stays at `before`.
-fn place(entry: &Sent, before: usize) -> Option<usize> {
-    entry.from.filter(|position| *position < before)
+/// The position at which an entry can stay, if the next one stays at `before`.
+fn place(entry: &SentMessage, before: usize) -> Option<usize> {
+    entry.log_position.filter(|position| *position < before)
 }
 
-/// What makes the message at `position` the one that is shown.
-fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message>) -> Vec<Change> {
+/// The changes that turn the message at `position` into `shown`.
+fn rewritten<M: Borrow<Message>>(
+    log: &[M],
+    position: usize,
+    shown: &Arc<Message>,
+) -> Vec<BodyChange> {
     let Some(came) = log.get(position).map(Borrow::borrow) else {
         return Vec::new();
     };
+    // The usual case: an unchanged message keeps its bytes.
     if std::ptr::eq(came, shown.as_ref()) || came.parts == shown.parts {
         return Vec::new();
     }
     let with = || {
-        vec![Change::Replace {
+        vec![BodyChange::Replace {
             message: position,
             with: Arc::clone(shown),
         }]
@@ -145,56 +156,56 @@ fn rewritten<M: Borrow<Message>>(log: &[M], position: usize, shown: &Arc<Message
     part_changes(position, came, shown).unwrap_or_else(with)
 }
 
-/// How a part that came relates to one that is shown.
-enum Step {
-    /// It is the same.
+/// How an original part relates to a part to send.
+enum PartDifference {
+    /// Identical.
     Same,
-    /// It is the same after a change.
-    Changed(Change),
-    /// It is another one.
+    /// Identical after a change.
+    Changed(BodyChange),
+    /// Different.
     Other,
 }
 
-/// The changes of single parts that do it; none if the message must be written anew.
-fn part_changes(message: usize, came: &Message, shown: &Message) -> Option<Vec<Change>> {
+/// The changes of single parts; none if the message must be rewritten.
+fn part_changes(message: usize, came: &Message, shown: &Message) -> Option<Vec<BodyChange>> {
     let mut changes = Vec::new();
     let mut left = shown.parts.iter().peekable();
     for (part, was) in came.parts.iter().enumerate() {
         let step = left
             .peek()
-            .map_or(Step::Other, |is| step(message, part, was, is));
-        if let Step::Other = step {
-            changes.push(Change::RemovePart { message, part });
+            .map_or(PartDifference::Other, |is| step(message, part, was, is));
+        if let PartDifference::Other = step {
+            changes.push(BodyChange::RemovePart { message, part });
             continue;
         }
         left.next();
-        if let Step::Changed(change) = step {
+        if let PartDifference::Changed(change) = step {
             changes.push(change);
         }
     }
     left.next().is_none().then_some(changes)
 }
 
-fn step(message: usize, part: usize, was: &Part, is: &Part) -> Step {
-    let changed = |same: bool, change: Change| {
+fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
+    let changed = |same: bool, change: BodyChange| {
         if same {
-            Step::Changed(change)
+            PartDifference::Changed(change)
         } else {
-            Step::Other
+            PartDifference::Other
         }
     };
     match (was, is) {
-        (was, is) if was == is => Step::Same,
+        (was, is) if was == is => PartDifference::Same,
         (Part::Call(was), Part::Call(is)) => {
             let id = is.id.clone();
             let same = Call {
                 id: id.clone(),
                 ..was.clone()
             } == *is;
-            changed(same, Change::Rename { message, part, id })
+            changed(same, BodyChange::Rename { message, part, id })
         }
         (Part::Output(was), Part::Output(is)) if was.call_id == is.call_id => {
-            Step::Changed(Change::Show {
+            PartDifference::Changed(BodyChange::Show {
                 message,
                 part,
                 output: is.clone(),
@@ -206,8 +217,8 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> Step {
                 call_id: id.clone(),
                 ..was.clone()
             } == *is;
-            changed(same, Change::Rename { message, part, id })
+            changed(same, BodyChange::Rename { message, part, id })
         }
-        _ => Step::Other,
+        _ => PartDifference::Other,
     }
 }

@@ -1,19 +1,19 @@
 use std::sync::Arc;
 
-use trimtab_model::{Call, Dialect, Kind, Message, Output, Part, RawJson};
+use trimtab_model::{Call, Dialect, Message, MessageKind, Output, Part, RawJson};
 
 use super::*;
 
-fn spliced(body: &str, dialect: Dialect, changes: &[Change]) -> String {
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+fn spliced(body: &str, dialect: Dialect, changes: &[BodyChange]) -> String {
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
     let spliced = splice(&scan, changes).unwrap();
     assert_eq!(spliced.skipped, Vec::<usize>::new());
     String::from_utf8(spliced.body.into_owned()).unwrap()
 }
 
-fn insert(before: usize, message: Message) -> Change {
+fn insert(before: usize, message: Message) -> BodyChange {
     let message = Arc::new(message);
-    Change::Insert { before, message }
+    BodyChange::Insert { before, message }
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn an_output_keeps_all_but_its_content() {
     let body = r#"{"messages":[{"role":"user","content":[
         {"type":"tool_result","tool_use_id":"c","is_error":true,"content":[{"type":"text","text":"a long text that is cut","cache_control":{"type":"ephemeral","ttl":"1h"}}],"cache_control":{"type":"ephemeral"}}]}]}"#;
     let output = Output::new("c", "cut");
-    let change = Change::Show {
+    let change = BodyChange::Show {
         message: 0,
         part: 0,
         output,
@@ -35,14 +35,14 @@ fn an_output_keeps_all_but_its_content() {
 #[test]
 fn a_view_that_is_longer_is_not_shown() {
     let body = r#"{"messages":[{"role":"tool","tool_call_id":"c","content":"ok"}]}"#;
-    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Chat).unwrap();
     let output = Output::new("c", "longer than it was");
-    let change = Change::Show {
+    let change = BodyChange::Show {
         message: 0,
         part: 0,
         output,
     };
-    let spliced = splice(&scan, &[Change::SetLimit { tokens: 1 }, change]).unwrap();
+    let spliced = splice(&scan, &[BodyChange::SetLimit { tokens: 1 }, change]).unwrap();
     assert_eq!(spliced.skipped, [1]);
     assert_eq!(
         spliced.body.as_ref(),
@@ -70,13 +70,13 @@ fn outputs_put_in_join_those_of_their_round() {
 #[test]
 fn an_answer_is_not_put_between_outputs_and_text_of_one_message() {
     let body = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"B"},{"type":"text","text":"t"}]}]}"#;
-    let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Messages).unwrap();
     assert!(splice(&scan, &[insert(1, Message::assistant("x"))]).is_err());
     assert!(
         splice(
             &scan,
             &[
-                Change::Remove { message: 0 },
+                BodyChange::Remove { message: 0 },
                 insert(1, Message::assistant("x"))
             ]
         )
@@ -86,7 +86,7 @@ fn an_answer_is_not_put_between_outputs_and_text_of_one_message() {
 
 #[test]
 fn a_system_message_goes_where_the_system_speaks() {
-    let note = || Message::system("note").with_kind(Kind::Summary);
+    let note = || Message::system("note").with_kind(MessageKind::Summary);
     let change = |before| insert(before, note());
     let found = spliced(
         r#"{"messages":[{"role":"user","content":"go"}],"system":"be brief"}"#,
@@ -110,7 +110,7 @@ fn what_only_we_know_is_not_sent() {
     output.trimmed = true;
     output.is_error = true;
     let message = Message::new(trimtab_model::Role::Tool, vec![Part::Output(output)]);
-    let message = message.with_kind(Kind::Repair);
+    let message = message.with_kind(MessageKind::Repair);
     let found = spliced(r#"{"messages":[]}"#, Dialect::Chat, &[insert(0, message)]);
     assert_eq!(
         found,
@@ -120,7 +120,7 @@ fn what_only_we_know_is_not_sent() {
 
 #[test]
 fn a_model_stops_thinking_and_nobody_clears_its_thoughts() {
-    let stop = [Change::StopThinking];
+    let stop = [BodyChange::StopThinking];
     for (body, expected) in [
         (
             r#"{"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"go"}],"context_management":{"edits":[{"type":"clear_thinking_20251015"}]}}"#,
@@ -143,14 +143,18 @@ fn thoughts_go_with_the_ids_that_depend_on_them() {
     let found = spliced(
         body,
         Dialect::Responses,
-        &[Change::StripReasoning { before: 3 }],
+        &[BodyChange::StripReasoning { before: 3 }],
     );
     assert_eq!(
         found,
         r#"{"input":[{"role":"user","content":"go"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"x"}]}"#
     );
     let body = r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","reasoning_details":[1],"content":"x","reasoning_content":"hm"}]}"#;
-    let found = spliced(body, Dialect::Chat, &[Change::StripReasoning { before: 2 }]);
+    let found = spliced(
+        body,
+        Dialect::Chat,
+        &[BodyChange::StripReasoning { before: 2 }],
+    );
     assert_eq!(
         found,
         r#"{"messages":[{"role":"user","content":"go"},{"role":"assistant","content":"x"}]}"#
@@ -191,7 +195,7 @@ fn calls_are_taken_out_of_an_answer() {
         "\"x\"",
         &format!(r#","tool_calls":[{},{}]"#, call("a"), call("b")),
     );
-    let remove = |part| Change::RemovePart { message: 0, part };
+    let remove = |part| BodyChange::RemovePart { message: 0, part };
     assert_eq!(
         spliced(&both, Dialect::Chat, &[remove(1)]),
         body("\"x\"", &format!(r#","tool_calls":[{}]"#, call("b")))
@@ -214,7 +218,7 @@ fn a_message_is_written_anew() {
     let found = spliced(
         body,
         Dialect::Messages,
-        &[Change::Replace { message: 1, with }],
+        &[BodyChange::Replace { message: 1, with }],
     );
     assert_eq!(
         found,
@@ -246,13 +250,13 @@ fn outputs_stay_behind_a_message_that_is_written_anew() {
         .with_call(Call::new("b", "f", "{}"));
     let parts = ["h", "b"].map(|id| Part::Output(Output::new(id, "x")));
     let outputs = Message::new(trimtab_model::Role::Tool, parts.to_vec());
-    let replace = |message, with| Change::Replace {
+    let replace = |message, with| BodyChange::Replace {
         message,
         with: Arc::new(with),
     };
     let changes = [replace(3, both), replace(4, outputs)];
     let found = spliced(&body, Dialect::Messages, &changes);
-    let scan = Scan::new(found.as_bytes(), Dialect::Messages).unwrap();
+    let scan = BodyScan::new(found.as_bytes(), Dialect::Messages).unwrap();
     assert_eq!(crate::validate::validate(&scan), [], "{found}");
     assert!(found.contains(&output("a")), "{found}");
 }
@@ -260,7 +264,7 @@ fn outputs_stay_behind_a_message_that_is_written_anew() {
 #[test]
 fn tools_are_added_behind_the_others() {
     let tools = vec![RawJson::parse(r#"{"name":"z"}"#).unwrap()];
-    let changes = [Change::AddTools { tools }];
+    let changes = [BodyChange::AddTools { tools }];
     let body = r#"{"tools": [ {"name": "m"} ], "messages": []}"#;
     assert_eq!(
         spliced(body, Dialect::Messages, &changes),
@@ -276,7 +280,7 @@ fn tools_are_added_behind_the_others() {
 fn tools_are_removed_by_name() {
     let remove = |names: &[&str]| {
         let names = names.iter().map(ToString::to_string).collect();
-        [Change::RemoveTools { names }]
+        [BodyChange::RemoveTools { names }]
     };
     let body = r#"{"tools": [ {"name": "m"}, {"name": "n"} ], "messages": []}"#;
     assert_eq!(
@@ -293,7 +297,7 @@ fn tools_are_removed_by_name() {
 #[test]
 fn an_input_that_is_one_text_stays_one_when_only_the_system_goes() {
     let body = br#"{"instructions":"be brief","input":"hello"}"#;
-    let scan = Scan::new(body, Dialect::Responses).unwrap();
-    let spliced = splice(&scan, &[Change::Remove { message: 0 }]).unwrap();
+    let scan = BodyScan::new(body, Dialect::Responses).unwrap();
+    let spliced = splice(&scan, &[BodyChange::Remove { message: 0 }]).unwrap();
     assert_eq!(spliced.body.as_ref(), br#"{"input":"hello"}"#);
 }

@@ -1,22 +1,22 @@
-//! New JSON: what the writers of the dialects make of messages of ours.
+//! Writes new JSON for our own messages.
 
-use trimtab_model::{Dialect, Message, Metadata, Output, Part, RawJson, Role};
+use trimtab_model::{Dialect, Message, MessageMetadata, Output, Part, RawJson, Role};
 
-use super::change::Marker;
+use super::change::CacheMarker;
 use crate::json::pick;
-use crate::{chat, marks, messages, responses};
+use crate::{chat, messages, responses, spelling_marks};
 
-/// `message` as it may be sent: without what only we know of it.
+/// `message` without our metadata.
 pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     let meta = &message.meta;
     let mut sent = message.clone();
-    sent.meta = Metadata {
-        // Chat Completions would send it.
+    sent.meta = MessageMetadata {
+        // Chat Completions would send the kind.
         kind: meta.kind.filter(|_| dialect != Dialect::Chat),
         wire_role: meta.wire_role.clone(),
         content_list: meta.content_list,
         extra: meta.extra.clone(),
-        ..Metadata::default()
+        ..MessageMetadata::default()
     };
     for part in &mut sent.parts {
         if let Part::Output(output) = part {
@@ -28,7 +28,7 @@ pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
     sent
 }
 
-/// The entries for some messages in a row.
+/// The entries of consecutive messages.
 pub(super) fn entries(messages: &[Message], dialect: Dialect) -> Vec<String> {
     let text = |raw: RawJson| raw.as_str().to_owned();
     match dialect {
@@ -53,12 +53,12 @@ pub(super) fn elements(message: &Message) -> Vec<String> {
     message.parts.iter().map(messages::write_part).collect()
 }
 
-/// The content field for `output`: a list if it was one, or if it carries a marker.
+/// The content field of `output`: a list if it was one, or if it carries a marker.
 pub(super) fn output_content(
     output: &Output,
     dialect: Dialect,
     as_list: bool,
-    marker: Option<Marker>,
+    marker: Option<CacheMarker>,
 ) -> Option<String> {
     let mut output = Output {
         extra: Vec::new(),
@@ -68,7 +68,7 @@ pub(super) fn output_content(
         set_marker(&mut output, marker);
     }
     if as_list {
-        marks::set(&mut output.extra, marks::LIST, RawJson::of(&true));
+        spelling_marks::set(&mut output.extra, spelling_marks::LIST, RawJson::of(&true));
     }
     let mut message = Message::new(Role::Tool, vec![Part::Output(output)]);
     message.meta.content_list = as_list;
@@ -85,8 +85,8 @@ pub(super) fn output_content(
     }
 }
 
-/// Puts `marker` on the last text, unless the content has one already.
-fn set_marker(output: &mut Output, marker: Marker) {
+/// Puts `marker` on the last text, unless the content already has one.
+fn set_marker(output: &mut Output, marker: CacheMarker) {
     let is_marked = |part: &Part| match part {
         Part::Text(text) => text
             .extra

@@ -1,74 +1,88 @@
-//! The events of Chat Completions.
+//! Parses the events of Chat Completions.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Usage};
 
-use super::event::{Delta, Event};
-use super::watcher::{State, error, number, some, text};
-use crate::json::{Fields, elements, pick};
+use super::event::{StreamEvent, TextDelta};
+use super::watcher::{StreamState, error, non_null, number, text};
+use crate::json::{JsonFields, elements, pick};
 
-/// Unknown fields of one call that are kept: providers have one or two.
+/// The maximum number of unknown fields per call; providers send one or two.
 const MOST_UNKNOWN: usize = 64;
 
-/// Reads one event; none if it is not an object.
-pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+/// Parses one event; none if it is not an object.
+pub(super) fn event(
+    state: &mut StreamState,
+    data: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
-    if let Some(failure) = some(failure) {
-        each(Event::Error(error(failure, data)));
+    if let Some(failure) = non_null(failure) {
+        each(StreamEvent::Error(error(failure, data)));
         return Some(());
     }
     state.start(each);
     for choice in choices.into_iter().flat_map(elements) {
         choose(state, choice, each);
     }
-    if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
+    if let Some(usage) = non_null(usage).and_then(|json| serde_json::from_str(json).ok()) {
         state.usage = Usage::from_chat(&usage);
-        each(Event::Usage(state.usage));
+        each(StreamEvent::Usage(state.usage));
     }
     Some(())
 }
 
-fn choose(state: &mut State, choice: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+fn choose(
+    state: &mut StreamState,
+    choice: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [index, delta, stop] = pick(choice, ["index", "delta", "finish_reason"])?;
-    // Only the first of several answers goes on.
+    // Only the first of several answers is used.
     if number(index).unwrap_or(0) > 0 {
         return None;
     }
     let names = ["content", "reasoning_content", "reasoning", "tool_calls"];
     if let Some([content, thought, other, calls]) = delta.and_then(|json| pick(json, names)) {
-        let thought = some(thought).or(some(other)).and_then(Delta::new);
+        let thought = non_null(thought)
+            .or(non_null(other))
+            .and_then(TextDelta::new);
         say(
             thought.filter(|delta| !delta.is_empty()),
-            Event::Reasoning,
+            StreamEvent::Reasoning,
             each,
         );
-        let content = content.and_then(Delta::new);
-        say(content.filter(|delta| !delta.is_empty()), Event::Text, each);
+        let content = content.and_then(TextDelta::new);
+        say(
+            content.filter(|delta| !delta.is_empty()),
+            StreamEvent::Text,
+            each,
+        );
         for call in calls.into_iter().flat_map(elements) {
             add_call(state, call);
         }
     }
     if let Some(stop) = text(stop) {
         state.end_calls(each);
-        each(Event::Stop(stop));
+        each(StreamEvent::Stop(stop));
     }
     Some(())
 }
 
 fn say<'a>(
-    delta: Option<Delta<'a>>,
-    event: impl FnOnce(Delta<'a>) -> Event<'a>,
-    each: &mut impl FnMut(Event<'_>),
+    delta: Option<TextDelta<'a>>,
+    event: impl FnOnce(TextDelta<'a>) -> StreamEvent<'a>,
+    each: &mut impl FnMut(StreamEvent<'_>),
 ) {
     if let Some(delta) = delta {
         each(event(delta));
     }
 }
 
-/// Takes in a piece of a call. Its fields that we do not know are kept: some providers seal
-/// their thoughts in one, and want it back.
-fn add_call(state: &mut State, json: &str) -> Option<()> {
-    let mut fields: Fields<'_> = serde_json::from_str(json).ok()?;
+/// Adds a piece of a call. Unknown fields are kept: some providers put signed reasoning in one, and
+/// want it back.
+fn add_call(state: &mut StreamState, json: &str) -> Option<()> {
+    let mut fields: JsonFields<'_> = serde_json::from_str(json).ok()?;
     let index = number(fields.take("index").map(RawValue::get)).unwrap_or(0);
     let id = fields.take_string("id").filter(|id| !id.is_empty());
     let function = fields.take("function").map(RawValue::get);
@@ -89,12 +103,12 @@ fn add_call(state: &mut State, json: &str) -> Option<()> {
     Some(())
 }
 
-/// True if a piece belongs to no call before it: some servers give all calls the same index.
+/// True if a piece starts a new call: some servers give all calls the same index.
 fn begins_another(open: &Call, id: Option<&str>, name: Option<&str>) -> bool {
     name.is_some() && !open.id.is_empty() && id.is_some_and(|id| id != open.id)
 }
 
-fn keep_unknown(call: &mut Call, fields: Fields<'_>) {
+fn keep_unknown(call: &mut Call, fields: JsonFields<'_>) {
     for (name, value) in fields.into_extra() {
         if value.as_str() == "null" {
             continue;

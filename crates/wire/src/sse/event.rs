@@ -1,4 +1,4 @@
-//! What a stream says.
+//! The events of a stream.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use trimtab_model::{Call, Reasoning, Usage};
 use crate::scan::Span;
 use crate::scan::string;
 
-/// A piece of text, unescaped only when asked for.
+/// A piece of text, unescaped on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delta<'a> {
+pub struct TextDelta<'a> {
     json: &'a str,
 }
 
-impl<'a> Delta<'a> {
-    /// `json` if it is a string.
+impl<'a> TextDelta<'a> {
+    /// A delta, if `json` is a string.
     pub(super) fn new(json: &'a str) -> Option<Self> {
         json.starts_with('"').then_some(Self { json })
     }
@@ -30,42 +30,42 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// Something that a stream says.
+/// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'a> {
-    /// The answer begins.
+pub enum StreamEvent<'a> {
+    /// The answer starts.
     Start,
     /// More text of the answer.
-    Text(Delta<'a>),
-    /// More of what the model thinks.
-    Reasoning(Delta<'a>),
-    /// A thought, complete, with the provider's seal: what has to be sent back. Chat
-    /// Completions has none.
+    Text(TextDelta<'a>),
+    /// More of the model's reasoning.
+    Reasoning(TextDelta<'a>),
+    /// Complete reasoning with the provider's signature, to be sent back. Chat Completions has
+    /// none.
     Thought(Reasoning),
-    /// A call, complete.
+    /// A complete call.
     Call(Call),
-    /// What the provider reports so far: the newest figures overrule the older ones.
+    /// The usage so far; newer figures override older ones.
     Usage(Usage),
-    /// Why the model stopped, in the provider's word.
+    /// The stop reason, in the provider's spelling.
     Stop(String),
-    /// The provider reports an error; there may be no end behind it.
+    /// An error of the provider; the stream may have no end event.
     Error(StreamError),
     /// The answer is complete.
     End,
-    /// An event that was too long to be read; it passed all the same.
+    /// An event that was too long to parse, but was forwarded.
     Overlong,
-    /// An event that is not JSON; it passed all the same.
+    /// An event that is not JSON, but was forwarded.
     Malformed,
 }
 
 /// An error in a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamError {
-    /// The provider's name for it: its `code`, else its `type`; empty if it has none.
+    /// The provider's `code`, else its `type`; may be empty.
     pub code: String,
-    /// The provider's words.
+    /// The provider's message.
     pub message: String,
-    /// The data of the event, as it came.
+    /// The original data of the event.
     pub data: String,
 }

@@ -2,38 +2,38 @@
 
 use memchr::memchr2;
 
-/// The most bytes of one event that are kept; more is let pass unread. The last event of an
-/// answer may repeat all of it.
+/// The maximum size of a parsed event; a longer one is skipped. The last event of an answer may
+/// repeat all of it.
 pub(super) const MAX_EVENT: usize = 8 << 20;
 
-/// Puts events together from pieces of any size.
+/// Assembles events from pieces of any size.
 #[derive(Clone, Debug)]
 pub struct EventFrames {
     limit: usize,
-    /// A line that has not ended yet.
+    /// The current incomplete line.
     line: Vec<u8>,
-    /// The data of the event so far, its lines joined.
+    /// The data of the event so far, with its lines joined.
     data: Vec<u8>,
-    /// How many lines of data it has.
+    /// The number of its data lines.
     lines: usize,
-    /// True if the event is too long to be kept.
+    /// True if the event is too long.
     overlong: bool,
-    /// True if the last byte was a carriage return: a line feed now belongs to it.
+    /// True after a carriage return: a line feed now belongs to it.
     after_return: bool,
-    /// True until the first line ends: a byte order mark may come before it.
+    /// True until the first line ends: a byte order mark may precede it.
     at_start: bool,
 }
 
-/// What a frame turned out to be.
+/// A complete frame.
 pub enum EventFrame<'a> {
     /// The data of an event.
     Data(&'a [u8]),
-    /// An event that was too long to be kept.
+    /// An event that was too long.
     Overlong,
 }
 
 impl EventFrames {
-    /// For events of at most `limit` bytes.
+    /// Accepts events of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -46,7 +46,7 @@ impl EventFrames {
         }
     }
 
-    /// Takes the next bytes, and gives each event that they end.
+    /// Reads the next bytes and passes on each completed event.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(EventFrame<'_>)) {
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
@@ -65,7 +65,7 @@ impl EventFrames {
         self.keep(bytes);
     }
 
-    /// Ends the stream: an event without its blank line counts too.
+    /// Ends the stream: an event without its closing blank line counts too.
     pub fn finish(&mut self, mut each: impl FnMut(EventFrame<'_>)) {
         if !self.line.is_empty() {
             self.end_line(b"", &mut each);
@@ -73,12 +73,12 @@ impl EventFrames {
         self.end_event(&mut each);
     }
 
-    /// Keeps the start of a line whose end is still to come.
+    /// Keeps the start of an incomplete line.
     fn keep(&mut self, bytes: &[u8]) {
         if self.line.len() + self.data.len() + bytes.len() > self.limit {
             self.give_up();
         }
-        // Of an overlong line only its first bytes matter: whether it is blank.
+        // Of an overlong line only the first bytes matter: whether it is blank.
         let room = if self.overlong { 8 } else { self.limit };
         let room = room.saturating_sub(self.line.len()).min(bytes.len());
         self.line

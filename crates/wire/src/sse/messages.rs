@@ -1,16 +1,20 @@
-//! The events of Messages.
+//! Parses the events of Messages.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 use trimtab_model::{Part, Usage};
 
-use super::event::{Delta, Event};
-use super::watcher::{State, error, number, some, text};
+use super::event::{StreamEvent, TextDelta};
+use super::watcher::{StreamState, error, non_null, number, text};
 use crate::json::pick;
 use crate::messages;
 
-/// Reads one event; none if it is not an object.
-pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+/// Parses one event; none if it is not an object.
+pub(super) fn event(
+    state: &mut StreamState,
+    data: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let names = [
         "type",
         "delta",
@@ -35,24 +39,29 @@ pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'
             report(state, usage, each);
             let stop = delta.and_then(|json| pick(json, ["stop_reason"]));
             if let Some(stop) = stop.and_then(|[stop]| text(stop)) {
-                each(Event::Stop(stop));
+                each(StreamEvent::Stop(stop));
             }
         }
         "\"message_stop\"" => state.end(each),
-        "\"error\"" => each(Event::Error(error(failure.unwrap_or(data), data))),
+        "\"error\"" => each(StreamEvent::Error(error(failure.unwrap_or(data), data))),
         _ => {}
     }
     Some(())
 }
 
-fn add(state: &mut State, index: u64, delta: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+fn add(
+    state: &mut StreamState,
+    index: u64,
+    delta: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let names = ["text", "thinking", "partial_json", "signature"];
     let [said, thought, json, seal] = pick(delta, names)?;
-    if let Some(delta) = said.and_then(Delta::new) {
-        each(Event::Text(delta));
-    } else if let Some(delta) = thought.and_then(Delta::new) {
+    if let Some(delta) = said.and_then(TextDelta::new) {
+        each(StreamEvent::Text(delta));
+    } else if let Some(delta) = thought.and_then(TextDelta::new) {
         state.add_thought(index, &delta.text(), "");
-        each(Event::Reasoning(delta));
+        each(StreamEvent::Reasoning(delta));
     } else if let Some(more) = text(json) {
         state.add_arguments(index, &more);
     } else if let Some(more) = text(seal) {
@@ -61,14 +70,14 @@ fn add(state: &mut State, index: u64, delta: &str, each: &mut impl FnMut(Event<'
     Some(())
 }
 
-fn begin_part(state: &mut State, index: u64, part: &str) {
+fn begin_part(state: &mut StreamState, index: u64, part: &str) {
     let names = ["type", "id", "name", "input"];
     let Some([type_name, id, name, input]) = pick(part, names) else {
         return;
     };
     if type_name != Some("\"tool_use\"") {
         if let Some(Part::Reasoning(mut thought)) = read_part(part) {
-            // It is announced empty and follows.
+            // The signature is announced empty and follows later.
             thought.seal = thought.seal.filter(|seal| !seal.is_empty());
             state.begin_thought(index, thought);
         }
@@ -83,9 +92,9 @@ fn begin_part(state: &mut State, index: u64, part: &str) {
     }
 }
 
-/// Figures come twice, the later ones without what has not changed.
-fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_>)) {
-    let Some(json) = some(usage) else { return };
+/// Figures are sent twice, the second time only those that changed.
+fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(StreamEvent<'_>)) {
+    let Some(json) = non_null(usage) else { return };
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return;
     };
@@ -105,7 +114,7 @@ fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_
         cache_read: newest("cache_read_input_tokens", new.cache_read, old.cache_read),
         output: newest("output_tokens", new.output, old.output),
     };
-    each(Event::Usage(state.usage));
+    each(StreamEvent::Usage(state.usage));
 }
 
 fn read_part(json: &str) -> Option<Part> {

@@ -1,24 +1,23 @@
-//! Streamed answers: watched on their way through, and rewritten where a part of them is
-//! not for the client.
+//! Reads streamed answers on their way through, and rewrites them if a part is not for the client.
 //!
-//! A [`Watcher`] is given the bytes that pass, in pieces of any size, and tells what they
-//! mean; it never holds a byte back. A [`Filter`] takes the bytes and gives others: it hides
-//! our own retrieval calls and keeps the numbering of what is left dense.
+//! A [`StreamWatcher`] receives the forwarded bytes in pieces of any size and reports their
+//! meaning; it never holds back a byte. A [`CallFilter`] transforms the bytes: it hides our own
+//! retrieval calls and keeps the numbering of the rest dense.
 //!
 //! ```
 //! use trimtab_model::Dialect;
-//! use trimtab_wire::sse::{Event, Watcher};
+//! use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 //!
 //! let stream = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hel\"}}]}\n\n\
 //!     data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"}}]}\n\n\
 //!     data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
 //!     data: [DONE]\n\n";
-//! let mut watcher = Watcher::new(Dialect::Chat);
+//! let mut watcher = StreamWatcher::new(Dialect::Chat);
 //! let (mut text, mut ended) = (String::new(), false);
 //! for piece in stream.chunks(7) {
 //!     watcher.push(piece, |event| match event {
-//!         Event::Text(delta) => text.push_str(&delta.text()),
-//!         Event::End => ended = true,
+//!         StreamEvent::Text(delta) => text.push_str(&delta.text()),
+//!         StreamEvent::End => ended = true,
 //!         _ => {}
 //!     });
 //! }
@@ -37,7 +36,7 @@ mod watcher;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Delta, Event, StreamError};
-pub use filter::Filter;
+pub use event::{StreamError, StreamEvent, TextDelta};
+pub use filter::CallFilter;
 pub use frames::{EventFrame, EventFrames};
-pub use watcher::Watcher;
+pub use watcher::StreamWatcher;

@@ -1,16 +1,16 @@
-//! The parts of an answer that are being written.
+//! The incomplete parts of an answer.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// Parts that are not complete yet, by the index that the stream gives them.
+/// Incomplete parts, by the index that the stream gives them.
 ///
-/// Some servers give several parts the same index: the newest is the one that goes on, and the
-/// oldest the one that ends first.
+/// Some servers give several parts the same index: the newest one continues, and the oldest one
+/// ends first.
 #[derive(Clone, Debug)]
 pub(super) struct OpenParts<P> {
-    /// In the order in which they began.
+    /// In the order of their start.
     parts: BTreeMap<u64, P>,
-    /// For each index its parts, oldest first.
+    /// The parts of each index, oldest first.
     by_index: HashMap<u64, VecDeque<u64>>,
     begun: u64,
 }
@@ -26,7 +26,7 @@ impl<P> Default for OpenParts<P> {
 }
 
 impl<P> OpenParts<P> {
-    /// Begins a part at `index`.
+    /// Starts a part at `index`.
     pub(super) fn begin(&mut self, index: u64, part: P) {
         self.by_index
             .entry(index)
@@ -42,7 +42,7 @@ impl<P> OpenParts<P> {
         self.parts.get_mut(number)
     }
 
-    /// Takes out the oldest part at `index`, which is complete.
+    /// Removes the oldest part at `index`, which is complete.
     pub(super) fn end(&mut self, index: u64) -> Option<P> {
         let numbers = self.by_index.get_mut(&index)?;
         let number = numbers.pop_front()?;
@@ -52,7 +52,7 @@ impl<P> OpenParts<P> {
         self.parts.remove(&number)
     }
 
-    /// All of them, in the order in which they began.
+    /// All parts in the order of their start.
     pub(super) fn in_order(self) -> impl Iterator<Item = P> {
         self.parts.into_values()
     }

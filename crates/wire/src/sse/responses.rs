@@ -1,35 +1,42 @@
-//! The events of Responses.
+//! Parses the events of Responses.
 
 use trimtab_model::{Call, Part, Reasoning, Usage};
 
-use super::event::{Delta, Event};
-use super::watcher::{State, error, some, text};
+use super::event::{StreamEvent, TextDelta};
+use super::watcher::{StreamState, error, non_null, text};
 use crate::json::pick;
 use crate::responses;
 
-/// Reads one event; none if it is not an object.
-pub(super) fn event(state: &mut State, data: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+/// Parses one event; none if it is not an object.
+pub(super) fn event(
+    state: &mut StreamState,
+    data: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [type_name, delta, item, response] = pick(data, ["type", "delta", "item", "response"])?;
     match type_name.unwrap_or_default() {
         "\"response.output_text.delta\"" | "\"response.refusal.delta\"" => {
-            each(Event::Text(Delta::new(delta?)?));
+            each(StreamEvent::Text(TextDelta::new(delta?)?));
         }
         "\"response.reasoning_text.delta\"" | "\"response.reasoning_summary_text.delta\"" => {
-            each(Event::Reasoning(Delta::new(delta?)?));
+            each(StreamEvent::Reasoning(TextDelta::new(delta?)?));
         }
         "\"response.created\"" => state.start(each),
         "\"response.output_item.done\"" => {
             if let Some(call) = item.and_then(call) {
-                each(Event::Call(call));
+                each(StreamEvent::Call(call));
             } else if let Some(thought) = item.and_then(thought) {
-                each(Event::Thought(thought));
+                each(StreamEvent::Thought(thought));
             }
         }
         "\"response.completed\"" | "\"response.incomplete\"" => finished(state, response?, each)?,
         "\"response.failed\"" => failed(state, response?, data, each)?,
         "\"error\"" => {
             let [inner] = pick(data, ["error"])?;
-            each(Event::Error(error(some(inner).unwrap_or(data), data)));
+            each(StreamEvent::Error(error(
+                non_null(inner).unwrap_or(data),
+                data,
+            )));
         }
         _ => {}
     }
@@ -62,31 +69,37 @@ fn thought(item: &str) -> Option<Reasoning> {
     }
 }
 
-fn finished(state: &mut State, response: &str, each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+fn finished(
+    state: &mut StreamState,
+    response: &str,
+    each: &mut impl FnMut(StreamEvent<'_>),
+) -> Option<()> {
     let [status, usage, details] = pick(response, ["status", "usage", "incomplete_details"])?;
     report(state, usage, each);
-    let why = some(details).and_then(|json| pick(json, ["reason"]));
+    let why = non_null(details).and_then(|json| pick(json, ["reason"]));
     let stop = why.and_then(|[reason]| text(reason)).or(text(status));
-    each(Event::Stop(stop.unwrap_or_else(|| "completed".to_owned())));
+    each(StreamEvent::Stop(
+        stop.unwrap_or_else(|| "completed".to_owned()),
+    ));
     state.end(each);
     Some(())
 }
 
 fn failed(
-    state: &mut State,
+    state: &mut StreamState,
     response: &str,
     data: &str,
-    each: &mut impl FnMut(Event<'_>),
+    each: &mut impl FnMut(StreamEvent<'_>),
 ) -> Option<()> {
     let [failure, usage] = pick(response, ["error", "usage"])?;
     report(state, usage, each);
-    each(Event::Error(error(failure.unwrap_or("{}"), data)));
+    each(StreamEvent::Error(error(failure.unwrap_or("{}"), data)));
     Some(())
 }
 
-fn report(state: &mut State, usage: Option<&str>, each: &mut impl FnMut(Event<'_>)) {
-    if let Some(usage) = some(usage).and_then(|json| serde_json::from_str(json).ok()) {
+fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(StreamEvent<'_>)) {
+    if let Some(usage) = non_null(usage).and_then(|json| serde_json::from_str(json).ok()) {
         state.usage = Usage::from_responses(&usage);
-        each(Event::Usage(state.usage));
+        each(StreamEvent::Usage(state.usage));
     }
 }

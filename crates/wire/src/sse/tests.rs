@@ -122,9 +122,9 @@ const STREAMS: [(Dialect, &str); 3] = [
 ];
 
 fn watch<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     let mut said = Vec::new();
-    let mut note = |event: Event<'_>| said.push(format!("{event:?}"));
+    let mut note = |event: StreamEvent<'_>| said.push(format!("{event:?}"));
     for piece in pieces {
         watcher.push(piece, &mut note);
     }
@@ -135,17 +135,17 @@ fn watch<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Ve
 #[test]
 fn all_dialects_tell_the_same() {
     for (dialect, stream) in STREAMS {
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
         let (mut stop, mut starts, mut ends) = (String::new(), 0, 0);
         watcher.push(stream.as_bytes(), |event| match event {
-            Event::Start => starts += 1,
-            Event::Text(delta) => text.push_str(&delta.text()),
-            Event::Reasoning(delta) => thought.push_str(&delta.text()),
-            Event::Call(call) => calls.push(call),
-            Event::Stop(word) => stop = word,
-            Event::End => ends += 1,
-            Event::Usage(_) | Event::Thought(_) => {}
+            StreamEvent::Start => starts += 1,
+            StreamEvent::Text(delta) => text.push_str(&delta.text()),
+            StreamEvent::Reasoning(delta) => thought.push_str(&delta.text()),
+            StreamEvent::Call(call) => calls.push(call),
+            StreamEvent::Stop(word) => stop = word,
+            StreamEvent::End => ends += 1,
+            StreamEvent::Usage(_) | StreamEvent::Thought(_) => {}
             other => panic!("{other:?}"),
         });
         assert_eq!(
@@ -191,16 +191,16 @@ fn data_over_several_lines_is_one_event() {
     let stream =
         "data: {\"choices\":\ndata:[{\"index\":0,\ndata: \"delta\":{\"content\":\"x\"}}]}\n\n";
     let said = watch(Dialect::Chat, [stream.as_bytes()]);
-    assert_eq!(said, ["Start", "Text(Delta { json: \"\\\"x\\\"\" })"]);
+    assert_eq!(said, ["Start", "Text(TextDelta { json: \"\\\"x\\\"\" })"]);
 }
 
 #[test]
 fn errors_are_told_wherever_they_come() {
     let error = |dialect, stream: &str| {
         let mut found = None;
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         watcher.push(stream.as_bytes(), |event| {
-            if let Event::Error(error) = event {
+            if let StreamEvent::Error(error) = event {
                 found = Some((error.code, error.message));
             }
         });
@@ -239,9 +239,9 @@ fn errors_are_told_wherever_they_come() {
 
 #[test]
 fn a_giant_event_passes_unread_and_the_next_is_read() {
-    let mut watcher = Watcher::with_limit(Dialect::Chat, 1000);
+    let mut watcher = StreamWatcher::with_limit(Dialect::Chat, 1000);
     let mut said = Vec::new();
-    let mut note = |event: Event<'_>| said.push(format!("{event:?}"));
+    let mut note = |event: StreamEvent<'_>| said.push(format!("{event:?}"));
     watcher.push(b"data: {\"choices\": \"", &mut note);
     for _ in 0..100 {
         watcher.push(&[b'a'; 997], &mut note);
@@ -257,7 +257,7 @@ fn nonsense_is_told_and_does_no_harm() {
     assert_eq!(said, ["Malformed", "Malformed", "Malformed", "Malformed"]);
 }
 
-fn filtered(filter: &mut Filter, stream: &str, size: usize) -> String {
+fn filtered(filter: &mut CallFilter, stream: &str, size: usize) -> String {
     let mut out = Vec::new();
     for piece in stream.as_bytes().chunks(size) {
         filter.push(piece, &mut out);
@@ -268,8 +268,8 @@ fn filtered(filter: &mut Filter, stream: &str, size: usize) -> String {
 
 fn calls(dialect: Dialect, stream: &str) -> Vec<String> {
     let mut calls = Vec::new();
-    Watcher::new(dialect).push(stream.as_bytes(), |event| {
-        if let Event::Call(call) = event {
+    StreamWatcher::new(dialect).push(stream.as_bytes(), |event| {
+        if let StreamEvent::Call(call) = event {
             calls.push(call.name);
         }
     });
@@ -282,7 +282,7 @@ fn nothing_to_hide_changes_nothing() {
         for ends in ["\n", "\r\n", "\r"] {
             let stream = stream.replace('\n', ends);
             for size in [1, 2, 3, 50, 100_000] {
-                let mut filter = Filter::new(dialect, ["absent"]);
+                let mut filter = CallFilter::new(dialect, ["absent"]);
                 let found = filtered(&mut filter, &stream, size);
                 assert_eq!(found, stream, "{dialect}");
             }
@@ -293,7 +293,7 @@ fn nothing_to_hide_changes_nothing() {
 #[test]
 fn a_hidden_call_leaves_no_gap() {
     for (dialect, stream) in STREAMS {
-        let mut filter = Filter::new(dialect, ["mine"]);
+        let mut filter = CallFilter::new(dialect, ["mine"]);
         let found = filtered(&mut filter, stream, 33);
         assert!(!filter.is_waiting());
         assert!(!found.contains("mine"), "{found}");
@@ -319,21 +319,21 @@ fn a_hidden_call_leaves_no_gap() {
 #[test]
 fn an_answer_of_hidden_calls_goes_on_with_the_next() {
     for (dialect, stream) in STREAMS {
-        let mut filter = Filter::new(dialect, ["mine", "look"]);
+        let mut filter = CallFilter::new(dialect, ["mine", "look"]);
         let mut first = filtered(&mut filter, stream, 41);
         assert!(filter.is_waiting(), "{dialect}");
         let mut said = Vec::new();
-        filter.say("[looking]", &mut said);
+        filter.insert_text("[looking]", &mut said);
         first.push_str(std::str::from_utf8(&said).unwrap());
-        filter.go_on();
+        filter.continue_answer();
         let second = stream.replace("\"look\"", "\"other\"");
         let whole = format!("{first}{}", filtered(&mut filter, &second, 17));
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         let (mut text, mut ends, mut starts) = (String::new(), 0, 0);
         watcher.push(whole.as_bytes(), |event| match event {
-            Event::Text(delta) => text.push_str(&delta.text()),
-            Event::Start => starts += 1,
-            Event::End => ends += 1,
+            StreamEvent::Text(delta) => text.push_str(&delta.text()),
+            StreamEvent::Start => starts += 1,
+            StreamEvent::End => ends += 1,
             _ => {}
         });
         assert_eq!(
@@ -356,9 +356,9 @@ fn the_client_knows_an_answer_by_one_id() {
              data: {{\"type\":\"response.completed\",\"response\":{{\"id\":\"{id}\",\"output\":[]}}}}\n\n"
         )
     };
-    let mut filter = Filter::new(Dialect::Responses, ["mine"]);
+    let mut filter = CallFilter::new(Dialect::Responses, ["mine"]);
     let mut whole = filtered(&mut filter, &answer("r1", "mine"), 9);
-    filter.go_on();
+    filter.continue_answer();
     whole.push_str(&filtered(&mut filter, &answer("r2", "other"), 9));
     assert_eq!(whole.matches("\"id\":\"r1\"").count(), 2, "{whole}");
     assert!(!whole.contains("r2"), "{whole}");
@@ -381,9 +381,9 @@ fn a_chat_stream_names_its_role_once() {
         let chunks = [role, says.as_str(), calls.as_str()].map(|delta| chunk(delta, "null"));
         format!("{}{end}data: [DONE]\n\n", chunks.concat())
     };
-    let mut filter = Filter::new(Dialect::Chat, ["mine"]);
+    let mut filter = CallFilter::new(Dialect::Chat, ["mine"]);
     let mut whole = filtered(&mut filter, &answer("one", "mine"), 9);
-    filter.go_on();
+    filter.continue_answer();
     let second = filtered(&mut filter, &answer("two", "other"), 9);
     assert!(!second.contains("role"), "{second}");
     assert!(!second.contains("\"content\":\"\""), "{second}");
@@ -415,11 +415,11 @@ fn check_dense(dialect: Dialect, stream: &str) {
 #[test]
 fn the_end_that_was_held_back_can_be_had() {
     for (dialect, stream) in STREAMS {
-        let mut filter = Filter::new(dialect, ["mine", "look"]);
+        let mut filter = CallFilter::new(dialect, ["mine", "look"]);
         let mut whole = filtered(&mut filter, stream, 41).into_bytes();
         filter.release(&mut whole);
         assert!(!filter.is_waiting());
-        let mut watcher = Watcher::new(dialect);
+        let mut watcher = StreamWatcher::new(dialect);
         watcher.push(&whole, |_| {});
         assert!(watcher.is_ended());
         let usage = Usage {
@@ -456,8 +456,8 @@ fn a_thought_comes_whole_with_its_seal() {
     for (dialect, events, expected) in cases {
         let stream = format!("data: {}\n\n", events.join("\n\ndata: "));
         let mut thoughts = Vec::new();
-        Watcher::new(dialect).push(stream.as_bytes(), |event| {
-            if let Event::Thought(thought) = event {
+        StreamWatcher::new(dialect).push(stream.as_bytes(), |event| {
+            if let StreamEvent::Thought(thought) = event {
                 thoughts.push((thought.text, thought.seal.unwrap_or_default()));
             }
         });
@@ -467,16 +467,16 @@ fn a_thought_comes_whole_with_its_seal() {
 
 fn calls_of(dialect: Dialect, events: &[&str]) -> Vec<Call> {
     let mut calls = Vec::new();
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     for event in events {
         watcher.push(format!("data: {event}\n\n").as_bytes(), |event| {
-            if let Event::Call(call) = event {
+            if let StreamEvent::Call(call) = event {
                 calls.push(call);
             }
         });
     }
     watcher.finish(|event| {
-        if let Event::Call(call) = event {
+        if let StreamEvent::Call(call) = event {
             calls.push(call);
         }
     });
@@ -532,13 +532,13 @@ fn numbers_of_events_go_on_from_the_first_one() {
         format!("data: {{\"type\":\"response.in_progress\",\"sequence_number\":{number}}}\n\n")
     };
     let stream = event(1) + &event(2);
-    let mut filter = Filter::new(Dialect::Responses, ["ours"]);
+    let mut filter = CallFilter::new(Dialect::Responses, ["ours"]);
     assert_eq!(filtered(&mut filter, &stream, 9), stream);
 }
 
 #[test]
 fn a_role_that_comes_with_a_hidden_call_is_named() {
-    let mut filter = Filter::new(Dialect::Chat, ["ours"]);
+    let mut filter = CallFilter::new(Dialect::Chat, ["ours"]);
     let first = "data: {\"id\":\"a\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"ours\",\"arguments\":\"{}\"}}]},\"finish_reason\":null}]}\n\n";
     let shown = filtered(&mut filter, first, 50);
     assert!(
@@ -549,8 +549,8 @@ fn a_role_that_comes_with_a_hidden_call_is_named() {
 
 #[test]
 fn figures_of_a_prompt_that_the_client_did_not_see_stand_at_the_end() {
-    let mut filter = Filter::new(Dialect::Messages, ["ours"]);
-    filter.go_on();
+    let mut filter = CallFilter::new(Dialect::Messages, ["ours"]);
+    filter.continue_answer();
     filter.note_in_usage("note", "{\"requests\":1}".to_owned());
     let stream = "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"cache_read_input_tokens\":3}}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":2}}\n\n";

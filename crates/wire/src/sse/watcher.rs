@@ -1,54 +1,54 @@
-//! Tells what a stream says while it passes.
+//! Reports the meaning of a stream while it passes.
 
 use trimtab_model::{Call, Dialect, Reasoning, Usage, work};
 
-use super::event::{Event, StreamError};
+use super::event::{StreamError, StreamEvent};
 use super::frames::{EventFrame, EventFrames, MAX_EVENT};
 use super::open_parts::OpenParts;
 use super::{chat, messages, responses};
 use crate::json::pick;
 use crate::scan::{Span, string};
 
-/// The most bytes of arguments and thoughts that are kept at the same time for one answer.
+/// The maximum size of buffered arguments and reasoning per answer.
 const MAX_KEPT: usize = 8 << 20;
 
 /// Watches a stream.
 #[derive(Clone, Debug)]
-pub struct Watcher {
+pub struct StreamWatcher {
     frames: EventFrames,
-    state: State,
+    state: StreamState,
 }
 
-/// What is known of the answer so far.
+/// The state of the answer.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct StreamState {
     dialect: Dialect,
-    /// The calls that are being written, by the index that the stream gives them.
+    /// The incomplete calls, by the index that the stream gives them.
     calls: OpenParts<Call>,
-    /// The thoughts that are being written, by the same index.
+    /// The incomplete reasoning parts, by the same index.
     thoughts: OpenParts<Reasoning>,
-    /// Bytes of arguments and thoughts that are kept.
-    kept: usize,
+    /// The size of buffered arguments and reasoning.
+    kept_bytes: usize,
     pub(super) usage: Usage,
     pub(super) started: bool,
     ended: bool,
 }
 
-impl Watcher {
+impl StreamWatcher {
     /// Watches an answer of `dialect`.
     pub fn new(dialect: Dialect) -> Self {
         Self::with_limit(dialect, MAX_EVENT)
     }
 
-    /// The same, keeping at most `limit` bytes of an event.
+    /// Like [`new`](Self::new), with a maximum event size of `limit` bytes.
     pub fn with_limit(dialect: Dialect, limit: usize) -> Self {
         Self {
             frames: EventFrames::new(limit),
-            state: State {
+            state: StreamState {
                 dialect,
                 calls: OpenParts::default(),
                 thoughts: OpenParts::default(),
-                kept: 0,
+                kept_bytes: 0,
                 usage: Usage::default(),
                 started: false,
                 ended: false,
@@ -56,22 +56,28 @@ impl Watcher {
         }
     }
 
-    /// Takes the bytes that pass next, and gives what they say to `each`.
-    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Event<'_>)) {
+    /// Reads the next bytes and passes their events to `each`.
+    pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(StreamEvent<'_>)) {
         work::step_bytes(bytes.len());
         let state = &mut self.state;
         self.frames
             .push(bytes, |frame| state.frame(&frame, &mut each));
     }
 
-    /// Ends the stream: gives what was left open.
-    pub fn finish(&mut self, mut each: impl FnMut(Event<'_>)) {
+    /// Takes the data of one event, which the caller has already framed.
+    pub fn take(&mut self, data: &str, mut each: impl FnMut(StreamEvent<'_>)) {
+        let frame = EventFrame::Data(data.as_bytes());
+        self.state.frame(&frame, &mut each);
+    }
+
+    /// Ends the stream and reports the parts that were left open.
+    pub fn finish(&mut self, mut each: impl FnMut(StreamEvent<'_>)) {
         let state = &mut self.state;
         self.frames.finish(|frame| state.frame(&frame, &mut each));
         state.end_calls(&mut each);
     }
 
-    /// What the provider reported so far.
+    /// The usage reported so far.
     pub fn usage(&self) -> Usage {
         self.state.usage
     }
@@ -82,18 +88,18 @@ impl Watcher {
     }
 }
 
-impl State {
-    fn frame(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(Event<'_>)) {
+impl StreamState {
+    fn frame(&mut self, frame: &EventFrame<'_>, each: &mut impl FnMut(StreamEvent<'_>)) {
         work::step(1);
         let data = match frame {
-            EventFrame::Overlong => return each(Event::Overlong),
+            EventFrame::Overlong => return each(StreamEvent::Overlong),
             EventFrame::Data(data) => data,
         };
         if data.trim_ascii() == b"[DONE]" {
             return self.end(each);
         }
         let Ok(data) = std::str::from_utf8(data) else {
-            return each(Event::Malformed);
+            return each(StreamEvent::Malformed);
         };
         let read = match self.dialect {
             Dialect::Chat => chat::event(self, data, each),
@@ -101,26 +107,26 @@ impl State {
             Dialect::Responses => responses::event(self, data, each),
         };
         if read.is_none() {
-            each(Event::Malformed);
+            each(StreamEvent::Malformed);
         }
     }
 
-    /// Says once that the answer begins.
-    pub(super) fn start(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    /// Reports the start of the answer, once.
+    pub(super) fn start(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         if !std::mem::replace(&mut self.started, true) {
-            each(Event::Start);
+            each(StreamEvent::Start);
         }
     }
 
-    /// Says once that the answer is complete.
-    pub(super) fn end(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    /// Reports the end of the answer, once.
+    pub(super) fn end(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         self.end_calls(each);
         if !std::mem::replace(&mut self.ended, true) {
-            each(Event::End);
+            each(StreamEvent::End);
         }
     }
 
-    /// The newest call at `index`, which may be new.
+    /// The newest call at `index`; created if necessary.
     pub(super) fn call(&mut self, index: u64) -> Option<&mut Call> {
         if self.calls.newest(index).is_none() {
             self.begin_call(index);
@@ -128,14 +134,14 @@ impl State {
         self.calls.newest(index)
     }
 
-    /// Begins another call at `index`.
+    /// Starts another call at `index`.
     pub(super) fn begin_call(&mut self, index: u64) {
         self.calls.begin(index, Call::new("", "", ""));
     }
 
-    /// Begins a thought at `index`.
+    /// Starts reasoning at `index`.
     pub(super) fn begin_thought(&mut self, index: u64, thought: Reasoning) {
-        self.kept += thought.text.len();
+        self.kept_bytes += thought.text.len();
         self.thoughts.begin(index, thought);
     }
 
@@ -148,7 +154,7 @@ impl State {
         }
     }
 
-    /// Adds to the thought at `index`, if there is one: to its text, or to its seal.
+    /// Adds to the text or the signature of the reasoning at `index`, if there is one.
     pub(super) fn add_thought(&mut self, index: u64, text: &str, seal: &str) {
         if self.is_kept(text.len() + seal.len())
             && let Some(thought) = self.thoughts.newest(index)
@@ -160,30 +166,30 @@ impl State {
         }
     }
 
-    /// True if there is room for so many more bytes, which are kept then.
+    /// True if there is room for `more` bytes, which then count.
     fn is_kept(&mut self, more: usize) -> bool {
-        let fits = self.kept + more <= MAX_KEPT;
-        self.kept += if fits { more } else { 0 };
+        let fits = self.kept_bytes + more <= MAX_KEPT;
+        self.kept_bytes += if fits { more } else { 0 };
         fits
     }
 
-    /// Gives the call or the thought at `index`, which is complete.
-    pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(Event<'_>)) {
+    /// Reports the complete call or reasoning at `index`.
+    pub(super) fn end_part(&mut self, index: u64, each: &mut impl FnMut(StreamEvent<'_>)) {
         if let Some(thought) = self.thoughts.end(index) {
             let seal = thought.seal.as_ref().map_or(0, String::len);
-            self.kept = self.kept.saturating_sub(thought.text.len() + seal);
-            each(Event::Thought(thought));
+            self.kept_bytes = self.kept_bytes.saturating_sub(thought.text.len() + seal);
+            each(StreamEvent::Thought(thought));
         }
         if let Some(call) = self.calls.end(index) {
-            self.kept = self.kept.saturating_sub(call.arguments.len());
-            each(Event::Call(call));
+            self.kept_bytes = self.kept_bytes.saturating_sub(call.arguments.len());
+            each(StreamEvent::Call(call));
         }
     }
 
-    pub(super) fn end_calls(&mut self, each: &mut impl FnMut(Event<'_>)) {
+    pub(super) fn end_calls(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
         for call in std::mem::take(&mut self.calls).in_order() {
-            self.kept = self.kept.saturating_sub(call.arguments.len());
-            each(Event::Call(call));
+            self.kept_bytes = self.kept_bytes.saturating_sub(call.arguments.len());
+            each(StreamEvent::Call(call));
         }
     }
 }
@@ -194,17 +200,17 @@ pub(super) fn text(json: Option<&str>) -> Option<String> {
     string(json, Span::new(0, json.len())).map(Into::into)
 }
 
-/// The figure in `json`, if it is one.
+/// The number in `json`, if it is one.
 pub(super) fn number(json: Option<&str>) -> Option<u64> {
     json?.parse().ok()
 }
 
 /// `json`, unless it is `null`.
-pub(super) fn some(json: Option<&str>) -> Option<&str> {
+pub(super) fn non_null(json: Option<&str>) -> Option<&str> {
     json.filter(|json| *json != "null")
 }
 
-/// Reads an error object, or an error that is a text.
+/// Parses an error object, or an error that is a string.
 pub(super) fn error(json: &str, data: &str) -> StreamError {
     let [code, kind, message] = pick(json, ["code", "type", "message"]).unwrap_or_default();
     let number = number(code).map(|code| code.to_string());

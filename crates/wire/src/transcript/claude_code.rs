@@ -1,44 +1,44 @@
 //! Claude Code: a session as JSONL.
 //!
-//! An answer is written down part by part, each on a line with the same message id. What a
-//! sub-agent did stands among the rest and is a conversation of its own. Lines that were
-//! never sent (snapshots, progress, titles, errors of the client) are passed over.
+//! An answer is written part by part, each on a line with the same message id. Lines of sub-agents
+//! are interleaved and form separate conversations. Lines that were never sent (snapshots,
+//! progress, titles, errors of the client) are skipped.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Role, Usage};
+use trimtab_model::{Message, MessageKind, Role, Usage};
 
-use super::Form;
-use super::own;
-use super::reader::Log;
-use super::thread::{Read, Thread, Threads};
-use crate::json::{self, Fields, string};
+use super::TranscriptForm;
+use super::private_marks;
+use super::reader::TranscriptLog;
+use super::thread::{ReadConversation, Thread, Threads};
+use crate::json::{self, JsonFields, string};
 use crate::messages;
 
-/// What the client writes in the user's name when a turn is broken off.
+/// The text that the client writes in the user's name after an interrupt.
 const INTERRUPTED: &str = "[Request interrupted by user";
-/// The model's name on answers that the client made up.
+/// The model name on answers that the client invented.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
-pub(super) struct Session {
+pub(super) struct ClaudeCodeSession {
     id: Option<String>,
     threads: Threads,
-    /// The name of the sub-agent that a line belongs to, by the id of the line.
+    /// The sub-agent of a line, by the id of the line.
     agent_of: HashMap<String, String>,
-    /// How many sub-agents had no name of their own.
+    /// The number of unnamed sub-agents.
     nameless: usize,
-    /// Ids of the lines seen: a resumed session repeats them.
+    /// The ids of lines seen, because a resumed session repeats them.
     seen: HashSet<String>,
 }
 
-impl Log for Session {
+impl TranscriptLog for ClaudeCodeSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.threads.unit = number;
-        let fields: Fields = serde_json::from_str(line)?;
+        let fields: JsonFields = serde_json::from_str(line)?;
         let uuid = fields.get("uuid").and_then(string);
         let repeated = |uuid: &String| !self.seen.insert(uuid.clone());
         if uuid.as_ref().is_some_and(repeated) {
@@ -60,13 +60,13 @@ impl Log for Session {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
         self.threads.finish(self.id.as_deref())
     }
 }
 
-impl Session {
-    fn user(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+impl ClaudeCodeSession {
+    fn user(&mut self, line: &JsonFields<'_>, uuid: Option<String>) {
         let Some(content) = line.fields("message").and_then(|m| m.get("content")) else {
             return;
         };
@@ -75,13 +75,13 @@ impl Session {
         for mut message in messages::from_content(Role::User, content) {
             if message.role == Role::User {
                 message.meta.kind = kind.or_else(|| interrupted(&message));
-                own::apply(line, [&mut message]);
+                private_marks::apply(line, [&mut message]);
             }
             thread.push(message);
         }
     }
 
-    fn assistant(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+    fn assistant(&mut self, line: &JsonFields<'_>, uuid: Option<String>) {
         let Some(fields) = line.fields("message") else {
             return;
         };
@@ -102,15 +102,15 @@ impl Session {
         thread.conversation.model = model.or_else(|| thread.conversation.model.take());
     }
 
-    /// Remembers which thread a line without a message belongs to: later lines name it.
-    fn passed_over(&mut self, line: &Fields<'_>, uuid: Option<String>) {
+    /// Records the thread of a line without a message, because later lines name it.
+    fn passed_over(&mut self, line: &JsonFields<'_>, uuid: Option<String>) {
         if line.is_true("isSidechain") {
             self.thread(line, uuid);
         }
     }
 
-    /// The thread that a line belongs to.
-    fn thread(&mut self, line: &Fields<'_>, uuid: Option<String>) -> &mut Thread {
+    /// The thread of a line.
+    fn thread(&mut self, line: &JsonFields<'_>, uuid: Option<String>) -> &mut Thread {
         if self.id.is_none() {
             self.id = line.get("sessionId").and_then(string);
         }
@@ -118,11 +118,11 @@ impl Session {
         if let (Some(uuid), Some(agent)) = (uuid, &agent) {
             self.agent_of.insert(uuid, agent.clone());
         }
-        self.threads.of(Form::ClaudeCode, agent)
+        self.threads.of(TranscriptForm::ClaudeCode, agent)
     }
 
-    /// The name of the sub-agent that wrote a line: its own, or that of the line before it.
-    fn agent(&mut self, line: &Fields<'_>) -> String {
+    /// The sub-agent of a line: its own, or that of the previous line.
+    fn agent(&mut self, line: &JsonFields<'_>) -> String {
         let parent = || line.get("parentUuid").and_then(string);
         let known = || self.agent_of.get(&parent()?).cloned();
         let named = line.get("agentId").and_then(string).or_else(known);
@@ -133,22 +133,22 @@ impl Session {
     }
 }
 
-fn kind_of(line: &Fields<'_>) -> Option<Kind> {
+fn kind_of(line: &JsonFields<'_>) -> Option<MessageKind> {
     if line.is_true("isCompactSummary") {
-        Some(Kind::Summary)
+        Some(MessageKind::Summary)
     } else if line.is_true("isMeta") {
         // Sent in the user's name, but written by the client.
-        Some(Kind::Note)
+        Some(MessageKind::Note)
     } else {
         None
     }
 }
 
-fn interrupted(message: &Message) -> Option<Kind> {
+fn interrupted(message: &Message) -> Option<MessageKind> {
     message
         .text()
         .starts_with(INTERRUPTED)
-        .then_some(Kind::TurnAborted)
+        .then_some(MessageKind::TurnAborted)
 }
 
 fn usage(raw: &RawValue) -> Option<Usage> {

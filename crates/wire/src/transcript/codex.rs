@@ -1,19 +1,19 @@
 //! Codex: a rollout as JSONL.
 //!
-//! What was sent and answered stands in `response_item` lines, as Responses input. After a
-//! compaction the client goes on with what the `compacted` line holds.
+//! The conversation is in `response_item` lines, as Responses input. After a compaction the client
+//! continues with the content of the `compacted` line.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Role, work};
+use trimtab_model::{Message, MessageKind, Role, work};
 
-use super::own;
-use super::reader::Log;
-use super::thread::{Origin, Read, came, usage_inside};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, string};
-use crate::responses::{self, Gatherer};
+use super::private_marks;
+use super::reader::TranscriptLog;
+use super::thread::{MessageOrigin, ReadConversation, note_origins, usage_inside};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, string};
+use crate::responses::{self, MessageGatherer};
 
-/// What the text of a message starts with that the client wrote in the user's name.
+/// The first words of messages that the client wrote in the user's name.
 const NOTES: [&str; 6] = [
     "<environment_context>",
     "<user_instructions>",
@@ -22,29 +22,29 @@ const NOTES: [&str; 6] = [
     "<user_shell_command>",
     "<subagent_notification>",
 ];
-/// The same, where it says that the user broke the turn off.
+/// The same, for a message about an interrupt.
 const ABORTED: &str = "<turn_aborted>";
-/// A field of the client's own on every entry, never sent.
+/// The client's own field on every entry, which is never sent.
 const BOOKKEEPING: &str = "internal_chat_message_metadata_passthrough";
 
-/// A rollout, being read.
+/// A rollout being read.
 #[derive(Default)]
-pub(super) struct Rollout {
+pub(super) struct CodexRollout {
     id: Option<String>,
     model: Option<String>,
     window: Option<u64>,
-    gatherer: Gatherer,
+    gatherer: MessageGatherer,
     compactions: Vec<usize>,
-    origins: Vec<Origin>,
+    origins: Vec<MessageOrigin>,
     unit: usize,
-    /// Position of the newest answer: token counts belong to it.
+    /// The position of the newest answer, to which token counts belong.
     answer: Option<usize>,
 }
 
-impl Log for Rollout {
+impl TranscriptLog for CodexRollout {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.unit = number;
-        let line: Fields = serde_json::from_str(line)?;
+        let line: JsonFields = serde_json::from_str(line)?;
         let (Some(payload), Some(type_name)) = (line.get("payload"), line.text("type")) else {
             return Ok(());
         };
@@ -62,15 +62,15 @@ impl Log for Rollout {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
-        let mut read = Conversation::new(Form::Codex);
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
+        let mut read = Conversation::new(TranscriptForm::Codex);
         read.id = self.id;
         read.model = self.model;
         read.window = self.window;
         read.messages = self.gatherer.messages;
         read.compactions = self.compactions;
         let some = !read.messages.is_empty();
-        let read = Read {
+        let read = ReadConversation {
             conversation: read,
             origins: self.origins,
         };
@@ -78,7 +78,7 @@ impl Log for Rollout {
     }
 }
 
-impl Rollout {
+impl CodexRollout {
     fn session(&mut self, payload: &RawValue) {
         // A fork repeats the session it came from.
         if self.id.is_some() {
@@ -93,14 +93,14 @@ impl Rollout {
             let message = self.gatherer.messages.len();
             self.gatherer.messages.push(responses::instructions(text));
             let unit = self.unit;
-            self.origins.push(Origin { message, unit });
+            self.origins.push(MessageOrigin { message, unit });
         }
     }
 
-    fn item(&mut self, line: &Fields<'_>, entry: &RawValue) {
+    fn item(&mut self, line: &JsonFields<'_>, entry: &RawValue) {
         let before = self.gatherer.messages.len();
         self.push(entry);
-        own::apply(line, self.gatherer.messages.iter_mut().skip(before));
+        private_marks::apply(line, self.gatherer.messages.iter_mut().skip(before));
     }
 
     fn push(&mut self, entry: &RawValue) {
@@ -118,15 +118,15 @@ impl Rollout {
         let mut answers = added.filter(|(_, message)| message.role == Role::Assistant);
         self.answer = answers.next_back().map(|(at, _)| at).or(self.answer);
         self.origins
-            .extend(came(&self.gatherer.messages, before, self.unit));
+            .extend(note_origins(&self.gatherer.messages, before, self.unit));
     }
 
-    fn event(&mut self, event: &Fields<'_>) {
+    fn event(&mut self, event: &JsonFields<'_>) {
         let type_name = event.text("type").unwrap_or_default();
-        let limit = |fields: &Fields<'_>| fields.number("model_context_window");
+        let limit = |fields: &JsonFields<'_>| fields.number("model_context_window");
         match type_name.as_ref() {
             "task_started" => self.window = limit(event).or(self.window),
-            "task_complete" | "turn_aborted" => self.gatherer.pause(),
+            "task_complete" | "turn_aborted" => self.gatherer.end_answer(),
             "token_count" => {
                 let info = event.fields("info").unwrap_or_default();
                 self.window = limit(&info).or(self.window);
@@ -136,7 +136,7 @@ impl Rollout {
         }
     }
 
-    fn usage(&mut self, usage: &Fields<'_>) {
+    fn usage(&mut self, usage: &JsonFields<'_>) {
         let (Some(input), Some(output)) =
             (usage.number("input_tokens"), usage.number("output_tokens"))
         else {
@@ -152,45 +152,45 @@ impl Rollout {
         }
     }
 
-    /// What the client goes on with: messages kept word for word, and the summary.
-    fn compacted(&mut self, payload: &Fields<'_>) {
-        self.gatherer.pause();
+    /// The messages after a compaction: kept messages and the summary.
+    fn compacted(&mut self, payload: &JsonFields<'_>) {
+        self.gatherer.end_answer();
         let start = self.gatherer.messages.len();
         self.compactions.push(start);
         for entry in payload.list("replacement_history").unwrap_or_default() {
             self.push(entry);
         }
-        self.gatherer.pause();
+        self.gatherer.end_answer();
         let summary = payload.get("message").and_then(string).unwrap_or_default();
         let mut found = summary.is_empty();
         for message in self.gatherer.messages.iter_mut().skip(start) {
             let is_summary = !found && message.text().contains(&summary);
             found |= is_summary;
             if is_summary {
-                message.meta.kind = Some(Kind::Summary);
+                message.meta.kind = Some(MessageKind::Summary);
             } else if message.role == Role::User {
-                message.meta.kind = message.meta.kind.or(Some(Kind::Retain));
+                message.meta.kind = message.meta.kind.or(Some(MessageKind::Retain));
             }
         }
         if !found {
-            let message = Message::user(summary).with_kind(Kind::Summary);
+            let message = Message::user(summary).with_kind(MessageKind::Summary);
             let before = self.gatherer.messages.len();
             self.gatherer.messages.push(message);
             self.origins
-                .extend(came(&self.gatherer.messages, before, self.unit));
+                .extend(note_origins(&self.gatherer.messages, before, self.unit));
         }
     }
 }
 
-fn kind_of(message: &Message) -> Option<Kind> {
+fn kind_of(message: &Message) -> Option<MessageKind> {
     let text = message.text();
     if text.starts_with(ABORTED) {
-        return Some(Kind::TurnAborted);
+        return Some(MessageKind::TurnAborted);
     }
     NOTES
         .iter()
         .any(|note| text.starts_with(note))
-        .then_some(Kind::Note)
+        .then_some(MessageKind::Note)
 }
 
 fn drop_bookkeeping(message: &mut Message) {

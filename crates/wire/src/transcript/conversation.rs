@@ -2,31 +2,31 @@
 
 use trimtab_model::{Message, RawJson, Role};
 
-use super::Form;
+use super::TranscriptForm;
 
 /// One recorded conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// What the transcript calls it.
+    /// The id in the transcript.
     pub id: Option<String>,
-    /// The form it was written down in.
-    pub form: Form,
-    /// Every message, as it came. The system prompt is the first, where it is known.
+    /// The form of the transcript.
+    pub form: TranscriptForm,
+    /// All original messages. The system prompt, if known, is the first.
     pub messages: Vec<Message>,
-    /// The tool definitions, where the transcript has them.
+    /// The tool definitions, if the transcript has them.
     pub tools: Vec<RawJson>,
     /// The model that answered last.
     pub model: Option<String>,
-    /// The model's window in tokens, where the transcript names it.
+    /// The model's window in tokens, if the transcript names it.
     pub window: Option<u64>,
-    /// The index of the first message after each compaction that the agent carried out: what
-    /// is before it, system messages at the head apart, was not sent any more.
+    /// The index of the first message after each compaction of the agent: earlier messages, except
+    /// leading system messages, were no longer sent.
     pub compactions: Vec<usize>,
 }
 
 impl Conversation {
-    /// A conversation without messages.
-    pub fn new(form: Form) -> Self {
+    /// An empty conversation.
+    pub fn new(form: TranscriptForm) -> Self {
         Self {
             id: None,
             form,
@@ -38,13 +38,12 @@ impl Conversation {
         }
     }
 
-    /// What the model was sent last: the system messages at the head and everything since the
-    /// last compaction.
+    /// The last window: the leading system messages and everything since the last compaction.
     ///
     /// ```
     /// # use trimtab_model::Message;
-    /// # use trimtab_wire::transcript::{Conversation, Form};
-    /// let mut conversation = Conversation::new(Form::Codex);
+    /// # use trimtab_wire::transcript::{Conversation, TranscriptForm};
+    /// let mut conversation = Conversation::new(TranscriptForm::Codex);
     /// conversation.messages = ["rules", "old", "summary", "new"].map(Message::user).into();
     /// conversation.messages[0] = Message::system("rules");
     /// conversation.compactions = vec![2];

@@ -1,38 +1,38 @@
-//! Copilot CLI: a session as JSONL, or what the client printed while it ran.
+//! Copilot CLI: a session as JSONL, or its printed output.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Kind, Message, Output, Part, Reasoning, Role};
+use trimtab_model::{Call, Message, MessageKind, Output, Part, Reasoning, Role};
 
-use super::Form;
-use super::own;
-use super::reader::Log;
-use super::thread::{Read, Thread, Threads};
-use crate::json::{self, Fields, string};
+use super::TranscriptForm;
+use super::private_marks;
+use super::reader::TranscriptLog;
+use super::thread::{ReadConversation, Thread, Threads};
+use crate::json::{self, JsonFields, string};
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
-pub(super) struct Session {
+pub(super) struct CopilotSession {
     id: Option<String>,
     threads: Threads,
 }
 
-impl Log for Session {
+impl TranscriptLog for CopilotSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
         self.threads.unit = number;
-        let line: Fields = serde_json::from_str(line)?;
+        let line: JsonFields = serde_json::from_str(line)?;
         let session = line.get("sessionId").and_then(string);
         self.id = self.id.take().or(session);
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
             return Ok(());
         };
-        // What is ephemeral is said again in full.
+        // Ephemeral content is repeated in full later.
         if !line.is_true("ephemeral") {
             self.event(&type_name, &line, &data);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
         self.threads.finish(self.id.as_deref())
     }
 
@@ -41,8 +41,8 @@ impl Log for Session {
     }
 }
 
-impl Session {
-    fn event(&mut self, type_name: &str, line: &Fields<'_>, data: &Fields<'_>) {
+impl CopilotSession {
+    fn event(&mut self, type_name: &str, line: &JsonFields<'_>, data: &JsonFields<'_>) {
         match type_name {
             "session.start" => {
                 let id = data.get("sessionId").and_then(string);
@@ -59,19 +59,19 @@ impl Session {
         }
     }
 
-    fn plain(&mut self, role: Role, line: &Fields<'_>, data: &Fields<'_>) {
-        // What was typed, and what was made of it before it was sent.
+    fn plain(&mut self, role: Role, line: &JsonFields<'_>, data: &JsonFields<'_>) {
+        // The typed text, and the text that was sent.
         let sent = ["transformedContent", "content"]
             .into_iter()
             .find_map(|name| data.get(name).and_then(string));
         if let Some(text) = sent {
             let mut message = Message::new(role, vec![Part::text(text)]);
-            own::apply(line, [&mut message]);
+            private_marks::apply(line, [&mut message]);
             self.thread(data).push(message);
         }
     }
 
-    fn answer(&mut self, data: &Fields<'_>) {
+    fn answer(&mut self, data: &JsonFields<'_>) {
         let mut parts = Vec::new();
         let text = data.get("reasoningText").and_then(string);
         let seal = data.get("reasoningOpaque").and_then(string);
@@ -92,19 +92,19 @@ impl Session {
         thread.push(Message::new(Role::Assistant, parts));
     }
 
-    fn compacted(&mut self, data: &Fields<'_>) {
+    fn compacted(&mut self, data: &JsonFields<'_>) {
         let summary = data.get("summaryContent").and_then(string);
         let thread = self.thread(data);
         if let Some(summary) = summary {
             thread.compacted();
-            thread.push(Message::user(summary).with_kind(Kind::Summary));
+            thread.push(Message::user(summary).with_kind(MessageKind::Summary));
         }
     }
 
-    /// The thread of an event: a sub-agent's is named after the call that started it.
-    fn thread(&mut self, data: &Fields<'_>) -> &mut Thread {
+    /// The thread of an event: a sub-agent is named after the call that started it.
+    fn thread(&mut self, data: &JsonFields<'_>) -> &mut Thread {
         let agent = data.get("parentToolCallId").and_then(string);
-        self.threads.of(Form::CopilotCli, agent)
+        self.threads.of(TranscriptForm::CopilotCli, agent)
     }
 }
 
@@ -119,7 +119,7 @@ fn call(raw: &RawValue) -> Option<Part> {
     )))
 }
 
-fn output(data: &Fields<'_>) -> Message {
+fn output(data: &JsonFields<'_>) -> Message {
     let id = data.get("toolCallId").and_then(string).unwrap_or_default();
     let shown = data
         .fields("result")

@@ -1,31 +1,32 @@
-//! Whole conversations in one JSON value: a list of messages, or an object around it.
+//! Conversations in one JSON value: a list of messages, or an object around it.
 
 use serde_json::value::RawValue;
 use trimtab_model::RawJson;
 
 use super::form::{conversation, dialect_of};
-use super::scan::Scanned;
-use super::{Conversation, Form, gemini, opencode};
-use crate::json::{self, Entry, Fields, Given, Type, owned, string, type_of};
+use super::scan::ScannedConversation;
+use super::{Conversation, TranscriptForm, gemini, opencode};
+use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, string, type_of};
 use crate::{chat, messages, responses};
 
-/// Reads a conversation; none if there is none in `text`.
+/// Reads a conversation; none if `text` contains none.
 pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
     if let Some(read) = read_at_once(text) {
         return Ok(Some(read));
     }
-    match serde_json::from_str::<Scanned<Fields>>(text) {
-        Ok(Scanned::List(entries)) => list(entries, text),
-        Ok(Scanned::Object(fields, entries)) => Ok(object(&fields, entries)),
+    match serde_json::from_str::<ScannedConversation<JsonFields>>(text) {
+        Ok(ScannedConversation::List(entries)) => list(entries, text),
+        Ok(ScannedConversation::Object(fields, entries)) => Ok(object(&fields, entries)),
         // JSON of another shape.
         Err(error) if error.is_data() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Reads a request in the usual spelling in one pass; none if there is anything unusual in it.
+/// Reads a request in the usual form in one pass; none if anything is unusual.
 fn read_at_once(text: &str) -> Option<Conversation> {
-    let Ok(Scanned::Object(fields, Some(entries))) = serde_json::from_str::<Scanned<Entry>>(text)
+    let Ok(ScannedConversation::Object(fields, Some(entries))) =
+        serde_json::from_str::<ScannedConversation<ContentEntry>>(text)
     else {
         return None;
     };
@@ -33,7 +34,7 @@ fn read_at_once(text: &str) -> Option<Conversation> {
         return None;
     }
     let form = if is_messages_request(&fields) {
-        Form::Messages
+        TranscriptForm::Messages
     } else {
         form_of(&entries)
     };
@@ -41,7 +42,7 @@ fn read_at_once(text: &str) -> Option<Conversation> {
     read.messages.reserve(entries.len());
     for entry in entries {
         match form {
-            Form::Messages => read.messages.extend(messages::from_entry(entry)?),
+            TranscriptForm::Messages => read.messages.extend(messages::from_entry(entry)?),
             _ => read.messages.push(chat::from_entry(entry)?),
         }
     }
@@ -50,23 +51,23 @@ fn read_at_once(text: &str) -> Option<Conversation> {
     Some(read)
 }
 
-/// Messages if a part is of a type that only they have.
-fn form_of(entries: &[Entry<'_>]) -> Form {
+/// Messages if a part has a type that only that dialect has.
+fn form_of(entries: &[ContentEntry<'_>]) -> TranscriptForm {
     let parts = entries.iter().filter_map(|entry| match &entry.content {
-        Some(Given::List(parts)) => Some(parts),
+        Some(ContentValue::List(parts)) => Some(parts),
         _ => None,
     });
     let mut types = parts.flatten().filter_map(|part| part.fields.text("type"));
     let theirs = types.any(|name| matches!(name.as_ref(), "tool_use" | "tool_result" | "thinking"));
     let chat = || entries.iter().any(|entry| entry.fields.has("tool_calls"));
     if theirs && !chat() {
-        Form::Messages
+        TranscriptForm::Messages
     } else {
-        Form::Chat
+        TranscriptForm::Chat
     }
 }
 
-fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conversation> {
+fn object(outer: &JsonFields<'_>, entries: Option<Vec<JsonFields<'_>>>) -> Option<Conversation> {
     let (fields, entries) = if let Some(entries) = entries {
         (outer.clone(), Some(entries))
     } else {
@@ -75,7 +76,7 @@ fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conver
         (inner, entries)
     };
     let mut read = match (fields.get("input"), entries) {
-        (_, Some(entries)) if fields.type_of("info") == Some(Type::Object) => {
+        (_, Some(entries)) if fields.type_of("info") == Some(JsonType::Object) => {
             opencode::read(&fields, &entries)?.conversation
         }
         (_, Some(entries)) if fields.has("projectHash") => gemini::document(&fields, &entries)?,
@@ -87,10 +88,10 @@ fn object(outer: &Fields<'_>, entries: Option<Vec<Fields<'_>>>) -> Option<Conver
     Some(read)
 }
 
-/// Notes what the conversation and its model are called.
-fn name(read: &mut Conversation, outer: &Fields<'_>, fields: &Fields<'_>) {
+/// Records the names of the conversation and of its model.
+fn name(read: &mut Conversation, outer: &JsonFields<'_>, fields: &JsonFields<'_>) {
     let names = ["id", "custom_id", "conversation_id", "session_id"];
-    let id = |fields: &Fields<'_>| {
+    let id = |fields: &JsonFields<'_>| {
         names
             .iter()
             .find_map(|name| fields.get(name).and_then(string))
@@ -99,34 +100,39 @@ fn name(read: &mut Conversation, outer: &Fields<'_>, fields: &Fields<'_>) {
     read.model = read.model.take().or_else(|| model(fields));
 }
 
-fn model(fields: &Fields<'_>) -> Option<String> {
+fn model(fields: &JsonFields<'_>) -> Option<String> {
     let noted = || fields.fields("meta")?.get("model").and_then(string);
     fields.get("model").and_then(string).or_else(noted)
 }
 
-/// A bare list: of messages, or of what goes into a Responses request.
-fn list(entries: Vec<Fields<'_>>, text: &str) -> Result<Option<Conversation>, serde_json::Error> {
-    let known = |entry: &Fields<'_>| entry.has("role") || entry.has("type");
+/// A bare list: of messages, or of Responses entries.
+fn list(
+    entries: Vec<JsonFields<'_>>,
+    text: &str,
+) -> Result<Option<Conversation>, serde_json::Error> {
+    let known = |entry: &JsonFields<'_>| entry.has("role") || entry.has("type");
     if entries.is_empty() || !entries.iter().all(known) {
         return Ok(None);
     }
-    Ok(Some(match dialect_of(&entries).unwrap_or(Form::Chat) {
-        Form::Responses => {
-            let mut read = Conversation::new(Form::Responses);
-            read.messages = gather(serde_json::from_str(text)?);
-            read
-        }
-        form => conversation_of(entries, form),
-    }))
+    Ok(Some(
+        match dialect_of(&entries).unwrap_or(TranscriptForm::Chat) {
+            TranscriptForm::Responses => {
+                let mut read = Conversation::new(TranscriptForm::Responses);
+                read.messages = gather(serde_json::from_str(text)?);
+                read
+            }
+            form => conversation_of(entries, form),
+        },
+    ))
 }
 
-fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
+fn request(fields: &JsonFields<'_>, entries: Vec<JsonFields<'_>>) -> Conversation {
     let form = if is_messages_request(fields) {
-        Form::Messages
+        TranscriptForm::Messages
     } else {
         match dialect_of(&entries) {
-            Some(Form::Messages) => Form::Messages,
-            _ => Form::Chat,
+            Some(TranscriptForm::Messages) => TranscriptForm::Messages,
+            _ => TranscriptForm::Chat,
         }
     };
     let mut read = conversation_of(entries, form);
@@ -134,16 +140,16 @@ fn request(fields: &Fields<'_>, entries: Vec<Fields<'_>>) -> Conversation {
     read
 }
 
-/// Adds what stands beside the messages of a request.
-fn finish_request(read: &mut Conversation, fields: &Fields<'_>) {
+/// Adds the other fields of a request.
+fn finish_request(read: &mut Conversation, fields: &JsonFields<'_>) {
     let system = fields.get("system");
-    if let Some(system) = system.filter(|raw| type_of(raw) != Type::Null) {
+    if let Some(system) = system.filter(|raw| type_of(raw) != JsonType::Null) {
         read.messages.insert(0, messages::system(system));
     }
     read.tools = tools(fields);
 }
 
-fn is_messages_request(fields: &Fields<'_>) -> bool {
+fn is_messages_request(fields: &JsonFields<'_>) -> bool {
     let tool = fields
         .list("tools")
         .and_then(|tools| json::fields(tools.first()?));
@@ -152,20 +158,20 @@ fn is_messages_request(fields: &Fields<'_>) -> bool {
         || tool.is_some_and(|tool| tool.has("input_schema"))
 }
 
-fn conversation_of(entries: Vec<Fields<'_>>, form: Form) -> Conversation {
+fn conversation_of(entries: Vec<JsonFields<'_>>, form: TranscriptForm) -> Conversation {
     let mut read = Conversation::new(form);
     read.messages.reserve(entries.len());
     for entry in entries {
         match form {
-            Form::Messages => read.messages.extend(messages::from_fields(entry)),
+            TranscriptForm::Messages => read.messages.extend(messages::from_fields(entry)),
             _ => read.messages.push(chat::from_fields(entry)),
         }
     }
     read
 }
 
-fn responses_input(fields: &Fields<'_>, input: &RawValue) -> Option<Conversation> {
-    let mut read = Conversation::new(Form::Responses);
+fn responses_input(fields: &JsonFields<'_>, input: &RawValue) -> Option<Conversation> {
+    let mut read = Conversation::new(TranscriptForm::Responses);
     let instructions = fields.get("instructions").and_then(string);
     read.messages
         .extend(instructions.map(responses::instructions));
@@ -180,14 +186,14 @@ fn responses_input(fields: &Fields<'_>, input: &RawValue) -> Option<Conversation
 }
 
 fn gather(entries: Vec<&RawValue>) -> Vec<trimtab_model::Message> {
-    let mut gatherer = responses::Gatherer::default();
+    let mut gatherer = responses::MessageGatherer::default();
     for entry in entries {
         gatherer.push(entry);
     }
     gatherer.messages
 }
 
-fn tools(fields: &Fields<'_>) -> Vec<RawJson> {
+fn tools(fields: &JsonFields<'_>) -> Vec<RawJson> {
     let list = fields.list("tools").unwrap_or_default();
     list.into_iter().map(owned).collect()
 }

@@ -1,17 +1,17 @@
-//! Why a transcript could not be read.
+//! Errors of reading a transcript.
 
 use std::fmt;
 use std::io;
 
-use super::Form;
+use super::TranscriptForm;
 
-/// Why a transcript could not be read.
+/// The reasons why a transcript could not be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
     /// Reading the bytes failed.
     Io(io::Error),
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
     /// It is not JSON.
     Syntax {
@@ -19,7 +19,7 @@ pub enum ReadError {
         line: u64,
         /// Byte in the line, from 1.
         column: u64,
-        /// What was expected.
+        /// The expected syntax.
         message: String,
     },
     /// It is not UTF-8.
@@ -29,7 +29,7 @@ pub enum ReadError {
         /// Byte in the line, from 1.
         column: u64,
     },
-    /// It is JSON, but in no form that we understand.
+    /// It is JSON, but in no known form.
     Form {
         /// Line in the file, from 1.
         line: u64,
@@ -37,7 +37,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Line and column of the fault, where it has one.
+    /// Line and column of the fault, if it has a position.
     pub fn position(&self) -> Option<(u64, u64)> {
         match *self {
             Self::Io(_) | Self::Empty => None,
@@ -46,12 +46,15 @@ impl ReadError {
         }
     }
 
-    /// What to do about it, in one line.
+    /// How to fix it, in one line.
     pub fn hint(&self) -> String {
         match self {
             Self::Io(_) => "check that the file is there and may be read".to_owned(),
             Self::Empty | Self::Form { .. } => {
-                let forms: Vec<String> = Form::ALL.iter().map(ToString::to_string).collect();
+                let forms: Vec<String> = TranscriptForm::ALL
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 format!("understood are: {}", forms.join("; "))
             }
             Self::Syntax { .. } => {
@@ -61,7 +64,7 @@ impl ReadError {
         }
     }
 
-    /// A syntax error found at `line` of the file.
+    /// A syntax error at `line` of the file.
     pub(super) fn syntax(error: &serde_json::Error, line: u64) -> Self {
         let inside = u64::try_from(error.line()).unwrap_or(1).max(1);
         let full = error.to_string();
@@ -105,11 +108,11 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// Something that was passed over while reading.
+/// Something that was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct TranscriptWarning {
     /// Line in the file, from 1.
     pub line: u64,
-    /// What it was.
+    /// A description.
     pub message: String,
 }

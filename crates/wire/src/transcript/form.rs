@@ -1,16 +1,16 @@
-//! The forms of transcripts, told apart by what is in them.
+//! The forms of transcripts, detected by content.
 
 use std::fmt;
 
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
-use crate::json::{self, Fields, Type, type_of};
+use crate::json::{self, JsonFields, JsonType, type_of};
 
-/// The form in which a conversation was written down.
+/// The form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Form {
+pub enum TranscriptForm {
     /// Chat Completions messages.
     Chat,
     /// A Messages request.
@@ -29,8 +29,8 @@ pub enum Form {
     OpenCode,
 }
 
-impl Form {
-    /// Every form.
+impl TranscriptForm {
+    /// All forms.
     pub const ALL: [Self; 8] = [
         Self::Chat,
         Self::Messages,
@@ -56,7 +56,7 @@ impl Form {
         }
     }
 
-    /// The dialect whose rules its windows have to keep.
+    /// The dialect whose rules its windows must follow.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::Messages | Self::ClaudeCode => Dialect::Messages,
@@ -66,7 +66,7 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for TranscriptForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Chat => "Chat Completions messages (JSON or JSONL)",
@@ -81,45 +81,45 @@ impl fmt::Display for Form {
     }
 }
 
-/// What one JSON value turned out to be.
+/// The classification of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum LineContent {
     /// A whole conversation.
     Conversation,
     /// One line of a log.
-    Log(Form),
-    /// One message of a conversation that is written down line by line.
+    Log(TranscriptForm),
+    /// One message of a conversation with one message per line.
     Message,
 }
 
-/// Recognises a value.
-pub(super) fn recognise(raw: &RawValue) -> Option<Content> {
+/// Classifies a value.
+pub(super) fn recognise(raw: &RawValue) -> Option<LineContent> {
     match type_of(raw) {
-        Type::List => Some(Content::Conversation),
-        Type::Object => recognise_object(&json::fields(raw)?),
+        JsonType::List => Some(LineContent::Conversation),
+        JsonType::Object => recognise_object(&json::fields(raw)?),
         _ => None,
     }
 }
 
-fn recognise_object(fields: &Fields<'_>) -> Option<Content> {
+fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
     if is_gemini(fields) {
-        return Some(Content::Log(Form::GeminiCli));
+        return Some(LineContent::Log(TranscriptForm::GeminiCli));
     }
     if conversation(fields).is_some() {
-        return Some(Content::Conversation);
+        return Some(LineContent::Conversation);
     }
     let type_name = fields.text("type").unwrap_or_default();
     if fields.has("payload") && is_codex(&type_name) {
-        return Some(Content::Log(Form::Codex));
+        return Some(LineContent::Log(TranscriptForm::Codex));
     }
-    if fields.type_of("data") == Some(Type::Object) && type_name.contains('.') {
-        return Some(Content::Log(Form::CopilotCli));
+    if fields.type_of("data") == Some(JsonType::Object) && type_name.contains('.') {
+        return Some(LineContent::Log(TranscriptForm::CopilotCli));
     }
     if is_claude_code(fields) {
-        return Some(Content::Log(Form::ClaudeCode));
+        return Some(LineContent::Log(TranscriptForm::ClaudeCode));
     }
     let entry = fields.has("call_id") || type_name == "reasoning";
-    (fields.type_of("role") == Some(Type::Text) || entry).then_some(Content::Message)
+    (fields.type_of("role") == Some(JsonType::Text) || entry).then_some(LineContent::Message)
 }
 
 fn is_codex(type_name: &str) -> bool {
@@ -129,20 +129,23 @@ fn is_codex(type_name: &str) -> bool {
     )
 }
 
-fn is_claude_code(fields: &Fields<'_>) -> bool {
+fn is_claude_code(fields: &JsonFields<'_>) -> bool {
     let named = ["uuid", "sessionId", "leafUuid", "snapshot"];
-    fields.type_of("type") == Some(Type::Text) && named.iter().any(|name| fields.has(name))
+    fields.type_of("type") == Some(JsonType::Text) && named.iter().any(|name| fields.has(name))
 }
 
-fn is_gemini(fields: &Fields<'_>) -> bool {
+fn is_gemini(fields: &JsonFields<'_>) -> bool {
     (fields.has("sessionId") && fields.has("projectHash")) || fields.has("$set")
 }
 
-/// The object that holds the conversation: this one, or the request inside a batch entry.
-pub(super) fn conversation<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
-    let holds = |fields: &Fields<'_>| {
-        let input = matches!(fields.type_of("input"), Some(Type::List | Type::Text));
-        fields.type_of("messages") == Some(Type::List) || (input && !fields.has("type"))
+/// The object with the conversation: this one, or the request inside a batch entry.
+pub(super) fn conversation<'a>(fields: &JsonFields<'a>) -> Option<JsonFields<'a>> {
+    let holds = |fields: &JsonFields<'_>| {
+        let input = matches!(
+            fields.type_of("input"),
+            Some(JsonType::List | JsonType::Text)
+        );
+        fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
     };
     if holds(fields) {
         return Some(fields.clone());
@@ -153,13 +156,13 @@ pub(super) fn conversation<'a>(fields: &Fields<'a>) -> Option<Fields<'a>> {
         .find(holds)
 }
 
-/// Which dialect a list of messages is in; none where every dialect would do.
-pub(super) fn dialect_of(messages: &[Fields<'_>]) -> Option<Form> {
+/// The dialect of a list of messages; none if every dialect would do.
+pub(super) fn dialect_of(messages: &[JsonFields<'_>]) -> Option<TranscriptForm> {
     messages.iter().find_map(dialect_of_message)
 }
 
-/// Which dialect a message is in, if it can be told.
-pub(super) fn dialect_of_message(message: &Fields<'_>) -> Option<Form> {
+/// The dialect of a message, if it can be told.
+pub(super) fn dialect_of_message(message: &JsonFields<'_>) -> Option<TranscriptForm> {
     let chat = [
         "tool_calls",
         "tool_call_id",
@@ -167,28 +170,28 @@ pub(super) fn dialect_of_message(message: &Fields<'_>) -> Option<Form> {
         "reasoning_content",
     ];
     if chat.iter().any(|name| message.has(name)) {
-        return Some(Form::Chat);
+        return Some(TranscriptForm::Chat);
     }
     let type_name = message.text("type").unwrap_or_default();
     if message.has("call_id") || type_name == "reasoning" {
-        return Some(Form::Responses);
+        return Some(TranscriptForm::Responses);
     }
     let content = message.get("content")?;
-    if type_of(content) != Type::List {
+    if type_of(content) != JsonType::List {
         return None;
     }
     json::list(content)?.into_iter().find_map(dialect_of_part)
 }
 
-fn dialect_of_part(part: &RawValue) -> Option<Form> {
+fn dialect_of_part(part: &RawValue) -> Option<TranscriptForm> {
     let fields = json::fields(part)?;
     match fields.text("type")?.as_ref() {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" => {
-            Some(Form::Messages)
+            Some(TranscriptForm::Messages)
         }
-        "image" | "document" if fields.has("source") => Some(Form::Messages),
-        "input_text" | "output_text" | "input_image" => Some(Form::Responses),
-        "image_url" | "file" => Some(Form::Chat),
+        "image" | "document" if fields.has("source") => Some(TranscriptForm::Messages),
+        "input_text" | "output_text" | "input_image" => Some(TranscriptForm::Responses),
+        "image_url" | "file" => Some(TranscriptForm::Chat),
         _ => None,
     }
 }

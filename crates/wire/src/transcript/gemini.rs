@@ -1,42 +1,42 @@
 //! Gemini CLI: a session as JSONL, or as one document.
 //!
-//! A line with the id of an earlier one replaces it: an answer is written down when it comes
-//! and again when its calls have run.
+//! A line with the id of an earlier one replaces it: an answer is written when it arrives and again
+//! when its calls have run.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Opaque, Output, Part, Role, work};
 
-use super::own;
-use super::reader::Log;
-use super::thread::{Origin, Read, thought, usage_inside};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, Type, owned, string, type_of};
+use super::private_marks;
+use super::reader::TranscriptLog;
+use super::thread::{MessageOrigin, ReadConversation, thought, usage_inside};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
 
-/// A session, being read.
+/// A session being read.
 #[derive(Default)]
-pub(super) struct Session {
+pub(super) struct GeminiSession {
     id: Option<String>,
     model: Option<String>,
-    entries: Vec<Entry>,
+    entries: Vec<GeminiEntry>,
     places: HashMap<String, usize>,
-    /// The units of entries that a later line replaced, all of them at once.
+    /// The units of all entries that a later line replaced.
     replaced: Vec<usize>,
 }
 
-/// One entry: its messages, and the outputs that it holds besides.
+/// One entry: its messages, and the outputs that it contains.
 #[derive(Default)]
-struct Entry {
+struct GeminiEntry {
     messages: Vec<Message>,
     outputs: Vec<Output>,
-    /// The units that it stands in: it is written down again when more is known.
+    /// The units of the entry, which is written again when more is known.
     units: Vec<usize>,
 }
 
-impl Log for Session {
+impl TranscriptLog for GeminiSession {
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error> {
-        let fields: Fields = serde_json::from_str(line)?;
+        let fields: JsonFields = serde_json::from_str(line)?;
         self.id = self
             .id
             .take()
@@ -45,32 +45,32 @@ impl Log for Session {
         if let Some(all) = set.and_then(|set| set.list("messages")) {
             self.start_over(number, all);
         }
-        // A session as one document, read with a line break behind it.
+        // A session as one document, followed by a line break.
         let all = fields.list("messages").unwrap_or_default();
         for (number, raw) in all.into_iter().enumerate() {
             if let Some(fields) = json::fields(raw) {
                 self.entry(number, &fields);
             }
         }
-        if fields.type_of("type") == Some(Type::Text) {
+        if fields.type_of("type") == Some(JsonType::Text) {
             self.entry(number, &fields);
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Vec<Read> {
-        let mut read = Conversation::new(Form::GeminiCli);
+    fn finish(self: Box<Self>) -> Vec<ReadConversation> {
+        let mut read = Conversation::new(TranscriptForm::GeminiCli);
         read.id = self.id;
         read.model = self.model;
         let (mut entries, replaced) = (self.entries, self.replaced);
-        // Whatever becomes of the first entry, what it stands for must not come back without it.
+        // If the first entry is removed, everything it replaced must be removed too.
         if let Some(first) = entries.first_mut() {
             first.units.extend(replaced);
         }
         let (messages, origins) = in_order(entries);
         read.messages = messages;
         let some = !read.messages.is_empty();
-        let read = Read {
+        let read = ReadConversation {
             conversation: read,
             origins,
         };
@@ -79,10 +79,13 @@ impl Log for Session {
 }
 
 /// Reads a session that is one document.
-pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Conversation> {
-    let mut session = Session {
+pub(super) fn document(
+    fields: &JsonFields<'_>,
+    messages: &[JsonFields<'_>],
+) -> Option<Conversation> {
+    let mut session = GeminiSession {
         id: fields.get("sessionId").and_then(string),
-        ..Session::default()
+        ..GeminiSession::default()
     };
     for (number, entry) in messages.iter().enumerate() {
         session.entry(number, entry);
@@ -91,8 +94,8 @@ pub(super) fn document(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<C
     read.map(|read| read.conversation)
 }
 
-impl Session {
-    /// Reads a line that holds everything anew.
+impl GeminiSession {
+    /// Reads a line that contains everything again.
     fn start_over(&mut self, number: usize, all: Vec<&RawValue>) {
         let old = std::mem::take(&mut self.entries);
         self.places.clear();
@@ -104,7 +107,7 @@ impl Session {
         }
     }
 
-    fn entry(&mut self, unit: usize, fields: &Fields<'_>) {
+    fn entry(&mut self, unit: usize, fields: &JsonFields<'_>) {
         let mut entry = match fields.text("type").unwrap_or_default().as_ref() {
             "user" => user(fields),
             "gemini" => {
@@ -114,12 +117,12 @@ impl Session {
             }
             _ => return,
         };
-        own::apply(fields, &mut entry.messages);
+        private_marks::apply(fields, &mut entry.messages);
         entry.units.push(unit);
         let id = fields.get("id").and_then(string);
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         if let Some(earlier) = known.and_then(|at| self.entries.get_mut(at)) {
-            // The longer list is not copied.
+            // Avoids copying the longer list.
             std::mem::swap(&mut entry.units, &mut earlier.units);
             entry.units.append(&mut earlier.units);
             *earlier = entry;
@@ -131,7 +134,7 @@ impl Session {
     }
 }
 
-fn user(fields: &Fields<'_>) -> Entry {
+fn user(fields: &JsonFields<'_>) -> GeminiEntry {
     let mut said = Vec::new();
     let mut outputs = Vec::new();
     for part in parts_of(fields) {
@@ -142,20 +145,20 @@ fn user(fields: &Fields<'_>) -> Entry {
     }
     let messages = [(Role::Tool, outputs), (Role::User, said)];
     let some = messages.into_iter().filter(|(_, parts)| !parts.is_empty());
-    Entry {
+    GeminiEntry {
         messages: some
             .map(|(role, parts)| Message::new(role, parts))
             .collect(),
-        ..Entry::default()
+        ..GeminiEntry::default()
     }
 }
 
-fn parts_of(fields: &Fields<'_>) -> Vec<Part> {
+fn parts_of(fields: &JsonFields<'_>) -> Vec<Part> {
     let Some(content) = fields.get("content") else {
         return Vec::new();
     };
     match type_of(content) {
-        Type::Text => string(content).map(Part::text).into_iter().collect(),
+        JsonType::Text => string(content).map(Part::text).into_iter().collect(),
         _ => json::list(content)
             .unwrap_or_default()
             .into_iter()
@@ -178,7 +181,7 @@ fn part(raw: &RawValue) -> Part {
     }
 }
 
-fn output(response: &Fields<'_>) -> Output {
+fn output(response: &JsonFields<'_>) -> Output {
     let text = |name: &str| response.get(name).and_then(string).unwrap_or_default();
     let given = response.fields("response").unwrap_or_default();
     let said = ["output", "error"]
@@ -191,7 +194,7 @@ fn output(response: &Fields<'_>) -> Output {
     output
 }
 
-fn answer(fields: &Fields<'_>) -> Entry {
+fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
     let thoughts: Vec<String> = fields
         .list("thoughts")
         .unwrap_or_default()
@@ -228,16 +231,16 @@ fn answer(fields: &Fields<'_>) -> Entry {
             count("output") + count("thoughts"),
         )
     });
-    Entry {
+    GeminiEntry {
         messages: vec![message],
         outputs,
-        ..Entry::default()
+        ..GeminiEntry::default()
     }
 }
 
-/// The messages in order. Outputs stand in the answer and again in a line of their own; the
-/// line wins, because it says when they were sent.
-fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
+/// The messages in order. Outputs appear in the answer and again on a separate line; the line wins,
+/// because it says when they were sent.
+fn in_order(entries: Vec<GeminiEntry>) -> (Vec<Message>, Vec<MessageOrigin>) {
     let on_lines: HashSet<String> = entries
         .iter()
         .flat_map(|entry| &entry.messages)
@@ -246,8 +249,8 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
         .collect();
     let mut messages = Vec::new();
     let mut origins = Vec::new();
-    // An output that stands in an answer too goes with it: it names one unit of the answer, and
-    // what shares a unit shares its fate.
+    // An output that also appears in an answer belongs to it: it names one unit of the answer, and
+    // messages that share a unit stay or go together.
     let mut answers: HashMap<String, usize> = HashMap::new();
     for entry in entries {
         work::step(1 + entry.units.len());
@@ -257,7 +260,10 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
             let in_answers = said
                 .outputs()
                 .filter_map(|o| answers.get(&o.call_id).copied());
-            origins.extend(own.chain(in_answers).map(|unit| Origin { message, unit }));
+            origins.extend(
+                own.chain(in_answers)
+                    .map(|unit| MessageOrigin { message, unit }),
+            );
             work::step(said.parts.len());
             messages.push(said);
         }
@@ -272,7 +278,7 @@ fn in_order(entries: Vec<Entry>) -> (Vec<Message>, Vec<Origin>) {
             messages.push(Message::new(Role::Tool, parts));
             let message = messages.len() - 1;
             let units = entry.units.into_iter();
-            origins.extend(units.map(|unit| Origin { message, unit }));
+            origins.extend(units.map(|unit| MessageOrigin { message, unit }));
         }
     }
     (messages, origins)

@@ -4,19 +4,19 @@ use std::io::BufRead;
 
 use super::ReadError;
 
-/// The mark at the start of a file that some editors leave; it says nothing in UTF-8.
+/// The mark that some editors write at the start of a file; meaningless in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The lines of a transcript. Blank ones are passed over.
+/// The lines of a transcript, without blank ones.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct TranscriptLines<R> {
     input: R,
     buffer: Vec<u8>,
     /// Number of the current line, from 1.
     pub(super) number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> TranscriptLines<R> {
     pub(super) fn new(input: R) -> Self {
         Self {
             input,
@@ -42,7 +42,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Adds all further lines to the current one.
+    /// Appends all further lines to the current one.
     pub(super) fn take_rest(&mut self) -> Result<(), ReadError> {
         self.input.read_to_end(&mut self.buffer)?;
         Ok(())
@@ -70,8 +70,8 @@ impl<R: BufRead> Lines<R> {
         })
     }
 
-    /// True if the current line does not end in a line break: it is the last of the file, and
-    /// perhaps still being written.
+    /// True if the current line has no line break: it is the last of the file, and may still be
+    /// being written.
     pub(super) fn is_unfinished(&self) -> bool {
         self.buffer.last() != Some(&b'\n')
     }

@@ -1,19 +1,19 @@
-//! Recorded conversations, in the forms that clients and agents write them down.
+//! Recorded conversations, in the forms that clients and agents write.
 //!
-//! A [`Reader`] recognises the form by content and gives one [`Conversation`] after the
-//! other. It borrows from one line at a time and builds no tree, so that a file of many
-//! conversations needs the memory of its largest one.
+//! A [`TranscriptReader`] detects the form by content and returns one [`Conversation`] after the
+//! other. It borrows from one line at a time and builds no tree, so a file of many conversations
+//! needs the memory of its largest one.
 //!
 //! ```
-//! use trimtab_wire::transcript::{Form, Reader};
+//! use trimtab_wire::transcript::{TranscriptForm, TranscriptReader};
 //!
 //! let file = r#"{"id":"a","messages":[{"role":"user","content":"hi"}]}
 //! {"id":"b","messages":[{"role":"user","content":"hello"}]}
 //! "#;
-//! let conversations: Vec<_> = Reader::new(file.as_bytes()).map(Result::unwrap).collect();
+//! let conversations: Vec<_> = TranscriptReader::new(file.as_bytes()).map(Result::unwrap).collect();
 //! assert_eq!(conversations.len(), 2);
 //! assert_eq!(conversations[1].id.as_deref(), Some("b"));
-//! assert_eq!(conversations[1].form, Form::Chat);
+//! assert_eq!(conversations[1].form, TranscriptForm::Chat);
 //! ```
 
 mod claude_code;
@@ -25,9 +25,9 @@ mod error;
 mod form;
 mod gemini;
 mod lines;
-mod loose;
+mod message_per_line;
 mod opencode;
-mod own;
+mod private_marks;
 mod reader;
 mod scan;
 mod thread;
@@ -37,7 +37,7 @@ mod write;
 mod tests;
 
 pub use conversation::Conversation;
-pub use error::{ReadError, Warning};
-pub use form::Form;
-pub use reader::Reader;
+pub use error::{ReadError, TranscriptWarning};
+pub use form::TranscriptForm;
+pub use reader::TranscriptReader;
 pub use write::{WriteError, write};

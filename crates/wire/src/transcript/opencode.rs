@@ -1,17 +1,19 @@
-//! opencode: a session as `opencode export` writes it, one document.
+//! opencode: a session as written by `opencode export`, one document.
 //!
-//! A call and its output are one part there, and a message may hold several answers, each
+//! A call and its output are one part there, and a message may contain several answers, each
 //! introduced by a `step-start`.
 
 use serde_json::value::RawValue;
-use trimtab_model::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
+use trimtab_model::{
+    Call, Media, MediaKind, Message, MessageKind, Opaque, Output, Part, Role, Usage,
+};
 
-use super::own;
-use super::thread::{Origin, Read};
-use super::{Conversation, Form};
-use crate::json::{self, Fields, owned, string};
+use super::private_marks;
+use super::thread::{MessageOrigin, ReadConversation};
+use super::{Conversation, TranscriptForm};
+use crate::json::{self, JsonFields, owned, string};
 
-/// What opencode notes for itself in a message; never sent.
+/// Internal notes of opencode in a message, which are never sent.
 const OWN: [&str; 7] = [
     "step-finish",
     "snapshot",
@@ -22,10 +24,13 @@ const OWN: [&str; 7] = [
     "compaction",
 ];
 
-/// Reads a session, with which element of its list gave which message.
-pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read> {
+/// Reads a session, and records which element of its list gave which message.
+pub(super) fn read(
+    fields: &JsonFields<'_>,
+    messages: &[JsonFields<'_>],
+) -> Option<ReadConversation> {
     let info = fields.fields("info")?;
-    let mut read = Conversation::new(Form::OpenCode);
+    let mut read = Conversation::new(TranscriptForm::OpenCode);
     read.id = info.get("id").and_then(string);
     let mut origins = Vec::new();
     for (unit, entry) in messages.iter().enumerate() {
@@ -42,19 +47,19 @@ pub(super) fn read(fields: &Fields<'_>, messages: &[Fields<'_>]) -> Option<Read>
         } else {
             let parts: Vec<Part> = parts.into_iter().filter_map(said).collect();
             let mut message = Message::new(Role::User, parts);
-            own::apply(entry, [&mut message]);
+            private_marks::apply(entry, [&mut message]);
             read.messages.push(message);
         }
         let came = first..read.messages.len();
-        origins.extend(came.map(|message| Origin { message, unit }));
+        origins.extend(came.map(|message| MessageOrigin { message, unit }));
     }
-    Some(Read {
+    Some(ReadConversation {
         conversation: read,
         origins,
     })
 }
 
-fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
+fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
     let first = messages.len();
     let mut outputs = Vec::new();
     let mut current = Message::new(Role::Assistant, Vec::new());
@@ -78,7 +83,7 @@ fn answer(info: &Fields<'_>, parts: &[&RawValue], messages: &mut Vec<Message>) {
     if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
         last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
         last.meta.stop_reason = info.get("finish").and_then(string);
-        last.meta.kind = info.is_true("summary").then_some(Kind::Summary);
+        last.meta.kind = info.is_true("summary").then_some(MessageKind::Summary);
     }
 }
 
@@ -92,7 +97,7 @@ fn close(message: Message, outputs: &mut Vec<Part>, messages: &mut Vec<Message>)
     }
 }
 
-/// A part that is not a call; none for what was never sent.
+/// A part that is not a call; none if it was never sent.
 fn said(raw: &RawValue) -> Option<Part> {
     let fields = json::fields(raw)?;
     let type_name = fields.text("type")?;
@@ -117,7 +122,7 @@ fn said(raw: &RawValue) -> Option<Part> {
     }
 }
 
-fn call(fields: &Fields<'_>) -> Call {
+fn call(fields: &JsonFields<'_>) -> Call {
     let text = |name: &str| fields.get(name).and_then(string).unwrap_or_default();
     let state = fields.fields("state").unwrap_or_default();
     let arguments = state.get("input").map_or("{}", RawValue::get);
@@ -125,7 +130,7 @@ fn call(fields: &Fields<'_>) -> Call {
 }
 
 /// The output of a call; none while it runs.
-fn output(fields: &Fields<'_>) -> Option<Part> {
+fn output(fields: &JsonFields<'_>) -> Option<Part> {
     let state = fields.fields("state")?;
     let failed = state.text("status")? == "error";
     let name = if failed { "error" } else { "output" };
@@ -136,10 +141,10 @@ fn output(fields: &Fields<'_>) -> Option<Part> {
     Some(Part::Output(output))
 }
 
-/// Cached tokens stand beside the input, thoughts beside the output.
-fn usage(tokens: &Fields<'_>) -> Usage {
+/// Cached tokens are separate from input, and reasoning is separate from output.
+fn usage(tokens: &JsonFields<'_>) -> Usage {
     let cache = tokens.fields("cache").unwrap_or_default();
-    let count = |fields: &Fields<'_>, name: &str| fields.number(name).unwrap_or(0);
+    let count = |fields: &JsonFields<'_>, name: &str| fields.number(name).unwrap_or(0);
     Usage {
         input: count(tokens, "input"),
         cache_creation: count(&cache, "write"),

@@ -1,4 +1,4 @@
-//! Recognises a transcript and reads its conversations one by one.
+//! Detects the form of a transcript and reads its conversations one by one.
 
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -6,24 +6,26 @@ use std::io::BufRead;
 use serde_json::value::RawValue;
 use trimtab_model::work;
 
-use super::form::{Content, recognise};
-use super::lines::Lines;
-use super::loose::Loose;
-use super::thread::Read;
+use super::form::{LineContent, recognise};
+use super::lines::TranscriptLines;
+use super::message_per_line::MessagePerLine;
+use super::thread::ReadConversation;
 use super::{
-    Conversation, Form, ReadError, Warning, claude_code, codex, copilot, document, gemini,
+    Conversation, ReadError, TranscriptForm, TranscriptWarning, claude_code, codex, copilot,
+    document, gemini,
 };
 
-/// How many lines may go by before one must be recognised: logs begin with lines of their own.
+/// The maximum number of lines before one must be recognised, because logs start with lines of
+/// their own.
 const LINES_TO_RECOGNISE: u64 = 32;
 
-/// A log whose lines together make up conversations.
-pub(super) trait Log {
-    /// Takes line `number` of the file; fails where it is not JSON.
+/// A log whose lines together form conversations.
+pub(super) trait TranscriptLog {
+    /// Reads line `number` of the file; fails if it is not JSON.
     fn line(&mut self, number: usize, line: &str) -> Result<(), serde_json::Error>;
-    /// Gives what was read.
-    fn finish(self: Box<Self>) -> Vec<Read>;
-    /// True if text that is not JSON may stand between the lines.
+    /// Returns the conversations.
+    fn finish(self: Box<Self>) -> Vec<ReadConversation>;
+    /// True if text that is not JSON may appear between the lines.
     fn allows_text(&self) -> bool {
         false
     }
@@ -31,68 +33,73 @@ pub(super) trait Log {
 
 /// Reads the conversations of one transcript.
 ///
-/// An iterator: it ends after the first error. Conversations that stand on a line each are
-/// read one at a time; a log is one session and is read as a whole.
-pub struct Reader<R> {
-    lines: Lines<R>,
-    state: State,
-    warnings: Vec<Warning>,
+/// The iterator ends after the first error. A file with one conversation per line is read line by
+/// line; a log is one session and is read as a whole.
+pub struct TranscriptReader<R> {
+    lines: TranscriptLines<R>,
+    state: ReaderState,
+    warnings: Vec<TranscriptWarning>,
 }
 
-enum State {
+enum ReaderState {
     Start,
     /// The current line is a conversation, and so are all further ones.
     Each,
     Read(VecDeque<Conversation>),
 }
 
-impl<R: BufRead> Reader<R> {
-    /// A reader of `input`, which is looked at when the first conversation is asked for.
+impl<R: BufRead> TranscriptReader<R> {
+    /// A reader of `input`, which is opened when the first conversation is requested.
     pub fn new(input: R) -> Self {
         Self {
-            lines: Lines::new(input),
-            state: State::Start,
+            lines: TranscriptLines::new(input),
+            state: ReaderState::Start,
             warnings: Vec::new(),
         }
     }
 
-    /// What was passed over so far.
-    pub fn warnings(&self) -> &[Warning] {
+    /// Everything that was skipped so far.
+    pub fn warnings(&self) -> &[TranscriptWarning] {
         &self.warnings
     }
 
     fn start(&mut self) -> Result<Option<Conversation>, ReadError> {
         let Some(read) = self.open()? else {
-            self.state = State::Each;
+            self.state = ReaderState::Each;
             return self.current().map(Some);
         };
         if read.is_empty() {
             return Err(ReadError::Empty);
         }
         let conversations = read.into_iter().map(|read| read.conversation);
-        self.state = State::Read(conversations.collect());
+        self.state = ReaderState::Read(conversations.collect());
         self.step()
     }
 
-    /// Recognises the file and reads it if it is a log; none if each line of it is a
-    /// conversation, the current one the first.
-    pub(super) fn open(&mut self) -> Result<Option<Vec<Read>>, ReadError> {
+    /// Detects the form of the file and reads it if it is a log; none if each line is a
+    /// conversation, starting with the current one.
+    pub(super) fn open(&mut self) -> Result<Option<Vec<ReadConversation>>, ReadError> {
         if !self.lines.advance()? {
             return Err(ReadError::Empty);
         }
+        // A document may be pretty-printed over many lines.
         self.join_document()?;
-        let log: Box<dyn Log> = match self.recognise()? {
-            Content::Conversation => return Ok(None),
-            Content::Log(Form::ClaudeCode) => Box::<claude_code::Session>::default(),
-            Content::Log(Form::Codex) => Box::<codex::Rollout>::default(),
-            Content::Log(Form::CopilotCli) => Box::<copilot::Session>::default(),
-            Content::Log(Form::GeminiCli) => Box::<gemini::Session>::default(),
-            Content::Log(_) | Content::Message => Box::<Loose>::default(),
+        let log: Box<dyn TranscriptLog> = match self.recognise()? {
+            LineContent::Conversation => return Ok(None),
+            LineContent::Log(TranscriptForm::ClaudeCode) => {
+                Box::<claude_code::ClaudeCodeSession>::default()
+            }
+            LineContent::Log(TranscriptForm::Codex) => Box::<codex::CodexRollout>::default(),
+            LineContent::Log(TranscriptForm::CopilotCli) => {
+                Box::<copilot::CopilotSession>::default()
+            }
+            LineContent::Log(TranscriptForm::GeminiCli) => Box::<gemini::GeminiSession>::default(),
+            LineContent::Log(_) | LineContent::Message => Box::<MessagePerLine>::default(),
         };
         self.read_log(log).map(Some)
     }
 
-    /// If the first line is the beginning of a document that spans several, takes it whole.
+    /// If the first line starts a document that spans several lines, reads all of it.
     fn join_document(&mut self) -> Result<(), ReadError> {
         let text = self.lines.text()?;
         match serde_json::from_str::<&RawValue>(text) {
@@ -102,12 +109,13 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn recognise(&mut self) -> Result<Content, ReadError> {
+    fn recognise(&mut self) -> Result<LineContent, ReadError> {
         let first = self.lines.number;
         loop {
             if let Some(content) = recognise(self.raw()?) {
                 return Ok(content);
             }
+            // Give up early, so that a large file of another kind is not read completely.
             if self.lines.number - first >= LINES_TO_RECOGNISE || !self.lines.advance()? {
                 return Err(ReadError::Form { line: first });
             }
@@ -119,7 +127,7 @@ impl<R: BufRead> Reader<R> {
             .map_err(|error| ReadError::syntax(&error, self.lines.number))
     }
 
-    /// The number and text of the current line, with what is white around it.
+    /// The number and trimmed text of the current line.
     pub(super) fn current_text(&self) -> Result<(u64, &str), ReadError> {
         Ok((self.lines.number, self.lines.whole()?))
     }
@@ -137,7 +145,10 @@ impl<R: BufRead> Reader<R> {
             .ok_or(ReadError::Form { line })
     }
 
-    fn read_log(&mut self, mut log: Box<dyn Log>) -> Result<Vec<Read>, ReadError> {
+    fn read_log(
+        &mut self,
+        mut log: Box<dyn TranscriptLog>,
+    ) -> Result<Vec<ReadConversation>, ReadError> {
         loop {
             let number = usize::try_from(self.lines.number).unwrap_or(usize::MAX);
             work::step_text(self.lines.text()?);
@@ -146,7 +157,7 @@ impl<R: BufRead> Reader<R> {
                     let error = ReadError::syntax(&error, self.lines.number);
                     self.forgive(error, log.as_ref())?;
                 }
-                // JSON that is no object says nothing in any log.
+                // JSON that is not an object has no meaning in any log.
                 _ => {}
             }
             if !self.lines.advance()? {
@@ -155,9 +166,9 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Passes over what a log may well have: a last line that is still being written, and
-    /// text between the lines where the log is what a terminal showed.
-    fn forgive(&mut self, error: ReadError, log: &dyn Log) -> Result<(), ReadError> {
+    /// Skips faults that are normal in a log: an incomplete last line, and text between the lines
+    /// in printed output.
+    fn forgive(&mut self, error: ReadError, log: &dyn TranscriptLog) -> Result<(), ReadError> {
         let ReadError::Syntax {
             line, ref message, ..
         } = error
@@ -171,7 +182,7 @@ impl<R: BufRead> Reader<R> {
         } else {
             return Err(error);
         };
-        self.warnings.push(Warning {
+        self.warnings.push(TranscriptWarning {
             line,
             message: message.to_owned(),
         });
@@ -180,21 +191,21 @@ impl<R: BufRead> Reader<R> {
 
     fn step(&mut self) -> Result<Option<Conversation>, ReadError> {
         match &mut self.state {
-            State::Start => self.start(),
-            State::Each if self.lines.advance()? => self.current().map(Some),
-            State::Each => Ok(None),
-            State::Read(read) => Ok(read.pop_front()),
+            ReaderState::Start => self.start(),
+            ReaderState::Each if self.lines.advance()? => self.current().map(Some),
+            ReaderState::Each => Ok(None),
+            ReaderState::Read(read) => Ok(read.pop_front()),
         }
     }
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
+impl<R: BufRead> Iterator for TranscriptReader<R> {
     type Item = Result<Conversation, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
         if step.is_err() {
-            self.state = State::Read(VecDeque::new());
+            self.state = ReaderState::Read(VecDeque::new());
         }
         step.transpose()
     }

@@ -5,26 +5,26 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use crate::json::{Fields, Name};
+use crate::json::{FieldName, JsonFields};
 
-/// A JSON value that may be a conversation, whose messages are `M`.
-pub(super) enum Scanned<'a, M> {
+/// A JSON value that may be a conversation with messages `M`.
+pub(super) enum ScannedConversation<'a, M> {
     /// A list of objects.
     List(Vec<M>),
     /// An object, with the elements of its `messages` if it has them.
-    Object(Fields<'a>, Option<Vec<M>>),
+    Object(JsonFields<'a>, Option<Vec<M>>),
 }
 
-impl<'de: 'a, 'a, M: Deserialize<'de>> Deserialize<'de> for Scanned<'a, M> {
+impl<'de: 'a, 'a, M: Deserialize<'de>> Deserialize<'de> for ScannedConversation<'a, M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScannedVisitor(PhantomData))
+        deserializer.deserialize_any(ConversationVisitor(PhantomData))
     }
 }
 
-struct ScannedVisitor<'a, M>(PhantomData<(&'a (), M)>);
+struct ConversationVisitor<'a, M>(PhantomData<(&'a (), M)>);
 
-impl<'de: 'a, 'a, M: Deserialize<'de>> Visitor<'de> for ScannedVisitor<'a, M> {
-    type Value = Scanned<'a, M>;
+impl<'de: 'a, 'a, M: Deserialize<'de>> Visitor<'de> for ConversationVisitor<'a, M> {
+    type Value = ScannedConversation<'a, M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of messages, or an object around one")
@@ -35,19 +35,19 @@ impl<'de: 'a, 'a, M: Deserialize<'de>> Visitor<'de> for ScannedVisitor<'a, M> {
         while let Some(entry) = seq.next_element()? {
             entries.push(entry);
         }
-        Ok(Scanned::List(entries))
+        Ok(ScannedConversation::List(entries))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Fields::default();
+        let mut fields = JsonFields::default();
         let mut entries = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(FieldName(name)) = map.next_key()? {
             if name == "messages" {
                 entries = Some(map.next_value()?);
             } else {
                 fields.push(name, map.next_value()?);
             }
         }
-        Ok(Scanned::Object(fields, entries))
+        Ok(ScannedConversation::Object(fields, entries))
     }
 }

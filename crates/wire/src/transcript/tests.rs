@@ -1,46 +1,51 @@
-use trimtab_model::{Kind, Role};
+use trimtab_model::{MessageKind, Role};
 
 use super::*;
 
 fn read(text: &str) -> Vec<Conversation> {
-    Reader::new(text.as_bytes()).map(Result::unwrap).collect()
+    TranscriptReader::new(text.as_bytes())
+        .map(Result::unwrap)
+        .collect()
 }
 
-fn form(text: &str) -> Form {
+fn form(text: &str) -> TranscriptForm {
     read(text)[0].form
 }
 
 #[test]
 fn documents_are_told_apart() {
     let user = r#"{"role":"user","content":"hi"}"#;
-    assert_eq!(form(&format!("[{user}]")), Form::Chat);
-    assert_eq!(form(&format!("{{\"messages\":[{user}]}}")), Form::Chat);
+    assert_eq!(form(&format!("[{user}]")), TranscriptForm::Chat);
+    assert_eq!(
+        form(&format!("{{\"messages\":[{user}]}}")),
+        TranscriptForm::Chat
+    );
     assert_eq!(
         form(&format!("{{\"system\":\"x\",\"messages\":[{user}]}}")),
-        Form::Messages
+        TranscriptForm::Messages
     );
     assert_eq!(
         form(&format!(
             "{{\"tools\":[{{\"name\":\"a\",\"input_schema\":{{}}}}],\"messages\":[{user}]}}"
         )),
-        Form::Messages
+        TranscriptForm::Messages
     );
-    assert_eq!(form(r#"{"input":"hi"}"#), Form::Responses);
+    assert_eq!(form(r#"{"input":"hi"}"#), TranscriptForm::Responses);
     assert_eq!(
         form(r#"[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]"#),
-        Form::Responses
+        TranscriptForm::Responses
     );
     assert_eq!(
         form(
             r#"[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"}]}]"#
         ),
-        Form::Messages
+        TranscriptForm::Messages
     );
     assert_eq!(
         form(&format!(
             "{{\"custom_id\":\"q\",\"body\":{{\"messages\":[{user}]}}}}"
         )),
-        Form::Chat
+        TranscriptForm::Chat
     );
 }
 
@@ -55,7 +60,7 @@ fn a_document_may_span_lines() {
 #[test]
 fn an_error_ends_the_reading() {
     let text = "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"messages\":\n{\"messages\":[]}\n";
-    let results: Vec<bool> = Reader::new(text.as_bytes())
+    let results: Vec<bool> = TranscriptReader::new(text.as_bytes())
         .map(|read| read.is_ok())
         .collect();
     assert_eq!(results, [true, false]);
@@ -94,8 +99,8 @@ fn claude_code_sessions_are_put_together() {
     );
     assert_eq!(main.messages[1].parts.len(), 2);
     assert_eq!(main.messages[1].meta.usage.unwrap().output, 9);
-    assert_eq!(main.messages[3].meta.kind, Some(Kind::Summary));
-    assert_eq!(main.messages[4].meta.kind, Some(Kind::Note));
+    assert_eq!(main.messages[3].meta.kind, Some(MessageKind::Summary));
+    assert_eq!(main.messages[4].meta.kind, Some(MessageKind::Note));
     assert_eq!(main.compactions, [3]);
     assert_eq!(main.in_window().len(), 2);
     assert_eq!(read[1].messages.len(), 2);
@@ -115,8 +120,8 @@ fn codex_goes_on_with_what_a_compaction_left() {
         None,
         None,
         None,
-        Some(Kind::Retain),
-        Some(Kind::Summary),
+        Some(MessageKind::Retain),
+        Some(MessageKind::Summary),
         None,
     ];
     assert_eq!(kinds, expected);
@@ -194,7 +199,10 @@ fn gemini_entry_that_comes_again_is_read_in_linear_work() {
     assert_linear(gemini_log);
     // As many notes of where messages came from as there are lines, and one for each output.
     let text = gemini_log(500);
-    let reads = Reader::new(text.as_bytes()).open().unwrap().unwrap();
+    let reads = TranscriptReader::new(text.as_bytes())
+        .open()
+        .unwrap()
+        .unwrap();
     assert!(
         reads[0].origins.len() < 4 * 500,
         "{}",

@@ -1,45 +1,45 @@
-//! A conversation that is put together line by line.
+//! A conversation that is assembled line by line.
 
 use std::collections::{BTreeMap, HashMap};
 
 use trimtab_model::{Message, Part, Usage};
 
-use super::{Conversation, Form};
+use super::{Conversation, TranscriptForm};
 
-/// Says that a unit of a file gave a message, or a piece of it.
+/// Records that a unit of a file gave a message, or a part of it.
 ///
-/// A unit is what can be left out or put in: a line, or an element of a document's list.
+/// A unit can be removed or inserted: a line, or an element of a document's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Origin {
+pub(super) struct MessageOrigin {
     /// Position of the message.
     pub(super) message: usize,
     /// Number of the unit.
     pub(super) unit: usize,
 }
 
-/// A conversation of a log, with where its messages stand.
+/// A conversation of a log, with the origins of its messages.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadConversation {
     /// The conversation.
     pub(super) conversation: Conversation,
-    /// Which unit gave which message.
-    pub(super) origins: Vec<Origin>,
+    /// The unit of each message.
+    pub(super) origins: Vec<MessageOrigin>,
 }
 
-/// One conversation of a log, growing.
+/// A growing conversation of a log.
 #[derive(Debug)]
 pub(super) struct Thread {
-    /// What it is so far.
+    /// The conversation so far.
     pub(super) conversation: Conversation,
-    /// Where the message with an id of the log's stands.
+    /// The position of a message by its id in the log.
     places: HashMap<String, usize>,
-    origins: Vec<Origin>,
-    /// The unit that is being read.
+    origins: Vec<MessageOrigin>,
+    /// The current unit.
     unit: usize,
 }
 
 impl Thread {
-    fn new(form: Form) -> Self {
+    fn new(form: TranscriptForm) -> Self {
         Self {
             conversation: Conversation::new(form),
             places: HashMap::new(),
@@ -54,14 +54,14 @@ impl Thread {
         self.conversation.messages.push(message);
     }
 
-    /// Notes that the unit gave a message.
+    /// Records that the current unit gave a message.
     fn came(&mut self, message: usize) {
         let unit = self.unit;
-        self.origins.push(Origin { message, unit });
+        self.origins.push(MessageOrigin { message, unit });
     }
 
-    /// Adds a piece of the message that the log calls `id`: a log may write one answer down
-    /// in several lines, with outputs in between.
+    /// Adds a piece of the message `id`: a log may write one answer on several lines, with outputs
+    /// in between.
     pub(super) fn push_piece(&mut self, id: Option<String>, message: Message) {
         let known = id.as_ref().and_then(|id| self.places.get(id)).copied();
         let at = known.unwrap_or(self.conversation.messages.len());
@@ -82,27 +82,27 @@ impl Thread {
         messages.push(message);
     }
 
-    /// Notes that the agent compacted here.
+    /// Records a compaction of the agent.
     pub(super) fn compacted(&mut self) {
         let at = self.conversation.messages.len();
         self.conversation.compactions.push(at);
     }
 }
 
-/// The conversations of one log: the user's own and those of sub-agents.
+/// The conversations of one log: the main one and those of sub-agents.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     main: Option<Thread>,
-    /// In the order they began, with their names.
+    /// In the order of their start, with their names.
     side: BTreeMap<usize, (String, Thread)>,
     numbers: HashMap<String, usize>,
-    /// The unit that is being read.
+    /// The current unit.
     pub(super) unit: usize,
 }
 
 impl Threads {
-    /// The thread of `agent`, which is new the first time; none is the user's own.
-    pub(super) fn of(&mut self, form: Form, agent: Option<String>) -> &mut Thread {
+    /// The thread of `agent`, created if necessary; none is the main one.
+    pub(super) fn of(&mut self, form: TranscriptForm, agent: Option<String>) -> &mut Thread {
         let thread = if let Some(agent) = agent {
             let next = self.numbers.len();
             let number = *self.numbers.entry(agent.clone()).or_insert(next);
@@ -115,8 +115,8 @@ impl Threads {
         thread
     }
 
-    /// The conversations that have messages, named after their session.
-    pub(super) fn finish(self, session: Option<&str>) -> Vec<Read> {
+    /// The non-empty conversations, named after their session.
+    pub(super) fn finish(self, session: Option<&str>) -> Vec<ReadConversation> {
         let main = self.main.map(|thread| (None, thread));
         let side = self
             .side
@@ -130,7 +130,7 @@ impl Threads {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
                 };
-                Read {
+                ReadConversation {
                     conversation,
                     origins: thread.origins,
                 }
@@ -140,24 +140,24 @@ impl Threads {
     }
 }
 
-/// What became of a list of messages that held `before` of them when `unit` was read: the new
-/// ones came from it, or else a piece of the last one.
-pub(super) fn came(
+/// The origin of new messages in a list that had `before` messages when `unit` was read; without
+/// new ones, the unit extended the last message.
+pub(super) fn note_origins(
     messages: &[Message],
     before: usize,
     unit: usize,
-) -> impl Iterator<Item = Origin> + use<> {
+) -> impl Iterator<Item = MessageOrigin> + use<> {
     let count = messages.len();
     let first = before.min(count.saturating_sub(1));
-    (first..count).map(move |message| Origin { message, unit })
+    (first..count).map(move |message| MessageOrigin { message, unit })
 }
 
-/// A thought of the model, if there is any text in it.
+/// Reasoning, if it has any text.
 pub(super) fn thought(text: Option<String>) -> Option<Part> {
     text.filter(|text| !text.is_empty()).map(Part::reasoning)
 }
 
-/// Usage whose cached tokens are inside its prompt figure.
+/// Usage whose prompt figure includes cached tokens.
 pub(super) fn usage_inside(prompt: u64, cache_read: u64, output: u64) -> Usage {
     Usage {
         input: prompt.saturating_sub(cache_read),

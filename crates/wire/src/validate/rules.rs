@@ -4,35 +4,35 @@ use std::collections::{HashMap, HashSet};
 
 use trimtab_model::{Dialect, Role, work};
 
-use super::{Fault, MAX_MARKERS, Rule};
-use crate::scan::{PartKind, PartSpan, Scan, Span};
+use super::{MAX_MARKERS, RequestFault, RequestRule};
+use crate::scan::{BodyScan, PartKind, PartSpan, Span};
 
-/// Reads a body message by message.
-pub(super) struct Judge<'s, 'a> {
-    pub(super) scan: &'s Scan<'a>,
-    pub(super) faults: Vec<Fault>,
+/// Validates a body message by message.
+pub(super) struct BodyValidator<'s, 'a> {
+    pub(super) scan: &'s BodyScan<'a>,
+    pub(super) faults: Vec<RequestFault>,
     pub(super) entry: usize,
     begun: bool,
-    /// The calls of the round being read, in order.
+    /// The calls of the current round, in order.
     calls: Vec<String>,
-    /// What became of each of them, by its id.
-    answers: HashMap<String, Answer>,
+    /// The state of each call, by its id.
+    answers: HashMap<String, CallAnswer>,
     /// True once the round has an output.
     answering: bool,
     ids: HashSet<String>,
 }
 
-/// What became of a call.
+/// The state of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum CallAnswer {
     Missing,
     Given,
-    /// It needs none, and may have one.
+    /// It needs no output, but may have one.
     Optional,
 }
 
-impl<'s, 'a> Judge<'s, 'a> {
-    pub(super) fn new(scan: &'s Scan<'a>) -> Self {
+impl<'s, 'a> BodyValidator<'s, 'a> {
+    pub(super) fn new(scan: &'s BodyScan<'a>) -> Self {
         Self {
             scan,
             faults: Vec::new(),
@@ -45,13 +45,13 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
     }
 
-    fn fault(&mut self, rule: Rule) {
+    fn fault(&mut self, rule: RequestRule) {
         let entry = self.entry;
-        self.faults.push(Fault { entry, rule });
+        self.faults.push(RequestFault { entry, rule });
     }
 
-    /// Only Messages insists on who begins. The system may give a directive without content
-    /// before that.
+    /// Only Messages requires a certain first role. A system directive without content may precede
+    /// it.
     pub(super) fn check_first(&mut self, message: usize, role: Role) {
         let in_messages = self.scan.dialect() == Dialect::Messages;
         if in_messages && role == Role::System && self.scan.parts(message).is_empty() {
@@ -59,17 +59,18 @@ impl<'s, 'a> Judge<'s, 'a> {
         }
         let first = !std::mem::replace(&mut self.begun, true);
         if first && role != Role::User && in_messages {
-            self.fault(Rule::UserNotFirst);
+            // The provider requires a user message first, apart from such directives.
+            self.fault(RequestRule::UserNotFirst);
         }
     }
 
-    /// True if no output of the round before can come any more.
+    /// True if no output of the previous round can follow any more.
     pub(super) fn closes_round(&self, role: Role) -> bool {
         match (self.scan.dialect(), role) {
             (Dialect::Chat, role) => role != Role::Tool,
-            // An output belongs to a call by its id, wherever it stands behind it. In Messages,
-            // messages of one role in a row are one message to the provider, and the system's
-            // among them are none.
+            // An output belongs to a call by its id, anywhere after it. In Messages, consecutive
+            // messages of one role are one message to the provider, and system messages among them
+            // do not count.
             (Dialect::Responses, _) | (Dialect::Messages, Role::Tool | Role::System) => false,
             (Dialect::Messages, Role::Assistant) => self.answering,
             (Dialect::Messages, Role::User) => true,
@@ -80,8 +81,8 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.answering = false;
         let answers = std::mem::take(&mut self.answers);
         for id in std::mem::take(&mut self.calls) {
-            if answers.get(&id) == Some(&Answer::Missing) {
-                self.fault(Rule::OpenCall(id));
+            if answers.get(&id) == Some(&CallAnswer::Missing) {
+                self.fault(RequestRule::OpenCall(id));
             }
         }
     }
@@ -91,21 +92,22 @@ impl<'s, 'a> Judge<'s, 'a> {
         work::step(1 + parts.len());
         let blank = |part: &PartSpan| is_blank(self.scan, part);
         if self.scan.dialect() == Dialect::Messages && role != Role::System {
+            // A message with only blank texts is empty for the provider.
             if parts.iter().all(blank) {
                 if !self.is_prefill(message, role) {
-                    self.fault(Rule::EmptyMessage);
+                    self.fault(RequestRule::EmptyMessage);
                 }
             } else if parts.iter().any(blank) {
-                self.fault(Rule::BlankPart);
+                self.fault(RequestRule::BlankPart);
             }
         }
         let misplaced = role != Role::Assistant && parts.iter().any(is_thought);
         if misplaced && self.scan.dialect() != Dialect::Chat {
-            self.fault(Rule::MisplacedReasoning);
+            self.fault(RequestRule::MisplacedReasoning);
         }
     }
 
-    /// True for an answer at the end that is to be begun with nothing.
+    /// True for an empty answer at the end, which asks the model to begin it.
     fn is_prefill(&self, message: usize, role: Role) -> bool {
         let is_last = message + 1 == self.scan.len();
         let nothing = match self.scan.parts(message) {
@@ -130,30 +132,31 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn call(&mut self, role: Role, part: &PartSpan) {
         let id = self.id(part);
         if role != Role::Assistant {
-            return self.fault(Rule::MisplacedCall(id));
+            return self.fault(RequestRule::MisplacedCall(id));
         }
         if id.is_empty() && !self.is_legacy(part) {
-            self.fault(Rule::MissingId);
+            self.fault(RequestRule::MissingId);
         } else if !self.is_well_formed(&id) {
-            self.fault(Rule::MalformedId(id.clone()));
+            self.fault(RequestRule::MalformedId(id.clone()));
         }
         if self.is_taken(&id) {
-            self.fault(Rule::RepeatedId(id.clone()));
+            self.fault(RequestRule::RepeatedId(id.clone()));
         }
+        // Chat Completions allows the same id again in a later message.
         if self.scan.dialect() != Dialect::Chat {
             self.ids.insert(id.clone());
         }
         let answer = if self.needs_no_output(part) {
-            Answer::Optional
+            CallAnswer::Optional
         } else {
-            Answer::Missing
+            CallAnswer::Missing
         };
         self.answers.insert(id.clone(), answer);
         self.calls.push(id);
     }
 
-    /// A call in the field that came before `tool_calls` may stay open, and so may a search for
-    /// tools, which the provider carries out itself.
+    /// A call in the legacy field may stay open, and so may a search for tools, which the provider
+    /// runs itself.
     fn needs_no_output(&self, part: &PartSpan) -> bool {
         let searches = || {
             self.scan
@@ -167,7 +170,7 @@ impl<'s, 'a> Judge<'s, 'a> {
         self.scan.string(part.id).unwrap_or_default().into_owned()
     }
 
-    /// A call in the field that came before `tool_calls` has no id.
+    /// A call in the legacy field has no id.
     fn is_legacy(&self, part: &PartSpan) -> bool {
         self.scan.dialect() == Dialect::Chat && part.id.is_empty() && part.content.is_empty()
     }
@@ -184,25 +187,26 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn output(&mut self, message: usize, role: Role, part: &PartSpan) {
         let id = self.id(part);
         if role != Role::Tool {
-            return self.fault(Rule::MisplacedOutput(id));
+            return self.fault(RequestRule::MisplacedOutput(id));
         }
         if self.scan.dialect() == Dialect::Messages
+            // In Messages, outputs must come first in their user message.
             && self.scan.messages_of(self.entry).start != message
         {
-            self.fault(Rule::OutputNotFirst(id.clone()));
+            self.fault(RequestRule::OutputNotFirst(id.clone()));
         }
         self.answering = true;
         match self.answers.get_mut(&id) {
-            None => self.fault(Rule::OrphanOutput(id)),
-            Some(answer @ Answer::Missing) => *answer = Answer::Given,
-            Some(Answer::Optional) => {}
-            // Responses is not known to mind.
-            Some(Answer::Given) if self.scan.dialect() == Dialect::Responses => {}
-            Some(Answer::Given) => self.fault(Rule::DuplicateOutput(id)),
+            None => self.fault(RequestRule::OrphanOutput(id)),
+            Some(answer @ CallAnswer::Missing) => *answer = CallAnswer::Given,
+            Some(CallAnswer::Optional) => {}
+            // Responses is not known to reject this.
+            Some(CallAnswer::Given) if self.scan.dialect() == Dialect::Responses => {}
+            Some(CallAnswer::Given) => self.fault(RequestRule::DuplicateOutput(id)),
         }
     }
 
-    /// A thought must be followed by something that the model said or asked for.
+    /// Reasoning must be followed by text or a call.
     pub(super) fn check_thoughts(&mut self, message: usize) {
         let Some(last) = self
             .scan
@@ -214,22 +218,23 @@ impl<'s, 'a> Judge<'s, 'a> {
         };
         let refused = match self.scan.dialect() {
             Dialect::Chat => false,
+            // Consecutive assistant messages are one message to the provider.
             Dialect::Messages => self.scan.role(message + 1) != Some(Role::Assistant),
-            // The provider misses what belongs to a thought that it knows by its id.
+            // The provider requires the entry that belongs to reasoning with a known id.
             Dialect::Responses => has_id(self.scan.json(last.span)),
         };
         if refused {
             self.entry = self.scan.entry_range(message).end.saturating_sub(1);
-            self.fault(Rule::DanglingReasoning);
+            self.fault(RequestRule::DanglingReasoning);
         }
     }
 
-    /// What can only be told at the end.
+    /// Checks that are only possible at the end.
     pub(super) fn end(&mut self) {
         self.entry = self.scan.entries().len();
         self.close_round();
         if !self.begun {
-            self.fault(Rule::NoMessage);
+            self.fault(RequestRule::NoMessage);
         }
         self.check_markers();
     }
@@ -237,8 +242,9 @@ impl<'s, 'a> Judge<'s, 'a> {
     fn check_markers(&mut self) {
         let count = self.scan.request().markers.len();
         if count > MAX_MARKERS {
-            self.fault(Rule::TooManyMarkers(count));
+            self.fault(RequestRule::TooManyMarkers(count));
         }
+        // Only Messages rejects markers on reasoning and blank texts.
         if self.scan.dialect() != Dialect::Messages {
             return;
         }
@@ -250,7 +256,7 @@ impl<'s, 'a> Judge<'s, 'a> {
                 let refused = is_thought(part) || is_blank(scan, part);
                 if refused && marked.contains(&part.span) {
                     self.entry = scan.entry_range(message).start;
-                    self.fault(Rule::MisplacedMarker);
+                    self.fault(RequestRule::MisplacedMarker);
                 }
             }
         }
@@ -263,13 +269,13 @@ fn is_thought(part: &PartSpan) -> bool {
 
 fn has_id(item: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Item {
+    struct ItemId {
         id: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str::<Item>(item).is_ok_and(|item| item.id.is_some())
+    serde_json::from_str::<ItemId>(item).is_ok_and(|item| item.id.is_some())
 }
 
-fn is_blank(scan: &Scan<'_>, part: &PartSpan) -> bool {
+fn is_blank(scan: &BodyScan<'_>, part: &PartSpan) -> bool {
     part.kind == PartKind::Text
         && scan
             .string(part.content)

@@ -9,7 +9,7 @@ fn faults(dialect: Dialect, entries: &str) -> Vec<String> {
         "messages"
     };
     let body = format!("{{\"{name}\": [{entries}]}}");
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
     let faults = validate(&scan);
     faults.iter().map(ToString::to_string).collect()
 }

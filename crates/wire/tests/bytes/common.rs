@@ -1,14 +1,14 @@
-//! What the tests of this folder share.
+//! Helpers for the tests of this folder.
 
 use proptest::prelude::*;
 use trimtab_model::{Dialect, Message, Part, Role};
-use trimtab_testkit::bodies::{Style, talk};
+use trimtab_testkit::bodies::{JsonStyle, talk};
 
 /// A body that providers accept, in any dialect and spelling.
 pub(crate) fn body(max: usize) -> impl Strategy<Value = (Dialect, String)> {
     let dialect = prop::sample::select(Dialect::ALL.to_vec());
     (dialect, talk(max), any::<u64>())
-        .prop_map(|(dialect, talk, style)| (dialect, talk.body(dialect, Style(style))))
+        .prop_map(|(dialect, talk, style)| (dialect, talk.body(dialect, JsonStyle(style))))
 }
 
 /// What matters of some messages: who says what, part by part.

@@ -1,4 +1,4 @@
-//! Every recorded session beside the project, as a request of each dialect.
+//! Every recorded session in the shared folder, as a request of each dialect.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 
@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use trimtab_engine::normalise::{Options, normalise};
+use trimtab_engine::normalise::{NormaliseOptions, normalise};
 use trimtab_model::{Dialect, Message};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::splice;
-use trimtab_wire::transcript::Reader;
+use trimtab_wire::transcript::TranscriptReader;
 use trimtab_wire::validate::validate;
 use trimtab_wire::{chat, messages, responses};
 
@@ -28,7 +28,7 @@ fn conversations() -> Vec<Vec<Message>> {
         let path = entry.unwrap().path();
         if path.is_file() {
             let text = fs::read(&path).unwrap();
-            let read = Reader::new(text.as_slice()).map(Result::unwrap);
+            let read = TranscriptReader::new(text.as_slice()).map(Result::unwrap);
             found.extend(read.map(|conversation| conversation.messages));
         }
     }
@@ -61,30 +61,30 @@ fn body(messages: &[Message], dialect: Dialect) -> String {
 }
 
 #[test]
-fn recorded_sessions_come_back_as_they_are() {
+fn recorded_sessions_round_trip_unchanged() {
     for messages in conversations() {
         for dialect in Dialect::ALL {
             let body = body(&messages, dialect);
             check_view(&body, dialect);
-            let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+            let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
             assert_eq!(splice(&scan, &[]).unwrap().body.as_ref(), body.as_bytes());
         }
     }
 }
 
 #[test]
-fn recorded_sessions_made_valid_are_judged_valid_and_stay_so() {
+fn normalised_sessions_validate_and_stay_unchanged() {
     for (number, messages) in conversations().into_iter().enumerate() {
         let log: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
         for dialect in Dialect::ALL {
-            let normalised = normalise(&log, Options::for_dialect(dialect));
+            let normalised = normalise(&log, NormaliseOptions::for_dialect(dialect));
             let messages: Vec<Message> = normalised
                 .messages()
                 .iter()
                 .map(|message| Message::clone(message))
                 .collect();
             let body = body(&messages, dialect);
-            let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+            let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
             assert_eq!(validate(&scan), vec![], "{dialect}");
             check_changes(&body, dialect, number as u64 * 7919 + 1);
         }

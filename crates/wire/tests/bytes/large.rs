@@ -1,41 +1,56 @@
 //! Large, deep and hostile bodies.
 
 use trimtab_model::Dialect;
-use trimtab_wire::scan::{Scan, Why};
-use trimtab_wire::splice::{Change, splice};
+use trimtab_wire::scan::{BodyScan, UnscannableReason};
+use trimtab_wire::splice::{BodyChange, splice};
 
-fn why(body: &[u8]) -> (usize, Why) {
-    let found = Scan::new(body, Dialect::Chat).unwrap_err();
+fn why(body: &[u8]) -> (usize, UnscannableReason) {
+    let found = BodyScan::new(body, Dialect::Chat).unwrap_err();
     (found.offset, found.why)
 }
 
 #[test]
-fn what_is_not_a_request_is_refused_with_its_place() {
-    assert_eq!(why(b""), (0, Why::NotAnObject));
-    assert_eq!(why(b"\xef\xbb\xbf{}"), (0, Why::NotAnObject));
-    assert_eq!(why(b"{\"a\": \xff}"), (6, Why::NotUtf8));
-    assert_eq!(why(b"{\"messages\": [ ] } x"), (19, Why::TrailingBytes));
-    assert_eq!(why(b"{\"messages\": [1]}"), (15, Why::NotAMessage));
-    assert_eq!(why(b"{\"messages\": {}}"), (16, Why::NoMessages));
-    assert_eq!(why(b"{\"messages\": ["), (14, Why::Truncated));
-    assert_eq!(why(b"{\"messages\": [{},]}"), (17, Why::UnexpectedByte));
-    assert_eq!(why(b"{\"a\": 01}"), (7, Why::UnexpectedByte));
-    assert_eq!(why(b"{\"a\": 1.}"), (8, Why::BadNumber));
-    assert_eq!(why(b"{\"a\": \"\n\"}"), (7, Why::ControlCharacter));
-    assert_eq!(why(b"{\"\\ud83d\": 1}"), (11, Why::BadKey));
+fn invalid_request_error_has_a_position() {
+    assert_eq!(why(b""), (0, UnscannableReason::NotAnObject));
+    assert_eq!(why(b"\xef\xbb\xbf{}"), (0, UnscannableReason::NotAnObject));
+    assert_eq!(why(b"{\"a\": \xff}"), (6, UnscannableReason::NotUtf8));
+    assert_eq!(
+        why(b"{\"messages\": [ ] } x"),
+        (19, UnscannableReason::TrailingBytes)
+    );
+    assert_eq!(
+        why(b"{\"messages\": [1]}"),
+        (15, UnscannableReason::NotAMessage)
+    );
+    assert_eq!(
+        why(b"{\"messages\": {}}"),
+        (16, UnscannableReason::NoMessages)
+    );
+    assert_eq!(why(b"{\"messages\": ["), (14, UnscannableReason::Truncated));
+    assert_eq!(
+        why(b"{\"messages\": [{},]}"),
+        (17, UnscannableReason::UnexpectedByte)
+    );
+    assert_eq!(why(b"{\"a\": 01}"), (7, UnscannableReason::UnexpectedByte));
+    assert_eq!(why(b"{\"a\": 1.}"), (8, UnscannableReason::BadNumber));
+    assert_eq!(
+        why(b"{\"a\": \"\n\"}"),
+        (7, UnscannableReason::ControlCharacter)
+    );
+    assert_eq!(why(b"{\"\\ud83d\": 1}"), (11, UnscannableReason::BadKey));
 }
 
 #[test]
-fn values_may_be_nested_as_deep_as_parsers_go() {
+fn values_may_be_nested_up_to_the_parser_limit() {
     let nested = |depth: usize| {
         let inner = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         format!(r#"{{"messages": [], "x": {inner}}}"#)
     };
     let deep = nested(126);
-    assert!(Scan::new(deep.as_bytes(), Dialect::Chat).is_ok());
+    assert!(BodyScan::new(deep.as_bytes(), Dialect::Chat).is_ok());
     assert!(serde_json::from_str::<serde_json::Value>(&deep).is_ok());
     let deeper = nested(127);
-    assert_eq!(why(deeper.as_bytes()).1, Why::TooDeep);
+    assert_eq!(why(deeper.as_bytes()).1, UnscannableReason::TooDeep);
     assert!(serde_json::from_str::<serde_json::Value>(&deeper).is_err());
 }
 
@@ -44,14 +59,14 @@ fn a_hundred_thousand_messages_are_scanned_and_changed() {
     let message = |at| format!(r#"{{"role":"user","content":"m {at}"}}"#);
     let messages: Vec<String> = (0..100_000).map(message).collect();
     let body = format!(r#"{{"messages":[{}]}}"#, messages.join(","));
-    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Chat).unwrap();
     assert_eq!(scan.len(), 100_000);
-    let changes: Vec<Change> = (1..100_000)
+    let changes: Vec<BodyChange> = (1..100_000)
         .filter(|at| at % 2 == 1)
-        .map(|message| Change::Remove { message })
+        .map(|message| BodyChange::Remove { message })
         .collect();
     let spliced = splice(&scan, &changes).unwrap();
-    let again = Scan::new(&spliced.body, Dialect::Chat).unwrap();
+    let again = BodyScan::new(&spliced.body, Dialect::Chat).unwrap();
     assert_eq!(again.len(), 50_000);
     assert_eq!(again.message(49_999).unwrap().text(), "m 99998");
 }
@@ -66,12 +81,12 @@ fn a_body_of_twenty_megabytes_is_scanned() {
         {{"type":"text","text":"{log}"}}]}}]}}"#
     );
     assert!(body.len() > 20 << 20);
-    let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Messages).unwrap();
     assert_eq!(scan.parts(0).len(), 2);
 }
 
 #[test]
-fn a_body_of_nothing_but_tiny_parts_is_left_alone() {
+fn body_of_tiny_parts_is_unchanged() {
     let parts = "1,".repeat(1 << 20);
     for dialect in Dialect::ALL {
         let list = match dialect {
@@ -79,7 +94,7 @@ fn a_body_of_nothing_but_tiny_parts_is_left_alone() {
             _ => "messages",
         };
         let body = format!(r#"{{"{list}":[{{"role":"user","content":[{parts}1]}}]}}"#);
-        let found = Scan::new(body.as_bytes(), dialect).unwrap_err();
-        assert_eq!(found.why, Why::TooManyParts);
+        let found = BodyScan::new(body.as_bytes(), dialect).unwrap_err();
+        assert_eq!(found.why, UnscannableReason::TooManyParts);
     }
 }

@@ -1,15 +1,15 @@
-//! A body that is taken up where another one parts from it is scanned like a new one.
+//! A scan that resumes after a known prefix equals a full scan.
 
 use proptest::prelude::*;
 use trimtab_testkit::cases;
-use trimtab_wire::scan::{Memo, Scan};
+use trimtab_wire::scan::{BodyScan, ScanMemo};
 
 use crate::common::body;
 
 /// Scans a body anew and from behind so many entries: both must see the same.
-fn check(body: &str, memo: &Memo, entries: usize, scan: &Scan<'_>) {
-    let fresh = Scan::new(body.as_bytes(), scan.dialect()).unwrap();
-    let resumed = Scan::resume(body.as_bytes(), memo, entries).unwrap();
+fn check(body: &str, memo: &ScanMemo, entries: usize, scan: &BodyScan<'_>) {
+    let fresh = BodyScan::new(body.as_bytes(), scan.dialect()).unwrap();
+    let resumed = BodyScan::resume(body.as_bytes(), memo, entries).unwrap();
     assert_eq!(resumed.request(), fresh.request());
     assert_eq!(resumed.len(), fresh.len());
     assert_eq!(resumed.first_in_list(), fresh.first_in_list());
@@ -26,8 +26,8 @@ proptest! {
     #![proptest_config(cases(500))]
 
     #[test]
-    fn a_body_is_the_same_from_wherever_it_is_read((dialect, body) in body(8)) {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    fn resumed_scan_equals_a_full_scan((dialect, body) in body(8)) {
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let Some(memo) = scan.clone().into_memo() else { return Ok(()) };
         let list = scan.request().list;
         for entries in 1..=memo.entries() {

@@ -1,9 +1,9 @@
-//! A scan sees what the readers see.
+//! The scan agrees with the message readers.
 
 use proptest::prelude::*;
 use trimtab_model::Dialect;
 use trimtab_testkit::cases;
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::splice;
 use trimtab_wire::validate::validate;
 
@@ -14,31 +14,31 @@ proptest! {
     #![proptest_config(cases(1_500))]
 
     #[test]
-    fn a_scan_sees_what_the_readers_see((dialect, body) in body(10)) {
+    fn scan_agrees_with_the_message_readers((dialect, body) in body(10)) {
         check_view(&body, dialect);
     }
 
     #[test]
-    fn what_providers_accept_has_no_fault((dialect, body) in body(10)) {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    fn accepted_bodies_have_no_faults((dialect, body) in body(10)) {
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         prop_assert_eq!(validate(&scan), vec![]);
     }
 
     #[test]
-    fn no_change_gives_the_body_itself((dialect, body) in body(10)) {
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    fn splice_without_changes_returns_the_body((dialect, body) in body(10)) {
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let spliced = splice(&scan, &[]).unwrap();
         prop_assert!(std::ptr::eq(spliced.body.as_ref(), body.as_bytes()));
     }
 }
 
 #[test]
-fn what_a_body_says_besides_its_messages() {
+fn scan_reads_model_tools_and_limits() {
     let body = r#"{"model": "m\u0031", "stream": true, "max_tokens": 1, "max_completion_tokens": 9,
         "max_tokens": 20, "metadata": {"user_id": "u_session_1"}, "prompt_cache_key": "k",
         "tools": [{"type": "function", "function": {"name": "look"}}, {"name": "b"}, 7],
         "messages": [{"r\u006fle": "user", "content": "hi"}]}"#;
-    let scan = Scan::new(body.as_bytes(), Dialect::Chat).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Chat).unwrap();
     assert_eq!(scan.model().unwrap(), "m1");
     assert!(scan.is_stream());
     assert_eq!(scan.answer_limit(), Some(9));
@@ -56,7 +56,7 @@ fn what_a_body_says_besides_its_messages() {
 #[test]
 fn conversations_that_the_provider_keeps_are_partial() {
     let partial = |body: &str| {
-        let scan = Scan::new(body.as_bytes(), Dialect::Responses);
+        let scan = BodyScan::new(body.as_bytes(), Dialect::Responses);
         scan.unwrap().is_partial()
     };
     assert!(partial(r#"{"input": "x", "previous_response_id": "r"}"#));
@@ -70,7 +70,7 @@ fn conversations_that_the_provider_keeps_are_partial() {
 }
 
 #[test]
-fn markers_are_found_wherever_they_are() {
+fn cache_markers_are_found_everywhere() {
     let mark = r#""cache_control":{"type":"ephemeral"}"#;
     let body = format!(
         r#"{{"tools":[{{"name":"a",{mark}}}],"system":[{{"type":"text","text":"s",{mark}}}],
@@ -78,7 +78,7 @@ fn markers_are_found_wherever_they_are() {
             {{"type":"tool_result","tool_use_id":"c","content":[{{"type":"text","text":"x",{mark}}}]}},
             {{"type":"text","text":"t","cache_control":null}}]}}],{mark}}}"#
     );
-    let scan = Scan::new(body.as_bytes(), Dialect::Messages).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), Dialect::Messages).unwrap();
     let markers = &scan.request().markers;
     assert_eq!(markers.len(), 4);
     assert!(markers.iter().all(|marker| scan.json(marker.field) == mark));

@@ -1,4 +1,4 @@
-//! Bodies that were damaged: nothing panics, and what is accepted is JSON.
+//! Damaged bodies: nothing panics, and every accepted body is JSON.
 
 use proptest::prelude::*;
 use trimtab_model::Dialect;
@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(cases(6_000))]
 
     #[test]
-    fn damaged_bodies_are_refused_or_understood(
+    fn damaged_bodies_are_rejected_or_parsed(
         (dialect, body) in body(4),
         damages in prop::collection::vec(damage(), 1..4),
     ) {
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn bodies_of_another_dialect_do_no_harm((_, body) in body(4)) {
+    fn bodies_of_another_dialect_do_not_panic((_, body) in body(4)) {
         for dialect in Dialect::ALL {
             check(body.as_bytes(), dialect);
         }
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(cases(3_000))]
 
     #[test]
-    fn damaged_streams_tell_the_same_however_they_are_split(
+    fn damaged_streams_parse_independently_of_chunking(
         damages in prop::collection::vec(damage(), 0..6),
         size in 1..40usize,
         dialect in prop::sample::select(Dialect::ALL.to_vec()),

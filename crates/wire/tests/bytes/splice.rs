@@ -1,4 +1,4 @@
-//! Any list of changes: what it does not touch stays as it came, and the result is valid.
+//! Arbitrary changes: the rest of the body stays identical, and the result is valid.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use trimtab_model::{Dialect, Message, Output, Part, RawJson, Role};
 use trimtab_testkit::cases;
-use trimtab_wire::scan::{PartKind, Scan};
-use trimtab_wire::splice::{Change, Spliced, splice};
+use trimtab_wire::scan::{BodyScan, PartKind};
+use trimtab_wire::splice::{BodyChange, SplicedBody, splice};
 use trimtab_wire::validate::validate;
 
 use crate::common::{body, gist};
@@ -17,7 +17,7 @@ proptest! {
     #![proptest_config(cases(2_000))]
 
     #[test]
-    fn changes_do_what_they_say_and_nothing_else(
+    fn splice_applies_exactly_the_changes(
         (dialect, body) in body(12),
         seed in 1..u64::MAX,
     ) {
@@ -45,7 +45,7 @@ impl Dice {
 struct Case {
     messages: Vec<Option<Message>>,
     inserted: Vec<Vec<Message>>,
-    changes: Vec<Change>,
+    changes: Vec<BodyChange>,
     /// True if nothing is put in.
     shrinks: bool,
 }
@@ -53,7 +53,7 @@ struct Case {
 /// Makes a list of changes that a valid plan could hold, carries it out and looks at all
 /// that must hold.
 pub(crate) fn check_changes(body: &str, dialect: Dialect, seed: u64) {
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
     let mut dice = Dice(seed);
     let mut case = Case {
         messages: (0..scan.len()).map(|at| scan.message(at)).collect(),
@@ -71,7 +71,7 @@ pub(crate) fn check_changes(body: &str, dialect: Dialect, seed: u64) {
     case.take_back(&scan, &spliced.skipped);
     let text = std::str::from_utf8(&spliced.body).unwrap();
     assert!(is_json(&spliced.body), "{text}");
-    let again = Scan::new(&spliced.body, dialect).unwrap();
+    let again = BodyScan::new(&spliced.body, dialect).unwrap();
     let faults = validate(&again);
     assert_eq!(faults, vec![], "{:?}\n{body}\n{text}", case.changes);
     let found: Vec<Message> = (0..again.len())
@@ -92,7 +92,7 @@ pub(crate) fn check_changes(body: &str, dialect: Dialect, seed: u64) {
 
 /// A body in which fields are overruled by others of their name means the same after the changes
 /// as one without those, which the same changes were carried out on.
-fn check_overruled(scan: &Scan<'_>, case: &Case, spliced: &Spliced<'_>) {
+fn check_overruled(scan: &BodyScan<'_>, case: &Case, spliced: &SplicedBody<'_>) {
     if scan.body().len() > 64 << 10 {
         return;
     }
@@ -100,7 +100,7 @@ fn check_overruled(scan: &Scan<'_>, case: &Case, spliced: &Spliced<'_>) {
     let Some(plain) = value(scan.body()).map(|value| value.to_string()) else {
         return;
     };
-    let plain = Scan::new(plain.as_bytes(), scan.dialect()).unwrap();
+    let plain = BodyScan::new(plain.as_bytes(), scan.dialect()).unwrap();
     let other = splice(&plain, &case.changes).unwrap();
     // Escapes make a body longer, and a view is only shown where that makes it shorter.
     if other.skipped == spliced.skipped {
@@ -116,15 +116,15 @@ fn check_overruled(scan: &Scan<'_>, case: &Case, spliced: &Spliced<'_>) {
 }
 
 /// Every message that no change is about is there as it came, in order.
-fn check_untouched(scan: &Scan<'_>, case: &Case, text: &str) {
+fn check_untouched(scan: &BodyScan<'_>, case: &Case, text: &str) {
     let touched = |at: usize| {
         case.changes.iter().any(|change| match change {
-            Change::Show { message, .. }
-            | Change::Remove { message }
-            | Change::Rename { message, .. } => *message == at,
-            Change::StripReasoning { before } => at < *before,
+            BodyChange::Show { message, .. }
+            | BodyChange::Remove { message }
+            | BodyChange::Rename { message, .. } => *message == at,
+            BodyChange::StripReasoning { before } => at < *before,
             // It becomes part of what the system says.
-            Change::Insert { message, .. } if message.role == Role::System => {
+            BodyChange::Insert { message, .. } if message.role == Role::System => {
                 scan.role(at) == Some(Role::System)
             }
             _ => false,
@@ -155,7 +155,7 @@ impl Case {
         expected
     }
 
-    fn show(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn show(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         for message in 0..scan.len() {
             for (part, span) in scan.parts(message).iter().enumerate() {
                 if span.kind != PartKind::Output || !dice.one_in(3) {
@@ -175,7 +175,7 @@ impl Case {
                 let cut: String = text.chars().take(dice.roll(room / 2) + 1).collect();
                 let shown = Output::new(output.call_id.clone(), cut);
                 output.content.clone_from(&shown.content);
-                self.changes.push(Change::Show {
+                self.changes.push(BodyChange::Show {
                     message,
                     part,
                     output: shown,
@@ -185,9 +185,9 @@ impl Case {
     }
 
     /// What would have made the body longer stays as it was.
-    fn take_back(&mut self, scan: &Scan<'_>, skipped: &[usize]) {
+    fn take_back(&mut self, scan: &BodyScan<'_>, skipped: &[usize]) {
         for change in skipped {
-            let Change::Show {
+            let BodyChange::Show {
                 message,
                 part,
                 output,
@@ -210,7 +210,7 @@ impl Case {
         }
     }
 
-    fn rename(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn rename(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         let pairing = {
             let messages: Vec<Message> = self.messages.iter().flatten().cloned().collect();
             trimtab_model::rounds::pair(&messages)
@@ -228,7 +228,7 @@ impl Case {
                     Part::Output(output) => output.call_id.clone_from(&id),
                     other => panic!("{other:?}"),
                 }
-                self.changes.push(Change::Rename {
+                self.changes.push(BodyChange::Rename {
                     message: place.message,
                     part: place.part,
                     id: id.clone(),
@@ -237,12 +237,12 @@ impl Case {
         }
     }
 
-    fn strip(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn strip(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         if !dice.one_in(3) {
             return;
         }
         let before = dice.roll(scan.len() + 1);
-        self.changes.push(Change::StripReasoning { before });
+        self.changes.push(BodyChange::StripReasoning { before });
         for message in self.messages.iter_mut().take(before).flatten() {
             message
                 .parts
@@ -251,7 +251,7 @@ impl Case {
     }
 
     /// Hides runs of whole rounds behind the first message of the user.
-    fn hide(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn hide(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         let first = (0..scan.len()).find(|at| scan.role(*at) == Some(Role::User));
         let from = first.unwrap_or(0) + 1 + dice.roll(scan.len());
         let to = from + dice.roll(scan.len());
@@ -266,12 +266,12 @@ impl Case {
             if scan.role(message) == Some(Role::System) {
                 continue;
             }
-            self.changes.push(Change::Remove { message });
+            self.changes.push(BodyChange::Remove { message });
             self.messages[message] = None;
         }
     }
 
-    fn insert(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn insert(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         let first = usize::from(scan.role(0) == Some(Role::System));
         for before in first..=scan.len() {
             let role = scan.role(before);
@@ -279,16 +279,16 @@ impl Case {
                 continue;
             }
             let message = Message::user(format!("summary \"{before}\""));
-            let message = message.with_kind(trimtab_model::Kind::Summary);
+            let message = message.with_kind(trimtab_model::MessageKind::Summary);
             self.shrinks = false;
             self.inserted[before].push(message.clone());
             let message = Arc::new(message);
-            self.changes.push(Change::Insert { before, message });
+            self.changes.push(BodyChange::Insert { before, message });
         }
     }
 
     /// Changes what is not a message.
-    fn frame(&mut self, scan: &Scan<'_>, dice: &mut Dice) {
+    fn frame(&mut self, scan: &BodyScan<'_>, dice: &mut Dice) {
         let dialect = scan.dialect();
         if dice.one_in(3) {
             let tool = match dialect {
@@ -297,23 +297,23 @@ impl Case {
                 Dialect::Messages => r#"{"name":"mine","input_schema":{"type":"object"}}"#,
             };
             let tools = vec![RawJson::parse(tool).unwrap()];
-            self.changes.push(Change::AddTools { tools });
+            self.changes.push(BodyChange::AddTools { tools });
             self.shrinks = false;
         }
         if dice.one_in(3) {
-            self.changes.push(Change::SetLimit { tokens: 77 });
+            self.changes.push(BodyChange::SetLimit { tokens: 77 });
             self.shrinks = false;
         }
         if dialect == Dialect::Messages && dice.one_in(4) {
-            let note = Message::system("a note").with_kind(trimtab_model::Kind::Summary);
+            let note = Message::system("a note").with_kind(trimtab_model::MessageKind::Summary);
             self.append_system(scan, "a note");
             let message = Arc::new(note);
-            self.changes.push(Change::Insert { before: 0, message });
+            self.changes.push(BodyChange::Insert { before: 0, message });
             self.shrinks = false;
         }
     }
 
-    fn append_system(&mut self, scan: &Scan<'_>, note: &str) {
+    fn append_system(&mut self, scan: &BodyScan<'_>, note: &str) {
         let own_field = !scan.request().system.is_empty();
         let speaks =
             scan.role(0) == Some(Role::System) && (own_field || scan.dialect() == Dialect::Chat);

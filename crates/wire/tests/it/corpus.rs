@@ -1,4 +1,4 @@
-//! Every recorded session beside the project is read, and read in full.
+//! Every recorded session in the shared folder is read completely.
 
 #![expect(clippy::disallowed_methods, reason = "the recorded sessions are files")]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trimtab_model::{Message, RawJson, Role};
-use trimtab_wire::transcript::{Conversation, Form, Reader};
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader};
 use trimtab_wire::{chat, messages, responses};
 
 fn corpus() -> Option<PathBuf> {
@@ -34,7 +34,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(text: &str) -> Vec<Conversation> {
-    Reader::new(text.as_bytes()).map(Result::unwrap).collect()
+    TranscriptReader::new(text.as_bytes())
+        .map(Result::unwrap)
+        .collect()
 }
 
 fn values(text: &str) -> Vec<Value> {
@@ -81,7 +83,7 @@ fn every_file_is_read() {
 }
 
 #[test]
-fn conversations_on_lines_come_back_word_for_word() {
+fn line_conversations_round_trip_verbatim() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder) {
         if path.parent() != Some(&folder) {
@@ -95,8 +97,8 @@ fn conversations_on_lines_come_back_word_for_word() {
             assert_eq!(read.id.as_deref(), original["id"].as_str());
             let messages = &original["messages"];
             match read.form {
-                Form::Chat => assert_eq!(&written(&read.messages), messages),
-                Form::Messages => {
+                TranscriptForm::Chat => assert_eq!(&written(&read.messages), messages),
+                TranscriptForm::Messages => {
                     let request = messages::write_request(&read.messages);
                     assert_eq!(&list(&request.messages), messages);
                     assert_eq!(request.system.unwrap().to_value(), original["system"]);
@@ -121,7 +123,7 @@ fn list(raw: &[RawJson]) -> Value {
 }
 
 #[test]
-fn rollouts_come_back_entry_by_entry() {
+fn codex_rollouts_round_trip_by_entry() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder.join("raw/codex")) {
         let text = fs::read_to_string(&path).unwrap();
@@ -155,7 +157,7 @@ fn without_bookkeeping(mut entry: Value) -> Value {
 }
 
 #[test]
-fn logs_of_claude_code_lose_no_part() {
+fn claude_code_logs_lose_no_part() {
     let Some(folder) = corpus() else { return };
     for path in files(&folder.join("raw/claude-code")) {
         let text = fs::read_to_string(&path).unwrap();

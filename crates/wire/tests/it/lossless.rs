@@ -1,4 +1,4 @@
-//! Whatever a message looks like, it comes back.
+//! Messages of any shape round-trip.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -128,13 +128,13 @@ proptest! {
     #![proptest_config(trimtab_testkit::cases(2_000))]
 
     #[test]
-    fn chat_messages_come_back(message in with(role(&["system", "developer", "user", "assistant", "tool", "function", "critic"]))) {
+    fn chat_messages_round_trip(message in with(role(&["system", "developer", "user", "assistant", "tool", "function", "critic"]))) {
         let read = chat::read_message(&message.to_string()).unwrap();
         prop_assert_eq!(values(&chat::write_message(&read)), [message]);
     }
 
     #[test]
-    fn parts_of_messages_come_back(
+    fn messages_parts_round_trip(
         parts in prop::collection::vec(with(Just(json!({}))), 0..5),
         role in prop::sample::select(vec!["user", "assistant"]),
     ) {
@@ -144,13 +144,13 @@ proptest! {
     }
 
     #[test]
-    fn entries_of_responses_come_back(entries in prop::collection::vec(with(Just(json!({}))), 0..6)) {
+    fn responses_entries_round_trip(entries in prop::collection::vec(with(Just(json!({}))), 0..6)) {
         let read = responses::read_input(&json!(entries).to_string()).unwrap();
         prop_assert_eq!(values(&responses::write_input(&read)), entries);
     }
 
     #[test]
-    fn the_last_field_of_a_name_counts(
+    fn last_of_duplicate_fields_wins(
         chat in with(role(&["system", "user", "assistant", "tool", "function", "critic"])),
         parts in prop::collection::vec(with(Just(json!({}))), 0..5),
         role in prop::sample::select(vec!["user", "assistant"]),
@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn no_reader_panics(text in ".{0,200}", value in any_json()) {
         for text in [text, value.to_string(), format!("[{value}]"), format!("{{\"messages\":{value}}}")] {
-            let reader = trimtab_wire::transcript::Reader::new(text.as_bytes());
+            let reader = trimtab_wire::transcript::TranscriptReader::new(text.as_bytes());
             prop_assert!(reader.count() <= 200);
         }
     }

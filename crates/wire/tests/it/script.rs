@@ -1,7 +1,10 @@
 //! Scripts as files.
 
 use serde_json::json;
-use trimtab_wire::script::{Arguments, Coding, Fault, Player, Reply, Script, Stop};
+use trimtab_wire::script::{
+    ContentCoding, Script, ScriptPlayer, ScriptedArguments, ScriptedFault, ScriptedReply,
+    ScriptedStop,
+};
 
 fn problem(json: &str) -> String {
     Script::parse(json).unwrap_err().to_string()
@@ -12,11 +15,11 @@ fn a_list_and_an_object_are_the_same_script() {
     let list = Script::parse(r#"[{"text": "hi"}]"#).unwrap();
     let object = Script::parse(r#"{"replies": [{"text": "hi"}]}"#).unwrap();
     assert_eq!(list, object);
-    assert_eq!(list.replies(), [Reply::text("hi")]);
+    assert_eq!(list.replies(), [ScriptedReply::text("hi")]);
 }
 
 #[test]
-fn everything_that_a_reply_can_say_is_read() {
+fn all_reply_fields_are_parsed() {
     let script = Script::parse(
         r#"[{"text": "t", "reasoning": "r", "stop": "length", "delay_ms": 5,
              "usage": {"input": 3, "output": 4},
@@ -28,22 +31,31 @@ fn everything_that_a_reply_can_say_is_read() {
     )
     .unwrap();
     let reply = &script.replies()[0];
-    assert_eq!((reply.stop, reply.delay_ms), (Stop::Length, Some(5)));
+    assert_eq!(
+        (reply.stop, reply.delay_ms),
+        (ScriptedStop::Length, Some(5))
+    );
     assert_eq!(reply.usage.unwrap().total(), 7);
-    assert_eq!(reply.fault, Some(Fault::Stall { after: 2, ms: 10 }));
+    assert_eq!(reply.fault, Some(ScriptedFault::Stall { after: 2, ms: 10 }));
     assert_eq!(reply.calls[0].arguments.to_text(), r#"{"a":1}"#);
-    assert_eq!(reply.calls[1].arguments, Arguments::Raw("{broken".into()));
+    assert_eq!(
+        reply.calls[1].arguments,
+        ScriptedArguments::Raw("{broken".into())
+    );
     assert_eq!(reply.calls[2].arguments.to_text(), "{}");
-    let coding = Coding::Deflate;
-    assert_eq!(script.replies()[1].fault, Some(Fault::Encoding { coding }));
+    let coding = ContentCoding::Deflate;
+    assert_eq!(
+        script.replies()[1].fault,
+        Some(ScriptedFault::Encoding { coding })
+    );
 }
 
 #[test]
-fn every_fault_is_written_as_it_is_read() {
-    let faults = Fault::catalogue();
+fn faults_round_trip() {
+    let faults = ScriptedFault::catalogue();
     assert!(faults.len() >= 40, "{}", faults.len());
     for fault in faults {
-        let reply = Reply::text("t").with_fault(fault);
+        let reply = ScriptedReply::text("t").with_fault(fault);
         let json = json!([reply]).to_string();
         assert_eq!(Script::parse(&json).unwrap().replies(), [reply], "{json}");
     }
@@ -74,8 +86,11 @@ fn errors_name_the_reply() {
 }
 
 #[test]
-fn a_player_says_done_at_the_end_and_can_be_set() {
-    let mut player = Player::new(Script::new([Reply::text("one"), Reply::text("two")]));
+fn player_ends_with_done_and_can_seek() {
+    let mut player = ScriptPlayer::new(Script::new([
+        ScriptedReply::text("one"),
+        ScriptedReply::text("two"),
+    ]));
     let said: Vec<String> = (0..4).map(|_| player.next_reply().text).collect();
     assert_eq!(said, ["one", "two", "done", "done"]);
     player.seek(1);
@@ -84,7 +99,7 @@ fn a_player_says_done_at_the_end_and_can_be_set() {
 }
 
 #[test]
-fn the_example_is_a_script() {
+fn example_script_parses() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/script.json");
     #[expect(clippy::disallowed_methods, reason = "the example is a file")]
     let text = std::fs::read_to_string(file).unwrap();

@@ -1,24 +1,24 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab_model::{Call, Kind, Output, Part, Usage};
+use trimtab_model::{Call, MessageKind, Output, Part, Usage};
 
 use super::*;
 use crate::model::answer::note_dialect;
 
-fn body(dialect: Dialect, base: &str, request: &Request) -> Value {
-    let writer = Writer {
+fn body(dialect: Dialect, base: &str, request: &ModelRequest) -> Value {
+    let writer = BodyWriter {
         dialect,
         endpoint: &Endpoint::new(base).unwrap(),
-        sent: &Sent::default(),
-        quirks: &Quirks::default(),
+        sent: &SentCache::default(),
+        quirks: &RefusedFields::default(),
         stream: true,
         fields: &[("temperature".to_owned(), RawJson::of(&0))],
     };
     serde_json::from_str(&writer.body(request)).unwrap()
 }
 
-fn request() -> Request {
+fn request() -> ModelRequest {
     let mut asks = Message::assistant("").with_call(Call::new("c1", "look", "{\"a\":1}"));
     asks.meta.usage = Some(Usage::default());
     asks.meta.stop_reason = Some("tool_calls".to_owned());
@@ -28,14 +28,18 @@ fn request() -> Request {
     output.tool = Some("look".to_owned());
     let messages = vec![
         Message::system("be good"),
-        Message::user("look").with_kind(Kind::ToolResult),
+        Message::user("look").with_kind(MessageKind::ToolResult),
         asks,
         Message::new(Role::Tool, vec![Part::Output(output)]),
     ];
-    Request {
-        tools: Arc::new([Definition::new("look", "Looks.", json!({"type": "object"}))]),
+    ModelRequest {
+        tools: Arc::new([ToolDefinition::new(
+            "look",
+            "Looks.",
+            json!({"type": "object"}),
+        )]),
         max_output: Some(100),
-        ..Request::new("m", messages.into_iter().map(Arc::new).collect())
+        ..ModelRequest::new("m", messages.into_iter().map(Arc::new).collect())
     }
 }
 
@@ -60,18 +64,18 @@ fn chat_has_only_fields_of_the_dialect() {
 }
 
 #[test]
-fn the_newest_chat_models_have_another_name_for_the_limit() {
+fn newest_chat_models_use_max_completion_tokens() {
     let body = body(Dialect::Chat, "https://api.openai.com/v1", &request());
     assert_eq!(body["max_completion_tokens"], 100);
     assert!(body.get("max_tokens").is_none());
 }
 
 #[test]
-fn responses_keep_nothing_at_the_provider() {
+fn responses_requests_are_not_stored() {
     let body = body(
         Dialect::Responses,
         "https://api.openai.com/v1",
-        &Request {
+        &ModelRequest {
             conversation: Some("s1".to_owned()),
             ..request()
         },
@@ -87,7 +91,7 @@ fn responses_keep_nothing_at_the_provider() {
 }
 
 #[test]
-fn a_model_that_may_reason_is_asked_for_its_sealed_thoughts() {
+fn reasoning_model_is_asked_for_encrypted_reasoning() {
     let mut request = request();
     for (model, asked) in [
         ("gpt-5", true),
@@ -101,7 +105,7 @@ fn a_model_that_may_reason_is_asked_for_its_sealed_thoughts() {
 }
 
 #[test]
-fn an_answer_in_another_dialect_loses_what_only_that_one_has() {
+fn answer_of_another_dialect_loses_its_specific_fields() {
     let mut call = Call::new("c1", "look", "{}");
     call.extra
         .push(("extra_content".to_owned(), RawJson::of(&"x")));
@@ -109,7 +113,7 @@ fn an_answer_in_another_dialect_loses_what_only_that_one_has() {
     asks.parts.insert(0, Part::reasoning("hm"));
     note_dialect(&mut asks, Dialect::Chat);
     let messages = vec![Message::user("look"), asks, Message::output("c1", "seen")];
-    let request = Request::new("m", messages.into_iter().map(Arc::new).collect());
+    let request = ModelRequest::new("m", messages.into_iter().map(Arc::new).collect());
     let text = |dialect| body(dialect, "https://h/v1", &request).to_string();
     let own = text(Dialect::Chat);
     assert!(own.contains("extra_content") && own.contains("hm"), "{own}");
@@ -140,8 +144,8 @@ fn messages_carry_at_most_four_markers() {
 }
 
 #[test]
-fn an_answer_in_words_can_be_demanded() {
-    let asked = Request {
+fn only_text_disables_tool_calls() {
+    let asked = ModelRequest {
         only_text: true,
         ..request()
     };
@@ -152,7 +156,7 @@ fn an_answer_in_words_can_be_demanded() {
 }
 
 #[test]
-fn a_lost_thought_ends_the_thinking_for_one_call() {
+fn lost_reasoning_disables_thinking() {
     let mut asked = request();
     assert!(
         body(Dialect::Messages, "https://h", &asked)

@@ -1,26 +1,26 @@
-//! `@file` in what the user says: the file goes along.
+//! Attaches the files that a user's message names as `@file`.
 
 use trimtab_agent::tools::{NamedFile, Workspace};
 use trimtab_model::{Message, Part};
 
 use crate::ui::number::counted;
 
-/// The most files of one message.
+/// The maximum number of files in one message.
 const MOST_FILES: usize = 20;
-/// What may stand behind the name of a file in a sentence.
+/// Punctuation that may follow a file name in a sentence.
 const PUNCTUATION: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', '\'', '"'];
 
-/// What the user says, with the files that it names.
-pub(super) struct Attached {
+/// A user's message with its attached files.
+pub(super) struct AttachedMessage {
     /// The message.
     pub(super) message: Message,
-    /// What was put in, and what was not and why, a line each.
+    /// One line for each file that was attached or could not be, with the reason.
     pub(super) notes: Vec<String>,
 }
 
-/// Puts the files that `said` names as `@path` behind it, each in a part of its own.
-pub(super) fn attach(said: &str, workspace: &Workspace) -> Attached {
-    let mut attached = Attached {
+/// Appends the files that `said` names as `@path`, each as a separate part.
+pub(super) fn attach(said: &str, workspace: &Workspace) -> AttachedMessage {
+    let mut attached = AttachedMessage {
         message: Message::user(said),
         notes: Vec::new(),
     };
@@ -49,7 +49,7 @@ pub(super) fn attach(said: &str, workspace: &Workspace) -> Attached {
                 attached.message.parts.push(Part::text(part));
             }
             NamedFile::Refused(why) => attached.notes.push(format!("without a file: {why}")),
-            // A path that was mistyped; other words may begin with an @, too.
+            // Probably a mistyped path. Words without a slash may begin with @ for other reasons.
             NamedFile::Missing if name.contains('/') => {
                 let note = format!("without a file: there is no `{name}` in the workspace");
                 attached.notes.push(note);
@@ -60,7 +60,7 @@ pub(super) fn attach(said: &str, workspace: &Workspace) -> Attached {
     attached
 }
 
-/// The file that is meant: the word as it is, else without punctuation behind it.
+/// Finds the file: first with the word as it is, then without trailing punctuation.
 fn find<'n>(name: &'n str, workspace: &Workspace) -> (&'n str, NamedFile) {
     let found = workspace.named_file(name);
     let bare = name.trim_end_matches(PUNCTUATION);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_are_named_go_along() {
+    fn named_files_are_attached() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "one\ntwo\n").unwrap();
         let workspace = Workspace::new(folder.path(), Confirm::Never).unwrap();

@@ -1,26 +1,26 @@
-//! What was chosen for a chat: by flags, by what the session remembers, by the environment.
+//! The options of a chat, merged from flags, the resumed session and the settings.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Args;
+use super::ChatArgs;
 use crate::model::{DialectName, SCRIPTED};
 
-/// What was chosen for a chat. A session remembers it, so that resuming needs no flags.
+/// The options of a chat. A session remembers them, so that resuming needs no flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Choice {
+pub(super) struct ChatChoice {
     /// The model, or `scripted:FILE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
-    /// Where it is served.
+    /// The server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) base_url: Option<String>,
-    /// What is spoken there.
+    /// The dialect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dialect: Option<DialectName>,
-    /// What decides about the window.
+    /// The preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) preset: Option<String>,
     /// The window, in tokens.
@@ -29,14 +29,14 @@ pub(super) struct Choice {
     /// The longest answer, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_output: Option<u64>,
-    /// Where the tools work.
+    /// The workspace of the tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) workspace: Option<PathBuf>,
 }
 
-impl Choice {
-    /// What the flags say.
-    pub(super) fn of_flags(args: &Args) -> Self {
+impl ChatChoice {
+    /// The options given as flags.
+    pub(super) fn of_flags(args: &ChatArgs) -> Self {
         Self {
             model: args.model.clone(),
             base_url: args.base_url.clone(),
@@ -48,9 +48,9 @@ impl Choice {
         }
     }
 
-    /// What is not said here, as it is said there.
+    /// Fills unset options from `there`.
     pub(super) fn or(self, there: Self) -> Self {
-        // Where another model is served says nothing about this one.
+        // The server of another model does not apply to this one.
         let is_other = self.model.is_some() && there.model.is_some() && self.model != there.model;
         let of_model = if is_other {
             Self::default()
@@ -68,7 +68,7 @@ impl Choice {
         }
     }
 
-    /// The same with the path of a script from the root: resuming may happen elsewhere.
+    /// Makes the path of a script absolute, because the chat may be resumed elsewhere.
     pub(super) fn absolute(mut self) -> Self {
         let file = self
             .model
@@ -80,7 +80,7 @@ impl Choice {
         self
     }
 
-    /// The same on another model.
+    /// The same options with another model.
     pub(super) fn with_model(self, name: &str) -> Self {
         let other = Self {
             model: Some(name.to_owned()),
@@ -94,28 +94,28 @@ impl Choice {
 mod tests {
     use super::*;
 
-    fn choice(model: &str, window: u64) -> Choice {
-        Choice {
+    fn choice(model: &str, window: u64) -> ChatChoice {
+        ChatChoice {
             model: Some(model.to_owned()),
             window: Some(window),
             preset: Some("refs".to_owned()),
-            ..Choice::default()
+            ..ChatChoice::default()
         }
     }
 
     #[test]
-    fn what_is_not_said_is_remembered() {
-        let resumed = Choice::default().or(choice("a", 1));
+    fn unset_options_come_from_the_session() {
+        let resumed = ChatChoice::default().or(choice("a", 1));
         assert_eq!(resumed, choice("a", 1));
-        let wider = Choice {
+        let wider = ChatChoice {
             window: Some(2),
-            ..Choice::default()
+            ..ChatChoice::default()
         };
         assert_eq!(wider.or(choice("a", 1)), choice("a", 2));
     }
 
     #[test]
-    fn another_model_has_another_window() {
+    fn window_of_another_model_is_not_reused() {
         let other = choice("a", 1).with_model("b");
         assert_eq!(
             (other.window, other.preset.as_deref()),

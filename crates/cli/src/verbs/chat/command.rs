@@ -1,54 +1,50 @@
-//! What can be typed in place of a message.
+//! Parses a typed line: a message or a command.
 
 use super::text::nearest;
 
-/// What is told of every command: its name, what it takes, what it does.
+/// The commands: name, argument, description.
 const COMMANDS: [(&str, &str, &str); 11] = [
     (
         "context",
         "",
-        "how the window is filled, and when it is compacted",
+        "show how the window is filled, and when it is compacted",
     ),
     (
         "compact",
         "[INSTRUCTIONS]",
-        "compact now; says what it saved",
+        "compact now, and show the savings",
     ),
-    ("undo", "", "take the last compaction or trim back"),
+    ("undo", "", "revert the last compaction or trim"),
     (
         "output",
         "[REF]",
-        "page a stored output; without a ref, list them",
+        "open a stored output in the pager, or list all",
     ),
     ("model", "[NAME]", "show or change the model"),
-    (
-        "preset",
-        "[NAME]",
-        "show or change what decides about the window",
-    ),
+    ("preset", "[NAME]", "show or change the preset"),
     ("retry", "", "ask again after an error or an interrupt"),
-    ("clear", "", "begin a new session; this one can be resumed"),
-    ("cost", "", "what was used: calls, tokens, money"),
+    ("clear", "", "start a new session; this one can be resumed"),
+    ("cost", "", "show calls, tokens and money"),
     ("help", "", "this"),
-    ("quit", "", "leave; the session stays and can be resumed"),
+    ("quit", "", "quit; the session can be resumed"),
 ];
 
-/// What somebody typed.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed<'t> {
-    /// Something for the model.
+pub(super) enum TypedLine<'t> {
+    /// A message to the model.
     Message(&'t str),
-    /// A command, and what stands behind it.
-    Command(Command, &'t str),
-    /// A command that there is not; a similar one, if there is one.
+    /// A command and its argument.
+    Command(ChatCommand, &'t str),
+    /// An unknown command, with the most similar one if there is one.
     Unknown(&'t str, Option<&'static str>),
-    /// Nothing.
+    /// An empty line.
     Nothing,
 }
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     Context,
     Compact,
     Undo,
@@ -62,14 +58,14 @@ pub(super) enum Command {
     Quit,
 }
 
-/// Reads a line.
-pub(super) fn read(line: &str) -> Typed<'_> {
+/// Parses a line.
+pub(super) fn read(line: &str) -> TypedLine<'_> {
     let line = line.trim();
     let Some(slashed) = line.strip_prefix('/') else {
         return if line.is_empty() {
-            Typed::Nothing
+            TypedLine::Nothing
         } else {
-            Typed::Message(line)
+            TypedLine::Message(line)
         };
     };
     let (name, behind) = match slashed.split_once(char::is_whitespace) {
@@ -77,28 +73,28 @@ pub(super) fn read(line: &str) -> Typed<'_> {
         None => (slashed, ""),
     };
     if !name.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
-        // A path, for example.
-        return Typed::Message(line);
+        // Probably a path that begins with a slash.
+        return TypedLine::Message(line);
     }
     match named(&name.to_ascii_lowercase()) {
-        Some(command) => Typed::Command(command, behind),
-        None => Typed::Unknown(name, nearest(name, names())),
+        Some(command) => TypedLine::Command(command, behind),
+        None => TypedLine::Unknown(name, nearest(name, names())),
     }
 }
 
-fn named(name: &str) -> Option<Command> {
+fn named(name: &str) -> Option<ChatCommand> {
     Some(match name {
-        "context" => Command::Context,
-        "compact" => Command::Compact,
-        "undo" => Command::Undo,
-        "output" => Command::Output,
-        "model" => Command::Model,
-        "preset" => Command::Preset,
-        "retry" => Command::Retry,
-        "clear" => Command::Clear,
-        "cost" => Command::Cost,
-        "help" | "" => Command::Help,
-        "quit" | "exit" => Command::Quit,
+        "context" => ChatCommand::Context,
+        "compact" => ChatCommand::Compact,
+        "undo" => ChatCommand::Undo,
+        "output" => ChatCommand::Output,
+        "model" => ChatCommand::Model,
+        "preset" => ChatCommand::Preset,
+        "retry" => ChatCommand::Retry,
+        "clear" => ChatCommand::Clear,
+        "cost" => ChatCommand::Cost,
+        "help" | "" => ChatCommand::Help,
+        "quit" | "exit" => ChatCommand::Quit,
         _ => return None,
     })
 }
@@ -108,7 +104,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     COMMANDS.iter().map(|(name, _, _)| *name)
 }
 
-/// Every command with what it takes and what it does.
+/// All commands with their arguments and descriptions.
 pub(super) fn help() -> Vec<[String; 2]> {
     let row = |(name, takes, does): &(&str, &str, &str)| {
         let typed = format!("/{name} {takes}");
@@ -122,30 +118,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_from_messages() {
+    fn commands_are_distinguished_from_messages() {
         for (line, expected) in [
-            ("  ", Typed::Nothing),
-            ("hello /undo", Typed::Message("hello /undo")),
+            ("  ", TypedLine::Nothing),
+            ("hello /undo", TypedLine::Message("hello /undo")),
             (
                 "/etc/hosts: what is it?",
-                Typed::Message("/etc/hosts: what is it?"),
+                TypedLine::Message("/etc/hosts: what is it?"),
             ),
             (
                 "/compact  keep the numbers ",
-                Typed::Command(Command::Compact, "keep the numbers"),
+                TypedLine::Command(ChatCommand::Compact, "keep the numbers"),
             ),
-            ("/QUIT", Typed::Command(Command::Quit, "")),
-            ("/exit", Typed::Command(Command::Quit, "")),
-            ("/", Typed::Command(Command::Help, "")),
-            ("/compcat x", Typed::Unknown("compcat", Some("compact"))),
-            ("/ctx", Typed::Unknown("ctx", None)),
+            ("/QUIT", TypedLine::Command(ChatCommand::Quit, "")),
+            ("/exit", TypedLine::Command(ChatCommand::Quit, "")),
+            ("/", TypedLine::Command(ChatCommand::Help, "")),
+            ("/compcat x", TypedLine::Unknown("compcat", Some("compact"))),
+            ("/ctx", TypedLine::Unknown("ctx", None)),
         ] {
             assert_eq!(read(line), expected, "{line}");
         }
     }
 
     #[test]
-    fn every_command_that_is_told_is_there() {
+    fn help_lists_existing_commands() {
         assert!(names().all(|name| named(name).is_some()));
     }
 }

@@ -1,53 +1,53 @@
-//! `/context`: how the window is filled, by region, with the thresholds.
+//! The command `/context`: draws how the window is filled, by region, with the thresholds.
 
 use std::fmt::Write;
 
-use trimtab::engine::compaction::rebuild::Placement;
+use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::policy::Policy;
-use trimtab::engine::trigger::{Metric, Rule, Trigger};
+use trimtab::engine::trigger::{Metric, Trigger, TriggerRule};
 use trimtab::session::Session;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Kind, Message, Role, Usage};
+use trimtab_model::{Message, MessageKind, Role, Usage};
 
 use super::text::wrapped;
 use crate::exit::Failure;
-use crate::ui::bar::{self, Segment};
+use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::style::{self, TextStyle};
 
-/// What fills a window.
+/// The tokens in a window, by region.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filled {
+pub(super) struct WindowFill {
     system: u64,
     tools: u64,
     summary: u64,
     user: u64,
     assistant: u64,
     outputs: u64,
-    /// What is kept free for the answer.
+    /// The room reserved for the answer.
     answer: u64,
     window: Option<u64>,
     messages: usize,
     output_count: usize,
-    thresholds: Vec<Threshold>,
+    thresholds: Vec<FillThreshold>,
 }
 
-/// Something that happens at a figure.
+/// A size at which something happens.
 #[derive(Clone, Debug)]
-struct Threshold {
+struct FillThreshold {
     /// What happens, and when.
     text: String,
-    /// Where on the bar, in tokens; none if it is not about tokens of the window.
+    /// Its position on the bar in tokens, unless it does not depend on tokens.
     at: Option<u64>,
 }
 
-impl Filled {
-    /// Looks at the window of a session as it would be sent now.
+impl WindowFill {
+    /// Measures the window that the session would send now.
     pub(super) fn of(session: &mut Session) -> Result<Self, Failure> {
         let mut filled = Self::default();
         let mut measures = [Measure::default(); 5];
-        let window = session.window().map_err(|error| Failure::Stuck {
+        let window = session.window().map_err(|error| Failure::WithHint {
             message: error.to_string(),
             hint: None,
         })?;
@@ -75,54 +75,55 @@ impl Filled {
         Ok(filled)
     }
 
-    /// What is in the window.
-    fn taken(&self) -> u64 {
+    /// The tokens in the window.
+    fn used_tokens(&self) -> u64 {
         self.system + self.tools + self.summary + self.user + self.assistant + self.outputs
     }
 
-    fn thresholds(&self, policy: &Policy) -> Vec<Threshold> {
+    fn thresholds(&self, policy: &Policy) -> Vec<FillThreshold> {
         let compaction = &policy.compaction;
         let mut found = Vec::new();
         if compaction.enabled && compaction.auto {
             let triggers = compaction.when.iter();
             let can_be_told = |trigger: &&Trigger| trigger.value.figure(self.window).is_some();
-            if compaction.rule == Rule::FirstKnown {
+            if compaction.rule == TriggerRule::FirstKnown {
                 let decides = triggers
                     .clone()
                     .find(can_be_told)
                     .or(triggers.clone().next());
-                found.extend(decides.map(|trigger| self.compacts(trigger, policy)));
+                found.extend(decides.map(|trigger| self.compaction_threshold(trigger, policy)));
             } else {
-                found.extend(triggers.map(|trigger| self.compacts(trigger, policy)));
+                found.extend(triggers.map(|trigger| self.compaction_threshold(trigger, policy)));
             }
         } else {
             let text = if compaction.enabled {
-                "compacts by hand only"
+                "compacts only on request"
             } else {
                 "never compacts"
             };
-            found.push(Threshold {
+            found.push(FillThreshold {
                 text: text.to_owned(),
                 at: None,
             });
         }
-        found.extend(self.ages(policy));
+        found.extend(self.ageing_thresholds(policy));
         if let Some(window) = self.window {
-            found.push(Threshold {
-                text: "full: the rest is kept for the answer".to_owned(),
+            found.push(FillThreshold {
+                text: "full: the rest is reserved for the answer".to_owned(),
                 at: Some(window.saturating_sub(self.answer)),
             });
         }
         found
     }
 
-    /// When a trigger compacts, by what is in the window.
-    fn compacts(&self, trigger: &Trigger, policy: &Policy) -> Threshold {
+    /// The threshold of a compaction trigger.
+    fn compaction_threshold(&self, trigger: &Trigger, policy: &Policy) -> FillThreshold {
         let figure = trigger.value.figure(self.window);
-        let in_system = matches!(policy.compaction.placement, Placement::System { .. });
+        let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let summary = if in_system { self.summary } else { 0 };
         let at = figure.and_then(|figure| match trigger.metric {
-            // The answer's reserve stands at the other end of the bar.
+            // A condition on the call includes the answer's reserve, which is at the other end of
+            // the bar.
             Metric::Call => Some(figure.saturating_sub(self.answer)),
             Metric::Log => Some(figure + self.system + self.tools + summary),
             Metric::UsageTotal | Metric::UsageInput => Some(figure),
@@ -130,18 +131,18 @@ impl Filled {
         });
         let text = match (figure, at) {
             (None, _) => {
-                format!("compacts when {trigger}: cannot be told, the window is not known")
+                format!("compacts when {trigger}: unknown, because the window is unknown")
             }
             (Some(figure), None) => {
                 format!("compacts when {trigger}: {} of {figure}", self.messages)
             }
             (Some(_), Some(_)) => format!("compacts when {trigger}"),
         };
-        Threshold { text, at }
+        FillThreshold { text, at }
     }
 
-    /// When old outputs are shown shorter.
-    fn ages(&self, policy: &Policy) -> Vec<Threshold> {
+    /// The thresholds at which old outputs are shortened.
+    fn ageing_thresholds(&self, policy: &Policy) -> Vec<FillThreshold> {
         let ageing = &policy.ageing;
         let mut found = Vec::new();
         if ageing.placeholder.enabled {
@@ -164,29 +165,29 @@ impl Filled {
             ));
         }
         let lines = found.into_iter();
-        let lines = lines.map(|text| Threshold { text, at: None });
-        lines.chain(self.rewrite(policy)).collect()
+        let lines = lines.map(|text| FillThreshold { text, at: None });
+        lines.chain(self.rewrite_threshold(policy)).collect()
     }
 
-    /// When old text is shortened in any case.
-    fn rewrite(&self, policy: &Policy) -> Option<Threshold> {
+    /// The threshold at which old text is shortened regardless of cost.
+    fn rewrite_threshold(&self, policy: &Policy) -> Option<FillThreshold> {
         let cards = &policy.ageing.cards;
         let around = self.tools + self.answer;
         let room = self
             .window
             .filter(|_| cards.enabled)?
             .saturating_sub(around);
-        Some(Threshold {
+        Some(FillThreshold {
             text: "old text is shortened in any case".to_owned(),
-            at: Some(self.tools + cards.high(room)),
+            at: Some(self.tools + cards.high_mark(room)),
         })
     }
 
-    fn segments(&self) -> [Segment; 8] {
+    fn segments(&self) -> [BarSegment; 8] {
         let free = self
             .window
             .unwrap_or(0)
-            .saturating_sub(self.taken() + self.answer);
+            .saturating_sub(self.used_tokens() + self.answer);
         [
             ("system", 'S', style::SYSTEM, self.system),
             ("tools", 'T', style::TOOLS, self.tools),
@@ -206,8 +207,8 @@ impl Filled {
     }
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
-    Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
+    BarSegment {
         name,
         letter,
         style,
@@ -215,11 +216,11 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
     }
 }
 
-/// Which figure a message counts for: system, summary, user, assistant, outputs.
+/// The index of the region of a message: system, summary, user, assistant, outputs.
 fn region(message: &Message) -> usize {
     if matches!(
         message.meta.kind,
-        Some(Kind::Summary | Kind::Retain | Kind::ToolSummary)
+        Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary)
     ) {
         return 1;
     }
@@ -231,36 +232,36 @@ fn region(message: &Message) -> usize {
     }
 }
 
-/// The picture, `width` characters wide.
+/// Draws the window in `width` characters.
 pub(super) fn render(
-    filled: &Filled,
+    fill: &WindowFill,
     (model, preset): (&str, &str),
     usage: Option<&Usage>,
     (width, colour): (usize, bool),
 ) -> String {
     let mut text = String::new();
-    let taken = filled.taken();
-    let of_window = match filled.window {
+    let taken = fill.used_tokens();
+    let of_window = match fill.window {
         Some(window) => format!(
             "{} of {} tokens ({})",
             grouped(taken),
             grouped(window),
             percent(taken, window)
         ),
-        None => format!("{} tokens, the window is not known", grouped(taken)),
+        None => format!("{} tokens, unknown window", grouped(taken)),
     };
-    let messages = counted(filled.messages, "message");
+    let messages = counted(fill.messages, "message");
     let heading = format!(
         "{}, {preset}: {of_window}, {messages}",
         clipped(model, width)
     );
     let _ = writeln!(text, "{}", wrapped(&heading, width, 2));
-    let segments = filled.segments();
+    let segments = fill.segments();
     let whole = bar::WIDTH.min(width.saturating_sub(2)).max(1);
     let _ = writeln!(text, "{}", bar::render_in(&segments, colour, whole));
-    marks(&mut text, filled, whole, colour);
-    regions(&mut text, filled, &segments, colour);
-    thresholds(&mut text, filled, width);
+    marks(&mut text, fill, whole, colour);
+    regions(&mut text, fill, &segments, colour);
+    thresholds(&mut text, fill, width);
     if let Some(usage) = usage {
         let told = format!(
             "the provider last reported {} tokens",
@@ -272,20 +273,20 @@ pub(super) fn render(
     text
 }
 
-/// A line below the bar with the numbers of the thresholds where they stand.
-fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
-    let Some(window) = filled.window.filter(|window| *window > 0) else {
+/// The line below the bar with the numbers of the thresholds.
+fn marks(text: &mut String, fill: &WindowFill, whole: usize, colour: bool) {
+    let Some(window) = fill.window.filter(|window| *window > 0) else {
         return;
     };
     let mut line = vec![' '; whole + 1];
-    for (number, threshold) in numbered(filled) {
+    for (number, threshold) in numbered(fill) {
         let Some(at) = threshold.at else { continue };
         let column = u128::from(at.min(window)) * whole as u128 / u128::from(window);
         let column = usize::try_from(column)
             .unwrap_or(whole)
             .min(whole.saturating_sub(1));
         let digit = char::from_digit(number % 10, 10).unwrap_or('^');
-        // Two at one place stand side by side where they can.
+        // If two thresholds share a column, the second moves right to a free one.
         let free = line.iter().skip(column).position(|c| *c == ' ');
         if let Some(place) = line.get_mut(column + free.unwrap_or(0)) {
             *place = digit;
@@ -299,12 +300,12 @@ fn marks(text: &mut String, filled: &Filled, whole: usize, colour: bool) {
     }
 }
 
-fn numbered(filled: &Filled) -> impl Iterator<Item = (u32, &Threshold)> {
-    (1..).zip(&filled.thresholds)
+fn numbered(fill: &WindowFill) -> impl Iterator<Item = (u32, &FillThreshold)> {
+    (1..).zip(&fill.thresholds)
 }
 
-fn regions(text: &mut String, filled: &Filled, segments: &[Segment], colour: bool) {
-    let whole = filled.window.unwrap_or_else(|| filled.taken());
+fn regions(text: &mut String, fill: &WindowFill, segments: &[BarSegment], colour: bool) {
+    let whole = fill.window.unwrap_or_else(|| fill.used_tokens());
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let style = segment.style;
         let mark = match (colour, segment.letter) {
@@ -322,9 +323,9 @@ fn regions(text: &mut String, filled: &Filled, segments: &[Segment], colour: boo
     }
 }
 
-fn thresholds(text: &mut String, filled: &Filled, width: usize) {
-    let taken = filled.taken();
-    for (number, threshold) in numbered(filled) {
+fn thresholds(text: &mut String, fill: &WindowFill, width: usize) {
+    let taken = fill.used_tokens();
+    for (number, threshold) in numbered(fill) {
         let left = match threshold.at {
             Some(at) if at > taken => {
                 format!(", at {}: {} to go", grouped(at), grouped(at - taken))
@@ -344,8 +345,8 @@ mod tests {
     use super::*;
     use crate::ui::visible::VisibleWriter;
 
-    fn filled(preset: &str, window: Option<u64>) -> Filled {
-        let mut filled = Filled {
+    fn filled(preset: &str, window: Option<u64>) -> WindowFill {
+        let mut fill = WindowFill {
             system: 100,
             tools: 900,
             user: 500,
@@ -354,26 +355,26 @@ mod tests {
             answer: 4_000,
             window,
             messages: 12,
-            ..Filled::default()
+            ..WindowFill::default()
         };
         let mut policy = Policy::preset(preset).unwrap();
         if preset == "steady" {
             policy.compaction.when = vec!["call > 85 % of window".parse().unwrap()];
             policy.ageing.cards.high_percent = 90;
         }
-        filled.thresholds = filled.thresholds(&policy);
-        filled
+        fill.thresholds = fill.thresholds(&policy);
+        fill
     }
 
-    fn drawn(filled: &Filled, width: usize) -> String {
-        let text = render(filled, ("gpt-4o", "steady"), None, (width, false));
+    fn drawn(fill: &WindowFill, width: usize) -> String {
+        let text = render(fill, ("gpt-4o", "steady"), None, (width, false));
         let mut shown = VisibleWriter::new(Vec::new(), false);
         shown.write_all(text.as_bytes()).unwrap();
         String::from_utf8(shown.raw().clone()).unwrap()
     }
 
     #[test]
-    fn regions_and_thresholds_stand_where_they_belong() {
+    fn regions_and_thresholds_are_drawn_at_their_positions() {
         let text = drawn(&filled("steady", Some(20_000)), 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_the_terminal() {
+    fn picture_fits_the_terminal() {
         for preset in trimtab::engine::policy::PRESETS {
             for window in [None, Some(20_000), Some(9_000)] {
                 for width in [20, 40, 80] {

@@ -1,26 +1,26 @@
-//! `/cost`: what the model and the summaries took since the chat was opened.
+//! The command `/cost`: usage of the model and of summaries since the chat was opened.
 
 use std::fmt::Write;
 
 use trimtab::retrieval::Retrieval;
 use trimtab::session;
 use trimtab::wire::catalogue::Prices;
-use trimtab_agent::Event;
+use trimtab_agent::AgentEvent;
 use trimtab_model::Usage;
 
 use crate::ui::number::{counted, grouped};
 
-/// What was used since the chat was opened.
+/// The usage since the chat was opened.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct ChatSpending {
     model: CallTotals,
     summaries: CallTotals,
-    /// Calls of tools, and how many of them were for stored outputs.
+    /// Tool calls, and how many of them retrieved stored outputs.
     tools: usize,
     retrievals: usize,
 }
 
-/// Calls, what they used, and what that cost where the prices are known.
+/// Calls, their usage, and their cost if the prices are known.
 #[derive(Debug, Default)]
 struct CallTotals {
     calls: usize,
@@ -37,7 +37,7 @@ impl CallTotals {
         }
     }
 
-    fn told(&self) -> String {
+    fn summary_text(&self) -> String {
         let mut told = format!("{} tokens in", grouped(self.usage.prompt()));
         if self.usage.cache_read > 0 {
             let _ = write!(told, " ({} cached)", grouped(self.usage.cache_read));
@@ -47,22 +47,22 @@ impl CallTotals {
             Some(dollars) => {
                 let _ = write!(told, ", ${dollars:.4}");
             }
-            None => told.push_str(", price not known"),
+            None => told.push_str(", price unknown"),
         }
         told
     }
 }
 
-impl Spent {
-    /// Takes in what happened.
-    pub(super) fn event(&mut self, event: &Event, prices: Option<&Prices>) {
+impl ChatSpending {
+    /// Adds an event.
+    pub(super) fn event(&mut self, event: &AgentEvent, prices: Option<&Prices>) {
         match event {
-            Event::Usage(usage) => {
+            AgentEvent::Usage(usage) => {
                 let dollars = prices.map(|prices| prices.cost(usage).dollars());
                 self.model.add(1, *usage, dollars);
             }
-            Event::Session(event) => self.summary(event),
-            Event::Call(call) => {
+            AgentEvent::Session(event) => self.summary(event),
+            AgentEvent::Call(call) => {
                 self.tools += 1;
                 self.retrievals += usize::from(Retrieval::is_ours(&call.name));
             }
@@ -70,7 +70,7 @@ impl Spent {
         }
     }
 
-    fn summary(&mut self, event: &session::Event) {
+    fn summary(&mut self, event: &session::SessionEvent) {
         let calls = usize::try_from(event.own_calls).unwrap_or(usize::MAX);
         if calls > 0 {
             let usage = event.usage.unwrap_or_default();
@@ -78,16 +78,16 @@ impl Spent {
         }
     }
 
-    /// In a few lines.
+    /// The report in a few lines.
     pub(super) fn text(&self) -> String {
         let calls = counted(self.model.calls, "call");
-        let mut text = format!("{calls} of the model: {}\n", self.model.told());
+        let mut text = format!("{calls} of the model: {}\n", self.model.summary_text());
         if self.summaries.calls > 0 {
             let summaries = match self.summaries.calls {
                 1 => "1 call for a summary".to_owned(),
                 count => format!("{} calls for summaries", grouped(count as u64)),
             };
-            let _ = writeln!(text, "{summaries}: {}", self.summaries.told());
+            let _ = writeln!(text, "{summaries}: {}", self.summaries.summary_text());
         }
         let tools = counted(self.tools, "call");
         let _ = writeln!(
@@ -110,21 +110,21 @@ mod tests {
 
     #[test]
     fn calls_of_model_and_tools_add_up() {
-        let mut spent = Spent::default();
+        let mut spent = ChatSpending::default();
         let usage = Usage {
             input: 900,
             cache_read: 100,
             output: 10,
             ..Usage::default()
         };
-        spent.event(&Event::Usage(usage), None);
-        spent.event(&Event::Usage(usage), None);
+        spent.event(&AgentEvent::Usage(usage), None);
+        spent.event(&AgentEvent::Usage(usage), None);
         for tool in ["read_file", "tool_output_cache"] {
-            spent.event(&Event::Call(Call::new("c", tool, "{}")), None);
+            spent.event(&AgentEvent::Call(Call::new("c", tool, "{}")), None);
         }
         assert_eq!(
             spent.text(),
-            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price not known\n\
+            "2 calls of the model: 2,000 tokens in (200 cached), 20 out, price unknown\n\
              2 calls of tools, 1 of them for stored outputs\n"
         );
     }

@@ -1,28 +1,28 @@
-//! What changes in a file, line by line.
+//! Line-by-line differences of a file.
 
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-/// How many lines are shown around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: usize = 3;
-/// After this time the rest is shown as removed and added: a person waits for it.
+/// After this time the rest is shown as removed and added, because a user is waiting.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A line of a change.
+/// A line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DiffLine<'t> {
-    /// In both.
+    /// In both texts.
     Same(&'t str),
-    /// Only in what is there.
+    /// Only in the old text.
     Removed(&'t str),
-    /// Only in what would be there.
+    /// Only in the new text.
     Added(&'t str),
-    /// Lines of both that are not shown.
+    /// Omitted lines of both texts.
     Gap,
 }
 
-/// The lines that change, each with a few around it.
+/// The changed lines, each with some context.
 pub(super) fn diff<'t>(before: &'t str, after: &'t str) -> Vec<DiffLine<'t>> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let deadline = Instant::now() + PATIENCE;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_can_be_made_again_from_a_diff_without_gaps() {
+    fn diff_without_gaps_reproduces_both_texts() {
         let (before, after) = ("a\nb\nc\nd\nb\n", "b\na\nd\nd\ne\n");
         let lines = diff(before, after);
         let side = |wanted: fn(&DiffLine<'_>) -> bool| -> String {

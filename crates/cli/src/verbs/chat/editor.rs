@@ -1,4 +1,4 @@
-//! The line that the user types.
+//! The line editor of the chat.
 
 use std::path::PathBuf;
 
@@ -14,27 +14,27 @@ use trimtab_agent::tools::Workspace;
 
 use super::command;
 
-/// How many lines are remembered.
+/// The length of the history.
 const REMEMBERED: usize = 1_000;
 
-/// What was typed.
-pub(super) enum Read {
+/// The result of reading a line.
+pub(super) enum TypedInput {
     /// A line.
     Line(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D, or the end of what comes in.
+    /// Ctrl-D, or the end of the input.
     End,
 }
 
-/// The line that the user types, with the lines typed before.
-pub(super) struct Prompt {
+/// The line editor with its history.
+pub(super) struct InputPrompt {
     editor: Editor<LineHelper, FileHistory>,
     file: Option<PathBuf>,
 }
 
-impl Prompt {
-    /// With the lines that were typed in other sessions.
+impl InputPrompt {
+    /// Loads the history of earlier sessions.
     pub(super) fn new() -> rustyline::Result<Self> {
         let config = Config::builder()
             .max_history_size(REMEMBERED)?
@@ -50,23 +50,23 @@ impl Prompt {
             folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
         });
         if let Some(file) = &file {
-            // Nothing was typed before, or it cannot be read: one begins anew.
+            // If there is no readable history, start with an empty one.
             let _ = editor.load_history(file);
         }
         Ok(Self { editor, file })
     }
 
-    /// From now on the names of files in `workspace` are completed.
+    /// Enables completion of file names in `workspace`.
     pub(super) fn complete_in(&mut self, workspace: &Workspace) {
         if let Some(helper) = self.editor.helper_mut() {
             helper.workspace = Some(workspace.clone());
         }
     }
 
-    /// Reads what the user says, and remembers it.
-    pub(super) fn read(&mut self, prompt: &str) -> rustyline::Result<Read> {
+    /// Reads a line and adds it to the history.
+    pub(super) fn read(&mut self, prompt: &str) -> rustyline::Result<TypedInput> {
         let read = self.ask(prompt)?;
-        if let Read::Line(line) = &read
+        if let TypedInput::Line(line) = &read
             && !line.trim().is_empty()
         {
             self.editor.add_history_entry(line)?;
@@ -78,18 +78,18 @@ impl Prompt {
         Ok(read)
     }
 
-    /// Reads an answer that nobody has to remember.
-    pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<Read> {
+    /// Reads an answer without adding it to the history.
+    pub(super) fn ask(&mut self, prompt: &str) -> rustyline::Result<TypedInput> {
         match self.editor.readline(prompt) {
-            Ok(line) => Ok(Read::Line(line.replace("\\\n", "\n"))),
-            Err(ReadlineError::Interrupted) => Ok(Read::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Read::End),
+            Ok(line) => Ok(TypedInput::Line(line.replace("\\\n", "\n"))),
+            Err(ReadlineError::Interrupted) => Ok(TypedInput::Interrupted),
+            Err(ReadlineError::Eof) => Ok(TypedInput::End),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Where the lines are kept that were typed.
+/// The history file.
 fn file() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = folder("XDG_STATE_HOME").map(PathBuf::from);
@@ -98,7 +98,7 @@ fn file() -> Option<PathBuf> {
     Some(state?.join("trimtab").join("typed"))
 }
 
-/// Completes commands, presets and names of files; a line that ends with a backslash goes on.
+/// Completes commands, presets and file names. A trailing backslash continues the line.
 #[derive(Default)]
 struct LineHelper {
     workspace: Option<Workspace>,
@@ -123,7 +123,7 @@ impl Completer for LineHelper {
     }
 }
 
-/// Where the word begins that is being typed, and what it could become.
+/// The start of the word at the cursor, and its possible completions.
 fn candidates(typed: &str) -> (usize, Vec<String>) {
     let (from, names): (_, Vec<String>) = if let Some(word) = typed.strip_prefix("/preset ") {
         let names = PRESETS.iter().map(|preset| preset.name.to_owned());

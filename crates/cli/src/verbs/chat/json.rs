@@ -1,13 +1,13 @@
-//! What happens, as lines of JSON.
+//! The events of a chat as lines of JSON.
 
 use serde_json::{Value, json};
-use trimtab_agent::{Event, Turn, TurnEnd};
+use trimtab_agent::{AgentEvent, TurnEnd, TurnResult};
 use trimtab_model::{Output, Usage};
 
-use super::opened::Opened;
+use super::open_chat::OpenChat;
 
-/// The first line: what answers, and where the session is kept.
-pub(super) fn start(chat: &Opened) -> Value {
+/// The first line: model, preset and session.
+pub(super) fn start(chat: &OpenChat) -> Value {
     let settings = chat.agent.settings();
     json!({
         "type": "start",
@@ -18,21 +18,21 @@ pub(super) fn start(chat: &Opened) -> Value {
     })
 }
 
-/// An event; none for those that other lines tell.
-pub(super) fn event(event: &Event) -> Option<Value> {
+/// The line of an event, unless other lines already cover it.
+pub(super) fn event(event: &AgentEvent) -> Option<Value> {
     Some(match event {
-        Event::Text(text) => json!({"type": "text", "text": text}),
-        Event::Reasoning(text) => json!({"type": "reasoning", "text": text}),
-        Event::Call(call) => json!({
+        AgentEvent::Text(text) => json!({"type": "text", "text": text}),
+        AgentEvent::Reasoning(text) => json!({"type": "reasoning", "text": text}),
+        AgentEvent::Call(call) => json!({
             "type": "call", "id": call.id, "tool": call.name, "arguments": call.arguments,
         }),
-        Event::Output { tool, output } => of_output(tool, output),
-        Event::Usage(usage) => typed("usage", &of_usage(usage)),
-        Event::Retry { attempt, wait, why } => json!({
+        AgentEvent::Output { tool, output } => of_output(tool, output),
+        AgentEvent::Usage(usage) => typed("usage", &of_usage(usage)),
+        AgentEvent::Retry { attempt, wait, why } => json!({
             "type": "retry", "attempt": attempt, "wait_seconds": wait.as_secs_f64(), "why": why,
         }),
-        Event::BrokeOff { why } => json!({"type": "broke_off", "why": why}),
-        Event::Summarising {
+        AgentEvent::BrokeOff { why } => json!({"type": "broke_off", "why": why}),
+        AgentEvent::Summarising {
             background,
             tokens,
             messages,
@@ -40,13 +40,13 @@ pub(super) fn event(event: &Event) -> Option<Value> {
             "type": "summarising", "background": background,
             "tokens_before": tokens, "messages_before": messages,
         }),
-        Event::Session(event) => typed("session", &json!(event)),
+        AgentEvent::Session(event) => typed("session", &json!(event)),
         _ => return None,
     })
 }
 
-/// The last line of a turn that came to an end.
-pub(super) fn end(turn: &Turn) -> Value {
+/// The last line of a completed turn.
+pub(super) fn end(turn: &TurnResult) -> Value {
     json!({
         "type": "end",
         "end": name(turn.end),
@@ -56,7 +56,7 @@ pub(super) fn end(turn: &Turn) -> Value {
     })
 }
 
-/// The last line of a turn that did not.
+/// The last line of a failed turn.
 pub(super) fn error(message: &str, hint: Option<&str>) -> Value {
     json!({"type": "error", "message": message, "hint": hint})
 }
@@ -80,7 +80,7 @@ fn of_usage(usage: &Usage) -> Value {
     json!(usage)
 }
 
-/// An object with its type.
+/// An object with its `type`.
 fn typed(name: &str, fields: &Value) -> Value {
     let mut line = serde_json::Map::from_iter([("type".to_owned(), json!(name))]);
     if let Value::Object(fields) = fields {

@@ -1,29 +1,29 @@
-//! Markdown on a terminal, as it streams in.
+//! Renders streamed Markdown on a terminal.
 //!
-//! Headings, bullets, bold text, code and tables are made readable; everything else is shown as
-//! it came. A mark is held back only until it is clear what it is, so that text appears as it
-//! is written; a table appears when it is complete.
+//! Headings, bullets, bold text, code and tables are formatted; everything else is printed
+//! unchanged. A mark is held back only until its meaning is clear, so that text appears as it
+//! streams; a table appears when it is complete.
 
 use std::fmt::Write as _;
 
 use super::table::MarkdownTable;
 use crate::ui::style::{self, TextStyle};
 
-/// A line is held back only while it has no more white space or marks than this.
+/// A line start is held back only up to this many characters of white space or marks.
 const MOST_INDENT: usize = 80;
 
-/// What the line is that is being written.
+/// The kind of the current line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineKind {
-    /// Not known yet: its beginning is held back.
+    /// Unknown yet: the start of the line is held back.
     Begins,
     Text,
     Heading,
-    /// Inside a fence.
+    /// Inside a code fence.
     Code,
 }
 
-/// Something inside a line that has begun and not ended.
+/// An inline span that has started and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OpenSpan {
     None,
@@ -33,7 +33,7 @@ enum OpenSpan {
     Code(String),
 }
 
-/// What the beginning of a line makes of it.
+/// The meaning of the start of a line.
 enum LineStart {
     Undecided,
     Text,
@@ -41,19 +41,19 @@ enum LineStart {
     Bullet(String),
 }
 
-/// Renders Markdown piece by piece.
+/// A streaming Markdown renderer.
 #[derive(Debug)]
 pub(super) struct Markdown {
     line: LineKind,
     span: OpenSpan,
-    /// The beginning of a line.
+    /// The start of the line that is held back.
     held: String,
-    /// The character before the one that is read now.
+    /// The previous character.
     before: char,
-    /// What ends the fence that is open.
+    /// The marks that close the open fence.
     fence: Option<String>,
     table: MarkdownTable,
-    /// What is to be put out, and the end of it that has one style.
+    /// The rendered output, and its current run of one style.
     out: String,
     run: (TextStyle, String),
 }
@@ -74,7 +74,7 @@ impl Default for Markdown {
 }
 
 impl Markdown {
-    /// Takes the next piece; gives what can be shown, for lines of `width` characters.
+    /// Adds a piece of text. Returns what can be shown, for lines of `width` characters.
     pub(super) fn push(&mut self, text: &str, width: usize) -> String {
         for c in text.chars() {
             self.read(c, width);
@@ -82,7 +82,7 @@ impl Markdown {
         self.take()
     }
 
-    /// Gives what was held back, and begins anew.
+    /// Returns everything that was held back, and resets the renderer.
     pub(super) fn finish(&mut self, width: usize) -> String {
         let held = std::mem::take(&mut self.held);
         if held.trim_start().starts_with('|') && self.fence.is_none() {
@@ -121,7 +121,7 @@ impl Markdown {
         }
     }
 
-    /// A line that ended before it was clear what it is.
+    /// Renders a line that ended before its kind was clear.
     fn whole_line(&mut self, line: &str, width: usize) {
         let bare = line.trim();
         if let Some(fence) = &self.fence {
@@ -150,7 +150,7 @@ impl Markdown {
         self.line = LineKind::Begins;
     }
 
-    /// Looks whether the beginning of a line says what it is.
+    /// Decides the kind of a line from its start, if possible.
     fn decide(&mut self, width: usize) {
         if self.fence.is_some() {
             let bare = self.held.trim_start();
@@ -191,7 +191,7 @@ impl Markdown {
         }
     }
 
-    /// A character of plain text, which may begin or end something.
+    /// Handles a character that may start or end a span.
     fn inline(&mut self, c: char) {
         match std::mem::replace(&mut self.span, OpenSpan::None) {
             OpenSpan::Code(code) if c == '`' && !code.is_empty() => self.emit(style::OUTPUT, &code),
@@ -224,14 +224,14 @@ impl Markdown {
 
     fn plain(&mut self, c: char) {
         match c {
-            // A power or a pointer is no beginning of bold text.
+            // `2*3` and `a*b` do not start bold text.
             '*' if !self.before.is_alphanumeric() => self.span = OpenSpan::Star,
             '`' => self.span = OpenSpan::Code(String::new()),
             c => self.emit_char(TextStyle::Plain, c),
         }
     }
 
-    /// What did not end is shown as it came.
+    /// Prints an unclosed span verbatim.
     fn end_span(&mut self) {
         let raw = match std::mem::replace(&mut self.span, OpenSpan::None) {
             OpenSpan::None => return,
@@ -273,14 +273,14 @@ impl Markdown {
     }
 }
 
-/// What a line that begins like this is.
+/// The kind of a line with this start.
 fn begins(held: &str) -> LineStart {
     let bare = held.trim_start();
     let indent = held.len() - bare.len();
     let mut rest = bare.chars();
     match (rest.next(), rest.next()) {
         (None, _) if held.len() > MOST_INDENT => LineStart::Text,
-        // White space, a row of a table, which is held back whole, or perhaps a bullet.
+        // White space, a table row (held back until complete), or possibly a bullet.
         (None | Some('|'), _) | (Some('-' | '*' | '+'), None) => LineStart::Undecided,
         (Some('#'), _) => {
             let marks = marks(bare, '#');
@@ -295,7 +295,7 @@ fn begins(held: &str) -> LineStart {
         }
         (Some(mark @ ('`' | '~')), _) => {
             let marks = marks(bare, mark);
-            // A fence is held back whole.
+            // The line of a fence is held back until complete.
             if marks >= 3 || marks == bare.len() {
                 LineStart::Undecided
             } else {
@@ -306,13 +306,13 @@ fn begins(held: &str) -> LineStart {
     }
 }
 
-/// How many of `mark` a text begins with, as far as it matters: this is asked for every
-/// character of a line that is held back.
+/// Counts the leading `mark`s of a text, up to the number that matters, because this runs for every
+/// character of a held-back line.
 fn marks(text: &str, mark: char) -> usize {
     text.chars().take(7).take_while(|c| *c == mark).count()
 }
 
-/// The marks that end the fence which a line begins, if it begins one.
+/// The closing marks of the fence that a line opens, if it opens one.
 fn fence_of(bare: &str) -> Option<String> {
     let mark = bare.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let marks = bare.chars().take_while(|c| *c == mark).count();

@@ -1,160 +1,164 @@
-//! `trimtab chat`: a terminal agent.
+//! `trimtab chat`: an agent in the terminal.
+//!
+//! `open_chat` builds the agent from flags, saved options and settings. `chat_loop` is the
+//! interactive loop and `print` a single turn for scripts; both run the agent through
+//! `watched_work`, which delivers its events and questions to the user.
 
 mod attach;
-mod change;
+mod change_settings;
+mod chat_loop;
 mod choice;
 mod command;
 mod context;
 mod cost;
 mod diff;
-mod drive;
 mod editor;
+mod event_text;
 mod json;
 mod markdown;
-mod opened;
+mod open_chat;
 mod output;
-mod person;
 mod print;
 mod screen;
 mod sessions;
-mod shown;
 mod table;
-mod talk;
+mod terminal_user;
 pub(crate) mod text;
+mod watched_work;
 
 use std::path::PathBuf;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
-use crate::handover;
+use crate::key_handover;
 use crate::model::DialectName;
 use crate::ui::{Terminal, number};
 
-/// What `trimtab chat` takes.
+/// The arguments of `trimtab chat`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ChatArgs {
     /// The model: a name such as claude-sonnet-4-5, gpt-4o or responses:NAME, or scripted:FILE
     #[arg(long, short, value_name = "NAME")]
     pub model: Option<String>,
-    /// Where the model is served [default: its provider's own address]
+    /// The server of the model [default: its provider's address]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// What is spoken there [default: by the name of the model]
+    /// The API of the server [default: depends on the model]
     #[arg(long, value_name = "DIALECT")]
     pub dialect: Option<DialectName>,
-    /// What decides about the window: steady, refs, checkpoint, turns, archive, retention or none
+    /// The preset: steady, refs, checkpoint, turns, archive, retention or none
     #[arg(long, short, value_name = "NAME")]
     pub preset: Option<String>,
-    /// The window of the model in tokens (200000, 200k) [default: what is known of it]
+    /// The window of the model in tokens (200000, 200k) [default: from the catalogue]
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// The longest answer in tokens [default: what is known of the model, 16k at most]
+    /// The longest answer in tokens [default: from the catalogue, at most 16k]
     #[arg(long, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub max_output: Option<u64>,
-    /// The folder that the tools work in, and never leave [default: the working folder]
+    /// The folder to which the tools are confined [default: the working folder]
     #[arg(long, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
-    /// What is not asked about.
+    /// The permissions of the tools.
     #[command(flatten)]
-    pub allowed: AllowedArgs,
-    /// Give commands this variable of your environment; may be given several times
+    pub allowed: PermissionArgs,
+    /// Pass this environment variable to commands; can be repeated
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
-    /// What the model is told first: a file, or the text itself [default: a short text of ours]
+    /// The system prompt: a file, or the text itself [default: a short built-in text]
     #[arg(long, value_name = "FILE|TEXT")]
     pub system: Option<String>,
-    /// Say this, print the answer and end; - reads it from standard input
+    /// Send this text, print the answer and exit; - reads it from standard input
     #[arg(long, value_name = "TEXT", conflicts_with = "list")]
     pub print: Option<String>,
-    /// Go on with a session: the newest, or the one whose name begins like this
+    /// Resume a session: the newest, or the one whose name begins with ID
     #[arg(long, short, value_name = "ID", num_args = 0..=1, default_missing_value = "", conflicts_with = "list")]
     pub resume: Option<String>,
-    /// Show the sessions that can be resumed
+    /// List the sessions that can be resumed
     #[arg(long)]
     pub list: bool,
 }
 
-/// What the model may do without a question.
+/// Actions that need no confirmation.
 #[derive(Debug, clap::Args)]
-pub struct AllowedArgs {
+pub struct PermissionArgs {
     /// Let the model run commands without asking
     #[arg(long)]
     pub allow_shell: bool,
     /// Let the model write files of the workspace without asking
     #[arg(long, visible_alias = "yes")]
     pub allow_writes: bool,
-    /// Let the model write files that run commands or steer agents (.git, trimtab.toml, ...)
+    /// Let the model write files that run commands or instruct agents (.git, trimtab.toml, ...)
     #[arg(long)]
     pub allow_protected_files: bool,
 }
 
-/// What `trimtab chat --help` says first.
+/// The first part of `trimtab chat --help`.
 pub const ABOUT: &str = "\
-Talk to a model in the terminal: a small agent on the library.
+Talk to a model in the terminal.
 
-The model can read, list and search files in the workspace, write them and run commands once you \
-allow it, and get back every output that was shown to it in short. Before a file is written you \
-see what changes and are asked; --allow-writes does not ask. Where there is nobody to ask \
-(--print, or input from a pipe), writes and commands are refused unless a flag allows them.
+The model can read, list and search files in the workspace, write files and run commands with your \
+permission, and retrieve every output that it saw shortened. Before it writes a file you see the \
+change and are asked; --allow-writes skips the question. Without a terminal (--print, or input \
+from a pipe), writes and commands are refused unless a flag allows them.
 
-What the model sees is decided by the preset: long outputs are stored whole and shown short, and \
-when the window fills up, old rounds become a summary.
+The preset decides what the model sees: long outputs are stored in full and shown shortened, and \
+old rounds become a summary when the window fills up.
 
-Commands get a clean environment, without keys: PATH, HOME and what tools need, and what --env \
-or the setting tools.environment names. Files that run commands later or tell agents what to do, \
-such as .git, trimtab.toml and settings of agents, are not written without a question.
+Commands run in a clean environment without keys: PATH, HOME, variables that tools need, and \
+variables named by --env or the setting tools.environment. Files that run commands later or \
+instruct agents, such as .git, trimtab.toml and settings of agents, always need a confirmation.
 
-Keys come from the environment: ANTHROPIC_API_KEY for models that speak Messages, OPENAI_API_KEY \
-for all others. A server of your own needs --base-url, and a key only if it asks for one. With \
---model scripted:FILE a script answers (docs/script.md): no key, no network.
+Keys come from the environment: ANTHROPIC_API_KEY for Messages, OPENAI_API_KEY for the other \
+dialects. Your own server needs --base-url, and a key only if it requires one. With --model \
+scripted:FILE, a script answers (docs/script.md) without a key or a network.
 
-What no flag says comes from the session that is resumed, else from the settings: TRIMTAB_MODEL, \
+Options without a flag come from the resumed session, else from the settings: TRIMTAB_MODEL, \
 TRIMTAB_PRESET, trimtab.toml (`trimtab config show`).
 
-Every message is saved as it comes. Ctrl-C interrupts the turn, not the program; what was said \
-until then stays.";
+Every message is saved as it arrives. Ctrl-C interrupts the turn, not the program, and keeps the \
+partial answer.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 In the conversation:
-  /context                  how the window is filled, and when it is compacted
-  /compact [INSTRUCTIONS]   compact now; says what it saved
-  /undo                     take the last compaction or trim back
-  /output [REF]             page a stored output; without a ref, list them
+  /context                  show how the window is filled, and when it is compacted
+  /compact [INSTRUCTIONS]   compact now, and show the savings
+  /undo                     revert the last compaction or trim
+  /output [REF]             open a stored output in the pager, or list all
   /model [NAME]             show or change the model
-  /preset [NAME]            show or change what decides about the window
+  /preset [NAME]            show or change the preset
   /retry                    ask again after an error
-  /clear                    begin a new session; this one can be resumed
-  /cost                     what was used: calls, tokens, money
-  @FILE                     in a message: the file goes along; Tab completes its name
-  /help, /quit              Ctrl-D and Ctrl-C twice leave too
+  /clear                    start a new session; this one can be resumed
+  /cost                     show calls, tokens and money
+  @FILE                     attach a file to a message; Tab completes its name
+  /help, /quit              Ctrl-D, or Ctrl-C twice, also quits
 
 Examples:
   trimtab chat --model claude-sonnet-4-5
   trimtab chat --model qwen3 --base-url http://127.0.0.1:8080/v1 --window 32k
   trimtab chat --model scripted:examples/script.json
-  trimtab chat --resume                                    go on where you stopped
-  trimtab chat --list                                      what there is to resume
+  trimtab chat --resume                                    continue the newest session
+  trimtab chat --list                                      list the sessions
   trimtab chat -m gpt-4o --print 'what does this project do?'
   git diff | trimtab chat -m gpt-4o --print - --json | jq -r 'select(.type == \"end\") | .text'
 
-Exit codes: 0 done, 1 the model or the chain of its tools failed, 2 the input or the arguments \
-are wrong. The lines of --json are described in docs/chat.md.";
+Exit codes: 0 success, 1 the model or its tools failed, 2 wrong input or arguments.
+docs/chat.md describes the lines of --json.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ChatArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if args.list {
         return sessions::list(common, terminal);
     }
     if common.json && args.print.is_none() {
         return Err(Failure::input(
-            "--json is for scripts: it goes with --print or --list",
+            "--json requires --print or --list",
             "trimtab chat --print 'hello' --json",
         ));
     }
-    handover::protect_keys(&opened::environment(args, common)?)?;
+    key_handover::protect_keys(&open_chat::environment(args, common)?)?;
     match &args.print {
         Some(said) => print::run(args, said, common, terminal),
-        None => talk::run(args, common, terminal),
+        None => chat_loop::run(args, common, terminal),
     }
 }

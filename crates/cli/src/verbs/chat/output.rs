@@ -1,14 +1,14 @@
-//! `/output`: a stored output, paged.
+//! The command `/output`: shows a stored output in a pager.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
 use terminal_size::{Height, terminal_size};
-use trimtab::store::{Error, Form, LineRange, Metadata, Stored};
+use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputMetadata};
 
-use super::opened::Opened;
+use super::open_chat::OpenChat;
 use super::screen::Screen;
-use super::sessions::{failed, is_choice};
+use super::sessions::{is_choice, store_failure};
 use super::text::on_one_line;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
@@ -16,23 +16,23 @@ use crate::ui::visible::{visible, visible_lines};
 use crate::ui::{self, number, units};
 use crate::verbs::output::prefix::unique_name;
 
-/// How many outputs are listed.
+/// The number of outputs in the list.
 const LISTED: usize = 12;
-/// How many lines are read at a time.
+/// The number of lines that are read at a time.
 const BATCH: u64 = 500;
 
-/// Pages the output that is meant by the beginning of its ref; lists them if none is given.
-pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
+/// Opens the output with this ref prefix in a pager, or lists the outputs if none is given.
+pub(super) fn run(chat: &OpenChat, given: &str, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let mut outputs = chat
         .store()
         .list(chat.id())
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| store_failure(&error))?;
     outputs.retain(|output| !is_choice(output));
     if given.is_empty() {
-        let lines = |output: &Metadata| {
+        let lines = |output: &OutputMetadata| {
             let opened = chat
                 .store()
-                .open(chat.id(), output.reference.id(), Form::Text);
+                .open(chat.id(), output.reference.id(), OutputForm::Text);
             let lines = opened.and_then(|stored| stored.shown_lines());
             lines.unwrap_or(output.line_count)
         };
@@ -40,21 +40,21 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
         return Ok(());
     }
     let names = outputs.iter().map(|output| output.reference.id());
-    // One that is not found here may belong to a session above this one.
+    // A ref that is unknown here may belong to a parent session.
     let id = unique_name(given, "output", names)?.unwrap_or(given);
-    let stored = chat
-        .store()
-        .open(chat.id(), id, Form::Text)
-        .map_err(|error| match error {
-            Error::NotFound => Failure::input(
-                format!("no output '{}' in this session", visible(given)),
-                "/output lists them",
-            ),
-            error => failed(&error),
-        })?;
-    if stored.is_binary().map_err(|error| failed(&error))? {
+    let stored =
+        chat.store()
+            .open(chat.id(), id, OutputForm::Text)
+            .map_err(|error| match error {
+                Error::NotFound => Failure::input(
+                    format!("no output '{}' in this session", visible(given)),
+                    "/output lists them",
+                ),
+                error => store_failure(&error),
+            })?;
+    if stored.is_binary().map_err(|error| store_failure(&error))? {
         return Err(Failure::input(
-            format!("output '{id}' is binary: it has no lines to show"),
+            format!("output '{id}' is binary and has no lines to show"),
             format!(
                 "trimtab output read --session {} {id} --raw > FILE",
                 chat.id()
@@ -64,13 +64,17 @@ pub(super) fn run(chat: &Opened, given: &str, screen: &mut Screen<'_>) -> Result
     page(&stored, screen)
 }
 
-fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Screen<'_>) {
+fn list(
+    outputs: &[OutputMetadata],
+    lines: impl Fn(&OutputMetadata) -> u64,
+    screen: &mut Screen<'_>,
+) {
     if outputs.is_empty() {
         screen.text("no outputs yet\n");
         return;
     }
     let heading = ["REF", "LINES", "SIZE", "TOOL"].map(str::to_owned);
-    let row = |output: &Metadata| {
+    let row = |output: &OutputMetadata| {
         let labels = &output.labels;
         let tool = if labels.tool.is_empty() {
             &labels.call
@@ -96,10 +100,12 @@ fn list(outputs: &[Metadata], lines: impl Fn(&Metadata) -> u64, screen: &mut Scr
     }
 }
 
-/// Shows all lines, in a pager if there are more than the terminal has.
-fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
+/// Shows all lines, in a pager if they do not fit the terminal.
+fn page(stored: &OpenOutput, screen: &mut Screen<'_>) -> Result<(), Failure> {
     let rows = terminal_size().map_or(u64::MAX, |(_, Height(rows))| u64::from(rows));
-    let count = stored.shown_lines().map_err(|error| failed(&error))?;
+    let count = stored
+        .shown_lines()
+        .map_err(|error| store_failure(&error))?;
     let long = count.saturating_add(2) > rows;
     let pager = if long && ui::is_terminal() {
         pager()
@@ -120,7 +126,7 @@ fn page(stored: &Stored, screen: &mut Screen<'_>) -> Result<(), Failure> {
     drop(input);
     pager.wait()?;
     match written {
-        // Whoever leaves the pager has seen enough.
+        // The user quit the pager early.
         Err(Failure::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
@@ -130,7 +136,7 @@ fn gone() -> Failure {
     io::Error::from(io::ErrorKind::BrokenPipe).into()
 }
 
-/// The user's pager, else less; none if there is none.
+/// Starts `$PAGER`, else less, if there is one.
 fn pager() -> Option<Child> {
     let wanted = std::env::var("PAGER").unwrap_or_default();
     let mut words = wanted.split_whitespace();
@@ -144,15 +150,17 @@ fn pager() -> Option<Child> {
 }
 
 fn lines(
-    stored: &Stored,
+    stored: &OpenOutput,
     mut show: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let count = stored.shown_lines().map_err(|error| failed(&error))?;
+    let count = stored
+        .shown_lines()
+        .map_err(|error| store_failure(&error))?;
     let mut next = (count > 0).then_some(0);
     while let Some(from) = next {
         let read = stored
             .lines(LineRange::new(from, BATCH.min(count - from)))
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| store_failure(&error))?;
         for line in &read.lines {
             let more = if line.is_clipped() { "\u{2026}" } else { "" };
             let text = line.text();
@@ -175,12 +183,12 @@ mod tests {
     use trimtab::store::{MemoryStore, Put, SessionId, Store};
 
     #[test]
-    fn what_follows_the_last_line_feed_is_a_line_if_it_is_something() {
+    fn non_empty_text_after_the_last_newline_is_a_line() {
         let store = MemoryStore::new();
         let session = SessionId::new("s").unwrap();
         for (text, count) in [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("", 0)] {
             let stored = store.put(&session, Put::new("c", text)).unwrap();
-            let stored = store.open(&session, stored.id(), Form::Text).unwrap();
+            let stored = store.open(&session, stored.id(), OutputForm::Text).unwrap();
             assert_eq!(stored.shown_lines().unwrap(), count, "{text:?}");
             let mut shown = Vec::new();
             lines(&stored, |line| {

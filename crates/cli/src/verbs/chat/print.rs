@@ -3,34 +3,34 @@
 use std::io::{self, Read};
 
 use serde_json::Value;
-use trimtab::session::EventKind;
+use trimtab::session::SessionEventKind;
 use trimtab_agent::tools::{Confirm, Question, end_all_commands};
-use trimtab_agent::{Event, Turn, TurnEnd};
+use trimtab_agent::{AgentEvent, TurnEnd, TurnResult};
 use trimtab_model::Message;
 
 use super::attach::attach;
-use super::drive::{self, Ears, Watcher};
-use super::opened::{Opened, failed};
-use super::person::refused;
-use super::{Args, json, shown, talk};
-use crate::common::Common;
+use super::open_chat::{OpenChat, agent_failure};
+use super::terminal_user::refused_question;
+use super::watched_work::{self, AgentWatcher, IncomingEvents};
+use super::{ChatArgs, chat_loop, event_text, json};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
 /// Runs one turn.
 pub(super) fn run(
-    args: &Args,
+    args: &ChatArgs,
     said: &str,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let from_pipe = said == "-";
     let said = said_by(said)?;
-    let runtime = talk::runtime()?;
-    // There is nobody to ask, but somebody to be told what was refused.
+    let runtime = chat_loop::runtime()?;
+    // Nobody can answer questions, but refused actions are reported.
     let (ask, questions) = Confirm::channel();
-    let (mut chat, events) = Opened::open(args, common, &ask)?;
-    // What comes from a pipe was not typed by the user: it names no files.
+    let (mut chat, events) = OpenChat::open(args, common, &ask)?;
+    // Piped text was not typed by the user, so `@file` in it attaches nothing.
     let message = if from_pipe {
         Message::user(said)
     } else {
@@ -40,8 +40,8 @@ pub(super) fn run(
         }
         attached.message
     };
-    talk::warn_of(&chat, args, terminal);
-    let mut printer = Printer {
+    chat_loop::warn_of(&chat, args, terminal);
+    let mut printer = ChatPrinter {
         json: common.json,
         terminal,
         failed: None,
@@ -50,14 +50,15 @@ pub(super) fn run(
         printer.line(&json::start(&chat));
     }
     let ended = runtime.block_on(async {
-        drive::end_commands_with_us()?;
-        let mut ears = Ears::new(events, Some(questions))?;
+        // Commands must end if the script is terminated.
+        watched_work::end_commands_with_us()?;
+        let mut ears = IncomingEvents::new(events, Some(questions))?;
         let interrupt = chat.agent.interrupt();
         let turn = ears
             .drive(chat.agent.turn_with(message), &interrupt, &mut printer)
             .await;
         if let Some(Ok(_)) = &turn {
-            // A summary in the background would be lost with the process.
+            // Wait for a summary in the background, which would be lost with the process.
             let _ = ears
                 .drive(chat.agent.settle(), &interrupt, &mut printer)
                 .await;
@@ -69,33 +70,35 @@ pub(super) fn run(
     chat.keep_learned_window()?;
     let told = match ended? {
         Some(Ok(turn)) => printer.end(&turn, chat.agent.settings().limits.max_output),
-        Some(Err(error)) => Err(failed(&error)),
+        Some(Err(error)) => Err(agent_failure(&error)),
         None => Err(stuck("interrupted", None)),
     };
+    // A closed pipe is more important than the result of the turn.
     if let Some(error) = printer.failed.take() {
         return Err(error.into());
     }
-    if let (true, Err(Failure::Stuck { message, hint })) = (common.json, &told) {
+    // Scripts expect the last line to explain a failure.
+    if let (true, Err(Failure::WithHint { message, hint })) = (common.json, &told) {
         printer.line(&json::error(message, hint.as_deref()));
     }
     told
 }
 
-/// What is said: the text itself, or what comes in.
+/// The prompt: the given text, or standard input.
 fn said_by(given: &str) -> Result<String, Failure> {
     let mut said = given.to_owned();
     if given == "-" {
         said.clear();
         io::stdin().read_to_string(&mut said).map_err(|error| {
             Failure::input(
-                format!("standard input cannot be read: {error}"),
+                format!("cannot read standard input: {error}"),
                 "give text in UTF-8",
             )
         })?;
     }
     if said.trim().is_empty() {
         return Err(Failure::input(
-            "there is nothing to say to the model",
+            "the prompt is empty",
             "trimtab chat --print 'what does this project do?'",
         ));
     }
@@ -103,26 +106,27 @@ fn said_by(given: &str) -> Result<String, Failure> {
 }
 
 fn stuck(message: &str, hint: Option<&str>) -> Failure {
-    Failure::Stuck {
+    Failure::WithHint {
         message: message.to_owned(),
         hint: hint.map(str::to_owned),
     }
 }
 
-/// The answer on standard output, everything else on standard error; or all of it as JSON.
-struct Printer<'t> {
+/// Prints the answer to standard output and everything else to standard error, or all of it as
+/// JSON.
+struct ChatPrinter<'t> {
     json: bool,
     terminal: &'t mut Terminal,
     failed: Option<io::Error>,
 }
 
-impl Printer<'_> {
+impl ChatPrinter<'_> {
     fn line(&mut self, value: &Value) {
         let written = self.terminal.json(value);
         self.done(written);
     }
 
-    /// The answer goes out as it is, except on a terminal.
+    /// Prints the answer, escaped only on a terminal.
     fn answer(&mut self, text: &str) {
         let written = self.terminal.data().write_all(text.as_bytes());
         self.done(written);
@@ -135,10 +139,11 @@ impl Printer<'_> {
         }
     }
 
-    fn end(&mut self, turn: &Turn, most: Option<u64>) -> Result<(), Failure> {
+    fn end(&mut self, turn: &TurnResult, most: Option<u64>) -> Result<(), Failure> {
         if self.json {
             self.line(&json::end(turn));
         } else if !turn.text.is_empty() {
+            // End the output with a newline, as other command line tools do.
             let end = if turn.text.ends_with('\n') { "" } else { "\n" };
             self.answer(&format!("{}{end}", turn.text));
         }
@@ -154,21 +159,21 @@ impl Printer<'_> {
             TurnEnd::Interrupted => Err(stuck("interrupted", None)),
             TurnEnd::OutOfRounds => Err(stuck(
                 &format!("no answer after {} rounds of calls", turn.rounds),
-                Some("go on with --resume, or give the model a smaller task"),
+                Some("continue with --resume, or give the model a smaller task"),
             )),
         }
     }
 }
 
-impl Watcher for Printer<'_> {
-    fn event(&mut self, event: &Event) {
+impl AgentWatcher for ChatPrinter<'_> {
+    fn event(&mut self, event: &AgentEvent) {
         if self.json {
             if let Some(line) = json::event(event) {
                 self.line(&line);
             }
-            // The diagnostic line of a design is for standard error, whatever else goes out.
-            if let Event::Session(event) = event
-                && event.kind == EventKind::Trimmed
+            // The diagnostic line of a design goes to standard error in every mode.
+            if let AgentEvent::Session(event) = event
+                && event.kind == SessionEventKind::Trimmed
                 && let Some(note) = &event.note
             {
                 self.terminal.note(note);
@@ -176,14 +181,16 @@ impl Watcher for Printer<'_> {
             return;
         }
         match event {
-            Event::Call(call) => self.terminal.note(&shown::call(call, shown::WIDE)),
-            Event::Session(event) => {
-                if let Some(told) = shown::session(event) {
+            AgentEvent::Call(call) => self
+                .terminal
+                .note(&event_text::call(call, event_text::WIDE)),
+            AgentEvent::Session(event) => {
+                if let Some(told) = event_text::session(event) {
                     self.terminal.note(&told);
                 }
             }
-            Event::Retry { .. } | Event::BrokeOff { .. } => {
-                if let Some(told) = shown::trouble(event) {
+            AgentEvent::Retry { .. } | AgentEvent::BrokeOff { .. } => {
+                if let Some(told) = event_text::model_trouble(event) {
                     self.terminal.warn(&told);
                 }
             }
@@ -192,7 +199,7 @@ impl Watcher for Printer<'_> {
     }
 
     fn question(&mut self, question: Question) -> bool {
-        self.terminal.warn(&refused(&question));
+        self.terminal.warn(&refused_question(&question));
         question.answer(false);
         true
     }

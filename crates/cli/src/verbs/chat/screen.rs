@@ -1,14 +1,14 @@
-//! The conversation on the terminal.
+//! Shows the conversation on the terminal.
 
 use std::io::{self, Write};
 
 use terminal_size::{Height, Width, terminal_size};
-use trimtab::session::EventKind;
-use trimtab_agent::Event;
+use trimtab::session::SessionEventKind;
+use trimtab_agent::AgentEvent;
 use trimtab_model::Output;
 
+use super::event_text;
 use super::markdown::Markdown;
-use super::shown;
 use super::text::{on_one_line, wrapped};
 use crate::exit::{Failure, with_hint};
 use crate::ui::clipped::clipped;
@@ -17,51 +17,51 @@ use crate::ui::progress::Progress;
 use crate::ui::style::{self, TextStyle};
 use crate::ui::{self, Terminal};
 
-/// The width where nobody says how wide the terminal is.
+/// The width if the terminal does not report one.
 const USUAL: usize = 80;
-/// Narrower than this, lines are broken by the terminal.
+/// Below this width, the terminal breaks lines itself.
 const NARROWEST: usize = 20;
 
-/// What takes more rows when it is typed or pasted is shown in short.
+/// Longer typed or pasted text is abbreviated after it is sent.
 const MOST_TYPED_ROWS: usize = 10;
 
-/// Shown while the model is waited for.
+/// The text of the spinner while the model works.
 const MODEL: &str = "waiting for the model, Ctrl-C interrupts";
 
-/// What the cursor stands in.
+/// The kind of text at the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    /// The beginning of a line.
+enum ScreenCursor {
+    /// The start of a line.
     Start,
     /// The answer.
     Answer,
-    /// What the model thinks.
+    /// The model's reasoning.
     Thought,
 }
 
 /// The conversation on the terminal.
 pub(super) struct Screen<'t> {
     terminal: &'t mut Terminal,
-    at: At,
-    /// What comes piece by piece now: its empty lines belong to it.
-    streams: Option<At>,
+    cursor: ScreenCursor,
+    /// The kind of text that is streaming; its empty lines belong to it.
+    streams: Option<ScreenCursor>,
     waiting: Option<Progress>,
-    /// The calls that are being carried out: their ids, and how they were shown.
+    /// The running calls: their ids, and how they were shown.
     calls: Vec<(String, String)>,
-    /// True if they are carried out at the same time: outputs then say whose they are.
+    /// True if several calls run in parallel; their outputs then name the call.
     several: bool,
-    /// Makes answers readable; none if the output is no terminal.
+    /// Renders answers; none if the output is not a terminal.
     markdown: Option<Markdown>,
-    /// The first thing that went wrong with the output.
+    /// The first error of the output stream.
     failed: Option<io::Error>,
 }
 
 impl<'t> Screen<'t> {
-    /// An empty one.
+    /// An empty screen.
     pub(super) fn new(terminal: &'t mut Terminal) -> Self {
         Self {
             terminal,
-            at: At::Start,
+            cursor: ScreenCursor::Start,
             streams: None,
             waiting: None,
             calls: Vec::new(),
@@ -71,7 +71,7 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// How many characters a line has.
+    /// The width of a line.
     pub(super) fn width() -> usize {
         let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
         let seen = terminal_size().map(|(Width(width), _)| usize::from(width));
@@ -83,7 +83,7 @@ impl<'t> Screen<'t> {
         self.terminal.has_colour()
     }
 
-    /// What went wrong with the output, if something did.
+    /// Returns the first error of the output stream.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         match self.failed.take() {
             Some(error) => Err(error.into()),
@@ -91,28 +91,29 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// A turn begins.
+    /// Starts a turn.
     pub(super) fn begin(&mut self) {
         self.calls.clear();
         self.wait(MODEL);
     }
 
-    /// Shows that something is waited for, until the next thing is shown.
+    /// Shows a spinner until the next output.
     pub(super) fn wait(&mut self, what: &str) {
         self.settle();
+        // A spinner would garble output that is not a terminal.
         if !self.terminal.shows_progress() || !ui::is_terminal() {
             return;
         }
         self.waiting = Some(Progress::waiting(what));
     }
 
-    /// Text of ours, as it is.
+    /// Prints our own text verbatim.
     pub(super) fn text(&mut self, text: &str) {
         self.settle();
         self.put(text);
     }
 
-    /// A line of ours in a style, broken between words where it is too long.
+    /// Prints a line in a style, wrapped at words.
     pub(super) fn line(&mut self, style: TextStyle, line: &str) {
         self.settle();
         for line in line.lines() {
@@ -121,35 +122,35 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// Lines of ours, each broken between words where it is too long.
+    /// Prints lines, each wrapped at words.
     pub(super) fn lines(&mut self, text: &str) {
         for line in text.lines() {
             self.line(TextStyle::Plain, line);
         }
     }
 
-    /// Says that something went wrong, and the way out.
+    /// Prints an error with its hint.
     pub(super) fn error(&mut self, message: &str, hint: Option<&str>) {
         self.settle();
         self.terminal.error(message, hint);
     }
 
-    /// Says what an operation failed on; the session lives on.
+    /// Prints a failure; the session continues.
     pub(super) fn failure(&mut self, failure: &Failure) {
         let hint = match failure {
-            Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.as_deref(),
+            Failure::Input { hint, .. } | Failure::WithHint { hint, .. } => hint.as_deref(),
             _ => None,
         };
         self.error(&failure.to_string(), hint);
     }
 
-    /// An answer as a whole.
+    /// Prints a complete answer.
     pub(super) fn answer(&mut self, text: &str) {
-        self.stream(At::Answer, TextStyle::Plain, text);
+        self.stream(ScreenCursor::Answer, TextStyle::Plain, text);
         self.settle();
     }
 
-    /// Shows what was typed in short, in place of its many lines.
+    /// Replaces long typed text by a short form.
     pub(super) fn shorten_typed(&mut self, prompt: &str, typed: &str) {
         let width = Self::width();
         let rows = |line: &str| line.chars().count().div_ceil(width).max(1);
@@ -157,6 +158,7 @@ impl<'t> Screen<'t> {
         if rows <= MOST_TYPED_ROWS || !ui::is_terminal() {
             return;
         }
+        // Rows that have scrolled off the screen cannot be erased.
         let height = terminal_size().map_or(0, |(_, Height(rows))| usize::from(rows));
         if let Err(error) = ui::erase_rows(rows.min(height.saturating_sub(1))) {
             self.failed.get_or_insert(error);
@@ -171,51 +173,54 @@ impl<'t> Screen<'t> {
         self.text(&format!("{first}{dim}{note}{dim:#}\n"));
     }
 
-    /// Ends the line and takes the sign of waiting away.
+    /// Ends the line and removes the spinner.
     pub(super) fn settle(&mut self) {
         self.stop_waiting();
-        if self.streams == Some(At::Answer)
+        // The renderer holds back an unfinished line or table.
+        if self.streams == Some(ScreenCursor::Answer)
             && let Some(markdown) = &mut self.markdown
         {
             let rest = markdown.finish(Self::width());
             self.put_answer(&rest);
         }
         self.streams = None;
-        if std::mem::replace(&mut self.at, At::Start) != At::Start {
+        // End an open line before anything else is printed.
+        if std::mem::replace(&mut self.cursor, ScreenCursor::Start) != ScreenCursor::Start {
             self.put("\n");
         }
     }
 
-    /// Something happened.
-    pub(super) fn event(&mut self, event: &Event) {
+    /// Shows an event.
+    pub(super) fn event(&mut self, event: &AgentEvent) {
         match event {
-            Event::Text(text) => self.stream(At::Answer, TextStyle::Plain, text),
-            Event::Reasoning(text) => self.stream(At::Thought, style::DIM, text),
-            Event::Call(call) => {
-                let told = shown::call(call, Self::width().saturating_sub(3));
+            AgentEvent::Text(text) => self.stream(ScreenCursor::Answer, TextStyle::Plain, text),
+            AgentEvent::Reasoning(text) => self.stream(ScreenCursor::Thought, style::DIM, text),
+            AgentEvent::Call(call) => {
+                let told = event_text::call(call, Self::width().saturating_sub(3));
                 let out = style::OUTPUT;
                 self.text(&format!("{out}* {told}{out:#}\n"));
+                // With several calls, each output must name its call.
                 self.several = !self.calls.is_empty();
                 self.calls.push((call.id.clone(), told));
                 self.wait("working, Ctrl-C interrupts");
             }
-            Event::Output { output, .. } => {
+            AgentEvent::Output { output, .. } => {
                 self.output(output);
                 self.wait(MODEL);
             }
-            Event::Summarising {
+            AgentEvent::Summarising {
                 background: true, ..
             } => {
                 self.line(style::DIM, "a summary is being written in the background");
             }
-            Event::Summarising {
+            AgentEvent::Summarising {
                 background: false, ..
             } => {
                 self.wait("waiting for a summary, Ctrl-C interrupts");
             }
-            Event::Session(event) => self.session(event),
+            AgentEvent::Session(event) => self.session(event),
             event => {
-                if let Some(told) = shown::trouble(event) {
+                if let Some(told) = event_text::model_trouble(event) {
                     self.line(style::WARN, &told);
                     self.wait(MODEL);
                 }
@@ -223,7 +228,8 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// The beginning of an output; below its call, or behind it where there are several.
+    /// Shows the start of an output, below its call, or with the name of the call if there are
+    /// several.
     fn output(&mut self, output: &Output) {
         let place = self.calls.iter().position(|(id, _)| *id == output.call_id);
         let call = place.map(|place| self.calls.remove(place).1);
@@ -236,18 +242,20 @@ impl<'t> Screen<'t> {
         } else {
             style::DIM
         };
-        for line in shown::output(output, Self::width().saturating_sub(4)) {
+        for line in event_text::output(output, Self::width().saturating_sub(4)) {
             self.text(&format!("{style}  | {line}{style:#}\n"));
         }
     }
 
-    fn session(&mut self, event: &trimtab::session::Event) {
-        let Some(told) = shown::session(event) else {
+    fn session(&mut self, event: &trimtab::session::SessionEvent) {
+        let Some(told) = event_text::session(event) else {
             return;
         };
         let style = match event.kind {
-            EventKind::Compacted | EventKind::Undone => style::GOOD,
-            EventKind::Warning | EventKind::Suspended | EventKind::Dropped => style::WARN,
+            SessionEventKind::Compacted | SessionEventKind::Undone => style::GOOD,
+            SessionEventKind::Warning | SessionEventKind::Suspended | SessionEventKind::Dropped => {
+                style::WARN
+            }
             _ => style::DIM,
         };
         let (told, hint) = with_hint(&told);
@@ -257,40 +265,41 @@ impl<'t> Screen<'t> {
         }
     }
 
-    /// More of something that comes piece by piece.
-    fn stream(&mut self, at: At, style: TextStyle, text: &str) {
+    /// Prints the next piece of streamed text.
+    fn stream(&mut self, at: ScreenCursor, style: TextStyle, text: &str) {
+        // The kind of text has changed, so end the previous block.
         if self.streams != Some(at) {
             self.settle();
-            // White space before the first word is of no use to anybody.
+            // Skip white space before the first word.
             if text.trim().is_empty() {
                 return;
             }
         }
         self.stop_waiting();
         self.streams = Some(at);
-        if at == At::Answer
+        if at == ScreenCursor::Answer
             && let Some(markdown) = &mut self.markdown
         {
             let shown = markdown.push(text, Self::width());
             self.put_answer(&shown);
             return;
         }
-        self.at = at;
+        self.cursor = at;
         self.put(&format!("{style}{text}{style:#}"));
         if text.ends_with('\n') {
-            self.at = At::Start;
+            self.cursor = ScreenCursor::Start;
         }
     }
 
-    /// A piece of an answer that was made readable; nothing while it is held back.
+    /// Prints a rendered piece of an answer, or nothing while it is held back.
     fn put_answer(&mut self, shown: &str) {
         if shown.is_empty() {
             return;
         }
-        self.at = if shown.ends_with('\n') {
-            At::Start
+        self.cursor = if shown.ends_with('\n') {
+            ScreenCursor::Start
         } else {
-            At::Answer
+            ScreenCursor::Answer
         };
         self.put(shown);
     }
@@ -304,6 +313,7 @@ impl<'t> Screen<'t> {
     fn put(&mut self, text: &str) {
         let out = self.terminal.out();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        // Report the first error at the next prompt: events cannot return one.
         if let Err(error) = written {
             self.failed.get_or_insert(error);
         }

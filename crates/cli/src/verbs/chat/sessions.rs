@@ -1,15 +1,15 @@
-//! Chats that were saved: their names, what they remember, which of them is meant.
+//! Saved chats: their names, their saved options, and how to find one.
 
 use std::io::Write;
 
 use serde::Deserialize;
 use serde_json::json;
-use trimtab::store::{Error, Metadata, Put, SessionId, SessionInfo, Store, Stream};
+use trimtab::store::{Error, OutputMetadata, Put, SessionId, SessionInfo, Store, Stream};
 use trimtab_model::{Message, Role};
 
-use super::choice::Choice;
+use super::choice::ChatChoice;
 use super::text::on_one_line;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::clipped::clipped;
 use crate::ui::columns::{Align, lined_up};
@@ -17,31 +17,32 @@ use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, units};
 use crate::verbs::output::prefix::unique_name;
 
-/// What the names of chats begin with: other sessions live in the same store.
+/// The prefix of chat names, because the store also holds other sessions.
 const PREFIX: &str = "chat-";
-/// The label and type of what a chat remembers.
+/// The label and media type of saved options.
 const CHOICE: &str = "chat-choice";
 const CHOICE_TYPE: &str = "application/vnd.trimtab.chat+json";
-/// How many messages are looked at for what the user said first.
+/// How many messages are searched for the user's first one.
 const FIRST: usize = 8;
-/// How many are read at a time.
+/// How many entries are read at a time.
 const BATCH: usize = 256;
-/// How much of what the user said first is shown.
+/// How much of the user's first message is shown.
 const SHOWN: usize = 50;
 
-/// An entry of a log, as far as it matters here.
+/// The part of a log entry that matters here.
 #[derive(Deserialize)]
-struct Entry {
+struct LogMessage {
     message: Message,
 }
 
-/// A name for a new chat: the time, to be read, and something that no other chat has that began
-/// in the same second.
+/// A name for a new chat: a readable time, plus a suffix that distinguishes chats of the same
+/// second.
 pub(super) fn new_id() -> Result<SessionId, Error> {
     let now = trimtab::store::since_epoch();
     let (year, month, day) = date(now.as_secs() / 86_400);
     let second = now.as_secs() % 86_400;
     let (hour, minute) = (second / 3_600, second / 60 % 60);
+    // Two chats of the same second differ in their process or in the nanoseconds.
     let mark = (u64::from(now.subsec_nanos()) >> 8) ^ (u64::from(std::process::id()) << 4);
     SessionId::new(format!(
         "{PREFIX}{year:04}{month:02}{day:02}-{hour:02}{minute:02}{:02}-{:04x}",
@@ -50,8 +51,9 @@ pub(super) fn new_id() -> Result<SessionId, Error> {
     ))
 }
 
-/// Year, month and day of a day since 1970 (Gregorian, years begin in March while counting).
+/// Year, month and day of a day since 1970 (Gregorian; the computation starts years in March).
 fn date(days: u64) -> (u64, u64, u64) {
+    // Count from 1 March of year 0, so that leap days come last.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -62,25 +64,26 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// All chats in which something was said, the newest first.
+/// All non-empty chats, the newest first.
 fn chats(store: &dyn Store) -> Result<Vec<SessionInfo>, Error> {
     let mut chats = Vec::new();
     for info in store.sessions()? {
         let is_chat = info.session.as_str().starts_with(PREFIX) && info.parent.is_none();
+        // The first entry is the system prompt. A chat with nothing else is empty.
         if is_chat && store.position(&info.session, Stream::Log)? > 1 {
             chats.push(info);
         }
     }
-    // The time of use is exact to a minute only; names are exact to a second.
+    // The time of use is precise to a minute only, but names to a second.
     chats.sort_by_key(|info| std::cmp::Reverse((info.used, info.session.clone())));
     Ok(chats)
 }
 
-/// The chat that is meant by the beginning of its name, with or without `chat-`; the newest
-/// one if nothing is given.
+/// Finds a chat by a prefix of its name, with or without `chat-`. Without a prefix, the newest
+/// chat.
 pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure> {
-    let hint = "`trimtab chat --list` shows those that there are";
-    let chats = chats(store).map_err(|error| failed(&error))?;
+    let hint = "`trimtab chat --list` lists the sessions";
+    let chats = chats(store).map_err(|error| store_failure(&error))?;
     let begins = |info: &&SessionInfo| {
         let name = info.session.as_str();
         name.starts_with(given)
@@ -92,7 +95,7 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
     match (found.next(), found.next()) {
         (None, _) if given.is_empty() => Err(Failure::input(
             "there is no session to resume",
-            "begin one with `trimtab chat --model NAME`",
+            "start one with `trimtab chat --model NAME`",
         )),
         (None, _) => Err(Failure::input(
             format!("no session '{}'", visible(given)),
@@ -106,12 +109,12 @@ pub(super) fn find(store: &dyn Store, given: &str) -> Result<SessionId, Failure>
             let names = chats.iter().map(|info| info.session.as_str());
             let found = unique_name(given, "session", names)?;
             let id = SessionId::new(found.unwrap_or(given));
-            id.map_err(|error| failed(&error))
+            id.map_err(|error| store_failure(&error))
         }
     }
 }
 
-/// How many answers a chat has.
+/// The number of answers in a chat.
 pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error> {
     let (mut from, mut answers) = (0, 0);
     loop {
@@ -124,60 +127,65 @@ pub(super) fn answers(store: &dyn Store, id: &SessionId) -> Result<usize, Error>
             .iter()
             .filter_map(|bytes| serde_json::from_slice(bytes).ok());
         answers += read
-            .filter(|entry: &Entry| entry.message.role == Role::Assistant)
+            .filter(|entry: &LogMessage| entry.message.role == Role::Assistant)
             .count();
     }
 }
 
-/// What a chat remembers of its choices.
-pub(super) fn remembered(store: &dyn Store, id: &SessionId) -> Result<Choice, Error> {
+/// The saved options of a chat.
+pub(super) fn saved_choice(store: &dyn Store, id: &SessionId) -> Result<ChatChoice, Error> {
     let outputs = store.list(id)?;
     let Some(newest) = outputs.iter().rfind(|output| is_choice(output)) else {
-        return Ok(Choice::default());
+        return Ok(ChatChoice::default());
     };
     let bytes = store.get(id, newest.reference.id())?;
-    // What another version wrote is forgotten, not refused.
+    // Options written by another version are ignored.
     Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// Remembers the choices of a chat.
-pub(super) fn remember(store: &dyn Store, id: &SessionId, choice: &Choice) -> Result<(), Error> {
-    if remembered(store, id)? == *choice {
+/// Saves the options of a chat.
+pub(super) fn save_choice(
+    store: &dyn Store,
+    id: &SessionId,
+    choice: &ChatChoice,
+) -> Result<(), Error> {
+    // Options are outputs of the session, so do not store equal ones again.
+    if saved_choice(store, id)? == *choice {
         return Ok(());
     }
     let bytes = serde_json::to_vec(choice).unwrap_or_default();
-    // The same bytes under the same label are stored once: what comes back must be newest.
+    // Equal bytes under an equal label are stored once. A new label makes these options the newest.
     let label = format!("{CHOICE}-{}", store.list(id)?.len());
     store.put(id, Put::new(&label, &bytes).media_type(CHOICE_TYPE))?;
     Ok(())
 }
 
-/// True for what a chat remembers: no output of a tool.
-pub(super) fn is_choice(output: &Metadata) -> bool {
+/// True for saved options, which are not an output of a tool.
+pub(super) fn is_choice(output: &OutputMetadata) -> bool {
     output.labels.media_type == CHOICE_TYPE
 }
 
-/// What is told of an error of the store.
-pub(super) fn failed(error: &Error) -> Failure {
+/// The failure for an error of the store.
+pub(super) fn store_failure(error: &Error) -> Failure {
     let (message, hint) = crate::exit::with_hint(&error.to_string());
-    Failure::Stuck { message, hint }
+    Failure::WithHint { message, hint }
 }
 
-/// One chat as it is listed.
-struct Listed {
+/// One chat in the list.
+struct ListedChat {
     info: SessionInfo,
     messages: u64,
     model: String,
     first: String,
 }
 
-/// `trimtab chat --list`.
-pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+/// The list of `trimtab chat --list`.
+pub(super) fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = common.store.make()?;
     let look = || {
-        let chats = chats(&place.store)?.into_iter();
+        let chats = chats(place.store.as_ref())?.into_iter();
         chats
-            .map(|info| listed(&place.store, info))
+            .map(|info| listed(place.store.as_ref(), info))
             .collect::<Result<Vec<_>, Error>>()
     };
     let chats = look().map_err(|error| place.failed(&error))?;
@@ -188,7 +196,7 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
         return Ok(());
     }
     if chats.is_empty() {
-        terminal.note("no sessions yet: begin one with `trimtab chat --model NAME`");
+        terminal.note("no sessions yet: start one with `trimtab chat --model NAME`");
         return Ok(());
     }
     let text = as_text(&chats);
@@ -196,24 +204,26 @@ pub(super) fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failu
     Ok(())
 }
 
-fn listed(store: &dyn Store, info: SessionInfo) -> Result<Listed, Error> {
+fn listed(store: &dyn Store, info: SessionInfo) -> Result<ListedChat, Error> {
     let entries = store.read(&info.session, Stream::Log, 0, FIRST)?;
     let messages = entries
         .iter()
         .filter_map(|bytes| serde_json::from_slice(bytes).ok());
     let first = messages
-        .map(|entry: Entry| entry.message)
+        .map(|entry: LogMessage| entry.message)
         .find(Message::is_real_user)
         .map(|message| on_one_line(&message.text()));
-    Ok(Listed {
+    Ok(ListedChat {
         messages: store.position(&info.session, Stream::Log)?,
-        model: remembered(store, &info.session)?.model.unwrap_or_default(),
+        model: saved_choice(store, &info.session)?
+            .model
+            .unwrap_or_default(),
         first: first.unwrap_or_default(),
         info,
     })
 }
 
-fn as_json(chat: &Listed) -> serde_json::Value {
+fn as_json(chat: &ListedChat) -> serde_json::Value {
     json!({
         "session": chat.info.session.as_str(),
         "model": chat.model,
@@ -225,10 +235,10 @@ fn as_json(chat: &Listed) -> serde_json::Value {
     })
 }
 
-fn as_text(chats: &[Listed]) -> String {
+fn as_text(chats: &[ListedChat]) -> String {
     let now = trimtab::store::now_millis();
     let heading = ["SESSION", "USED", "MESSAGES", "MODEL", "BEGINS WITH"].map(str::to_owned);
-    let row = |chat: &Listed| {
+    let row = |chat: &ListedChat| {
         [
             chat.info.session.to_string(),
             units::age(now.saturating_sub(chat.info.used)),
@@ -263,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_is_found_by_how_its_name_begins() {
+    fn chat_is_found_by_prefix() {
         let store = MemoryStore::new();
         for name in [
             "chat-20260101-000000-aaaa",
@@ -295,14 +305,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_choice_is_remembered() {
+    fn newest_options_are_returned() {
         let store = MemoryStore::new();
         let id = SessionId::new("chat-1").unwrap();
-        assert_eq!(remembered(&store, &id).unwrap(), Choice::default());
+        assert_eq!(saved_choice(&store, &id).unwrap(), ChatChoice::default());
         for model in ["a", "b", "b", "a"] {
-            let choice = Choice::default().with_model(model);
-            remember(&store, &id, &choice).unwrap();
-            assert_eq!(remembered(&store, &id).unwrap(), choice);
+            let choice = ChatChoice::default().with_model(model);
+            save_choice(&store, &id, &choice).unwrap();
+            assert_eq!(saved_choice(&store, &id).unwrap(), choice);
         }
         assert_eq!(store.list(&id).unwrap().len(), 3);
     }

@@ -1,22 +1,22 @@
-//! A table of a Markdown text, in columns.
+//! Renders Markdown tables in columns.
 
 use crate::ui::style::{self, TextStyle};
 
-/// What stands between two columns.
+/// The separator of two columns.
 const BETWEEN: &str = "  ";
 
-/// The rows of a table, as they came.
+/// The raw rows of a table.
 #[derive(Debug, Default)]
 pub(super) struct MarkdownTable(Vec<String>);
 
 impl MarkdownTable {
-    /// Takes a row.
+    /// Adds a row.
     pub(super) fn push(&mut self, line: &str) {
         self.0.push(line.to_owned());
     }
 
-    /// The table in columns; as a list of its rows if it is too wide, and as it came if it is
-    /// no table.
+    /// Renders the table in columns, or as a list if it is too wide, or verbatim if it is not a
+    /// table.
     pub(super) fn take(&mut self, width: usize) -> Vec<(TextStyle, String)> {
         let lines = std::mem::take(&mut self.0);
         let mut rows: Vec<Vec<String>> = lines.iter().map(|line| cells(line)).collect();
@@ -63,7 +63,7 @@ fn in_columns(rows: &[Vec<String>], widths: &[usize]) -> Vec<(TextStyle, String)
             shown.push((TextStyle::Plain, line(row)));
         }
     }
-    // A style never reaches over the end of a line.
+    // A style never continues on the next line.
     let split = |(look, line): (TextStyle, String)| {
         let text = line.trim_end_matches('\n').to_owned();
         [(look, text), (TextStyle::Plain, "\n".to_owned())]
@@ -89,7 +89,7 @@ fn listed(rows: &[Vec<String>]) -> Vec<(TextStyle, String)> {
     shown
 }
 
-/// The cells of a row, without the marks of bold text and code.
+/// The cells of a row, without marks of bold text and code.
 fn cells(line: &str) -> Vec<String> {
     let bare = line.trim();
     let bare = bare.strip_prefix('|').unwrap_or(bare);
@@ -107,7 +107,7 @@ fn cells(line: &str) -> Vec<String> {
     bare.split('|').map(cell).collect()
 }
 
-/// True for the row below the headings.
+/// True for the separator row below the headings.
 fn is_rule(row: &[String]) -> bool {
     let is_dashes = |cell: &String| {
         let bare = cell.trim_matches(':');
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_stand_in_columns_and_wide_ones_as_lists() {
+    fn wide_tables_become_lists() {
         let lines = [
             "| name | what |",
             "|:--|--:|",

@@ -1,16 +1,16 @@
-//! Text in the width of a terminal.
+//! Wraps text to the width of a terminal.
 
 use trimtab::config::nearest_name;
 
 use crate::ui::visible::visible;
 
-/// `text` on one line.
+/// Joins `text` to one line.
 pub(crate) fn on_one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     visible(&words.join(" ")).into_owned()
 }
 
-/// Which of `names` somebody meant who typed `typed`: one that begins like it, or a near one.
+/// The name that a user probably meant by `typed`: one with that prefix, or a similar one.
 pub(super) fn nearest<'n>(
     typed: &str,
     names: impl Iterator<Item = &'n str> + Clone,
@@ -19,8 +19,8 @@ pub(super) fn nearest<'n>(
     begins.next().or_else(|| nearest_name(typed, names))
 }
 
-/// `text` in lines of at most `width` characters, broken between words; further lines begin
-/// with `indent` spaces.
+/// Wraps `text` at words to at most `width` characters. Further lines are indented by `indent`
+/// spaces.
 pub(crate) fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut length = 0;

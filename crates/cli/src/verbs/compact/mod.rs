@@ -1,6 +1,10 @@
-//! `trimtab compact`: a recorded conversation, compacted, in the form that it was read in.
+//! `trimtab compact`: compacts a recorded conversation and writes it back in the same form.
+//!
+//! The transcript is read with `wire::transcript`, compacted in a new session of the store
+//! (`compact_conversation`), and written with the same crate. `next_steps` tells the user how to
+//! continue in the client.
 
-mod carried;
+mod compact_conversation;
 mod next_steps;
 mod report;
 mod summariser;
@@ -10,73 +14,74 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trimtab::config::Config;
-use trimtab::store::{FolderStore, Store};
+use trimtab::store::Store;
+use trimtab::store_place::StorePlace;
 use trimtab_wire::catalogue::Catalogue;
-use trimtab_wire::splice::Sent;
-use trimtab_wire::transcript::{Conversation, Form, Reader, write};
+use trimtab_wire::splice::SentMessage;
+use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 
-use self::carried::{Carried, Wishes};
-use self::next_steps::{Compacted, read_command};
-use self::report::Report;
-use self::summariser::Summariser;
-use crate::common::Common;
+use self::compact_conversation::{CompactOptions, CompactedConversation};
+use self::next_steps::{CompactedFile, read_command};
+use self::report::CompactReport;
+use self::summariser::CompactSummariser;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::{Terminal, number};
 use crate::verbs::inspect::unreadable;
-use crate::verbs::output::place::session_id;
+use crate::verbs::output::store_location::session_id;
 use crate::{catalogue, settings, source};
 
-/// What `trimtab compact` takes.
+/// The arguments of `trimtab compact`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The transcript; - is standard input
+pub struct CompactArgs {
+    /// The transcript; - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Where the compacted transcript goes; - is standard output
+    /// The file for the compacted transcript; - for standard output
     #[arg(long, short, value_name = "OUT")]
     pub output: PathBuf,
-    /// The policy that decides what stays: steady, refs, checkpoint, turns, archive, retention
+    /// The preset that decides what stays: steady, refs, checkpoint, turns, archive, retention
     #[arg(long, short, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Further wishes for the summary
+    /// Additional instructions for the summary
     #[arg(long, short, value_name = "TEXT")]
     pub instructions: Option<String>,
-    /// Keep this many of the last turns word for word
+    /// Keep this many of the last turns verbatim
     #[arg(long, short, value_name = "N")]
     pub keep_turns: Option<usize>,
-    /// The model that writes the summary; without one it is put together from the conversation
+    /// The model that writes the summary; without it, the summary is extracted from the
+    /// conversation
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Where that model is served; by its maker, or where the environment says, if not given
+    /// The server of that model [default: its provider's address, or the environment's]
     #[arg(long, value_name = "URL", requires = "model")]
     pub base_url: Option<String>,
-    /// The window that the result has to fit, in tokens (200000, 200k, 1M)
+    /// The window that the result must fit, in tokens (200000, 200k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// What the session in the store is called
+    /// The name of the session in the store
     #[arg(long, value_name = "S")]
     pub session: Option<String>,
-    /// Overwrite the transcript itself
+    /// Allow overwriting the transcript itself
     #[arg(long, short)]
     pub force: bool,
 }
 
-/// What `trimtab compact --help` says first.
+/// The first part of `trimtab compact --help`.
 pub const ABOUT: &str = "\
-Compact a recorded conversation, in the form that it was written down in.
+Compact a recorded conversation and write it back in the same form.
 
-Reads every form that `trimtab inspect` reads and writes the same form: what stays keeps its bytes, \
-old rounds become a summary, outputs are shown as the preset says. Nothing is lost: the transcript \
-as it was, every output and every message that was replaced are in the store, under refs that are \
-printed.
+Reads every form that `trimtab inspect` reads. Messages that stay keep their bytes, old rounds \
+become a summary, and outputs are shown as the preset decides. Nothing is lost: the original \
+transcript, every output and every replaced message are in the store, under refs that are printed.
 
-Without --model the summary is put together from the conversation itself: what the user said, what \
-was run, files, errors, open work, and the identifiers that later work may need.
+Without --model the summary is extracted from the conversation: the user's messages, commands, \
+files, errors, open work, and identifiers that later work may need.
 
-A log with sub-agents has the user's own conversation compacted; the others stay as they are. In a \
-file with a conversation on each line each of them is compacted.";
+In a log with sub-agents, only the main conversation is compacted and the others stay unchanged. \
+In a file with one conversation per line, each of them is compacted.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab compact session.json -o short.json
@@ -85,34 +90,40 @@ Examples:
   trimtab compact session.jsonl -o session.jsonl --force
   trimtab compact session.json -o short.json --json | jq .tokens_after
 
-Exit codes: 0 done (also if there is nothing to replace), 1 it failed, 2 the input or the arguments \
-are wrong. The fields of --json are described in docs/compact.md.";
+Exit codes: 0 success (also if there is nothing to replace), 1 failure, 2 wrong input or arguments.
+docs/compact.md describes the fields of --json.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(
+    args: &CompactArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let config = settings::load(common, &named(args))?;
-    let summariser = Summariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
+    let summariser =
+        CompactSummariser::new(args.model.as_deref(), args.base_url.as_deref(), &config)?;
     target::check(&args.file, &args.output, args.force)?;
     let name = source::name(&args.file);
     let original = read(args, terminal)?;
     let conversations = conversations(&name, &original, terminal)?;
     let (store, place, is_own) = open_store(common, &config)?;
     let own_place = is_own.then_some(place.as_path());
-    let mut run = Run {
+    let mut run = CompactRun {
         args,
         config: &config,
         summariser: &summariser,
         catalogue: catalogue::load()?,
         place: &place,
         own_place,
-        store: Arc::new(store),
+        store,
     };
     let mut carried = Vec::new();
     for (number, conversation) in conversations.iter().enumerate() {
         carried.push(run.compact(number, conversation, &original)?);
     }
-    let windows: Vec<Vec<Sent>> = carried.iter().map(|carried| carried.sent.clone()).collect();
-    let written = write(&original, &windows).map_err(|error| Failure::Stuck {
+    let windows: Vec<Vec<SentMessage>> =
+        carried.iter().map(|carried| carried.sent.clone()).collect();
+    let written = write(&original, &windows).map_err(|error| Failure::WithHint {
         message: format!("{name}: {error}"),
         hint: Some("the originals are in the store; nothing was written".to_owned()),
     })?;
@@ -121,7 +132,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         .into_iter()
         .zip(&conversations)
         .map(|(carried, conversation)| {
-            let next = Compacted {
+            let next = CompactedFile {
                 form: conversation.form,
                 id: conversation.id.as_deref(),
                 file: &args.file,
@@ -131,13 +142,13 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
                 original: &original,
             };
             let steps = next.steps();
-            Report::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
+            CompactReport::new(&name, &args.output, &place, conversation, carried).with_steps(steps)
         });
     report::print(&reports.collect::<Vec<_>>(), args, common, terminal)
 }
 
 /// The flags of this verb that are settings.
-fn named(args: &Args) -> Vec<(&'static str, String, &'static str)> {
+fn named(args: &CompactArgs) -> Vec<(&'static str, String, &'static str)> {
     let mut named = Vec::new();
     named.extend(args.preset.clone().map(|name| ("preset", name, "--preset")));
     named.extend(
@@ -147,7 +158,7 @@ fn named(args: &Args) -> Vec<(&'static str, String, &'static str)> {
     named
 }
 
-fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
+fn read(args: &CompactArgs, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     let mut source = source::open(&args.file, terminal)?;
     let mut bytes = Vec::new();
     let read = source.input.read_to_end(&mut bytes);
@@ -156,20 +167,23 @@ fn read(args: &Args, terminal: &Terminal) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The conversations that are compacted: of a log the user's own, else all.
+/// The conversations to compact: the main one of a log, else all.
 fn conversations(
     name: &str,
     original: &[u8],
     terminal: &mut Terminal,
 ) -> Result<Vec<Conversation>, Failure> {
-    let mut reader = Reader::new(original);
+    let mut reader = TranscriptReader::new(original);
     let read: Result<Vec<Conversation>, _> = reader.by_ref().collect();
     let mut all = read.map_err(|error| unreadable(name, &error))?;
     for warning in reader.warnings() {
         terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
     }
     let is_log = |conversation: &Conversation| {
-        matches!(conversation.form, Form::ClaudeCode | Form::CopilotCli)
+        matches!(
+            conversation.form,
+            TranscriptForm::ClaudeCode | TranscriptForm::CopilotCli
+        )
     };
     if all.first().is_some_and(is_log) {
         all.truncate(1);
@@ -177,36 +191,41 @@ fn conversations(
     Ok(all)
 }
 
-/// The store, where it is, and whether that is another place than the default one.
-fn open_store(common: &Common, config: &Config) -> Result<(FolderStore, PathBuf, bool), Failure> {
+/// The store, its path, and whether commands must name that path. They cannot name a database, whose
+/// URL may have a password.
+fn open_store(
+    common: &CommonArgs,
+    config: &Config,
+) -> Result<(Arc<dyn Store>, PathBuf, bool), Failure> {
     let mut args = common.store.clone();
     args.store = args.store.or_else(|| config.store.clone());
-    let is_own = args.store.is_some();
+    args.blobs = args.blobs.or_else(|| config.blobs.clone());
     let (store, place) = args.make()?.into_parts();
-    Ok((store, place, is_own))
+    let is_own = args.store.is_some() && matches!(place, StorePlace::Folder(_));
+    Ok((store, PathBuf::from(place.to_string()), is_own))
 }
 
 /// One run of the verb.
-struct Run<'a> {
-    args: &'a Args,
+struct CompactRun<'a> {
+    args: &'a CompactArgs,
     config: &'a Config,
-    summariser: &'a Summariser,
+    summariser: &'a CompactSummariser,
     catalogue: Catalogue,
     place: &'a Path,
-    /// The same, if it is not the default one.
+    /// The path of the store, if it is not the default store.
     own_place: Option<&'a Path>,
     store: Arc<dyn Store>,
 }
 
-impl Run<'_> {
+impl CompactRun<'_> {
     fn compact(
         &mut self,
         number: usize,
         conversation: &Conversation,
         original: &[u8],
-    ) -> Result<Carried, Failure> {
+    ) -> Result<CompactedConversation, Failure> {
         let name = self.session_name(number, conversation);
-        let wishes = Wishes {
+        let wishes = CompactOptions {
             policy: self.config.policy.clone(),
             limits: self.limits(conversation)?,
             must_fit: self.args.window.is_some(),
@@ -215,9 +234,9 @@ impl Run<'_> {
             read_command: read_command(&name, self.own_place),
         };
         let id = session_id(&name)?;
-        // The whole file is kept once, with the first of its conversations.
+        // The whole file is stored once, with its first conversation.
         let original = (number == 0).then_some(original);
-        let compacted = carried::compact(
+        let compacted = compact_conversation::compact(
             (Arc::clone(&self.store), id),
             conversation,
             original,
@@ -246,7 +265,7 @@ impl Run<'_> {
         })
     }
 
-    /// A session of its own for every run: a log is written once.
+    /// A new session for every run, because a log can only be appended to.
     fn session_name(&self, number: usize, conversation: &Conversation) -> String {
         let stem = self.args.file.file_stem().and_then(|stem| stem.to_str());
         let id = conversation.id.as_deref().or(stem).unwrap_or("transcript");

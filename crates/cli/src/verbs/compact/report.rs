@@ -1,4 +1,4 @@
-//! What was done, told.
+//! The report of a compaction.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -8,20 +8,20 @@ use serde::Serialize;
 use trimtab_model::Ref;
 use trimtab_wire::transcript::Conversation;
 
-use super::carried::Carried;
-use super::{Args, target};
-use crate::common::Common;
+use super::compact_conversation::CompactedConversation;
+use super::{CompactArgs, target};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::number::{counted, grouped, percent};
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style};
 
-/// How many refs are shown before the rest is only counted.
+/// How many refs are listed before the rest is only counted.
 const REFS: usize = 5;
 
-/// What was done with one conversation.
+/// The report for one conversation.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct CompactReport {
     file: String,
     output: String,
     id: Option<String>,
@@ -34,17 +34,17 @@ pub(super) struct Report {
     outputs_shortened: usize,
     /// `model`, `deterministic`, or none.
     summary: Option<&'static str>,
-    audit: Option<Audit>,
+    audit: Option<AuditReport>,
     originals: Originals,
     notes: Vec<String>,
-    /// What to do with the file, as commands for people.
+    /// Commands that continue the session.
     next_steps: Vec<String>,
     #[serde(skip)]
     read_command: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Audit {
+struct AuditReport {
     facts: usize,
     covered: usize,
     added: usize,
@@ -52,26 +52,26 @@ struct Audit {
     ratio: f64,
 }
 
-/// Where everything is that is not in the transcript any more.
+/// The refs of everything that left the transcript.
 #[derive(Debug, Serialize)]
 struct Originals {
     store: String,
     session: String,
-    /// The transcript as it was.
+    /// The original transcript.
     transcript: Option<String>,
-    /// The messages that were replaced.
+    /// The replaced messages.
     replaced: Vec<String>,
     /// The outputs that are shown shorter.
     outputs: Vec<String>,
 }
 
-impl Report {
+impl CompactReport {
     pub(super) fn new(
         file: &str,
         output: &Path,
         store: &Path,
         conversation: &Conversation,
-        carried: Carried,
+        carried: CompactedConversation,
     ) -> Self {
         let warning = carried.coverage.and_then(|coverage| coverage.warning());
         let warning = warning.map(|warning| format!("warning: {warning}"));
@@ -92,7 +92,7 @@ impl Report {
                     if by_model { "model" } else { "deterministic" }
                 },
             ),
-            audit: carried.coverage.map(|coverage| Audit {
+            audit: carried.coverage.map(|coverage| AuditReport {
                 facts: coverage.facts,
                 covered: coverage.covered,
                 added: coverage.added,
@@ -112,7 +112,7 @@ impl Report {
         }
     }
 
-    /// The same with what to do next.
+    /// The report with its next steps.
     pub(super) fn with_steps(mut self, steps: Vec<String>) -> Self {
         self.next_steps = steps;
         self
@@ -136,7 +136,7 @@ impl Report {
         let (before, after) = (self.messages_before, self.messages_after);
         let left_out = match self.summary {
             Some(_) => "replaced",
-            // A message that only repeats another one goes without a summary.
+            // A message that only repeats another one is dropped without a summary.
             None => "left out",
         };
         let replaced = format!("{} {left_out}", self.messages_replaced);
@@ -150,7 +150,7 @@ impl Report {
             match self.summary {
                 None => "none: no round was replaced",
                 Some("model") => "written by the model",
-                Some(_) => "put together without a model",
+                Some(_) => "written without a model",
             },
         );
         if let Some(audit) = &self.audit {
@@ -162,14 +162,10 @@ impl Report {
             &format!("{}, session {}", originals.store, originals.session),
         );
         if let Some(transcript) = &originals.transcript {
-            line("", &format!("{transcript}  the transcript as it was"));
+            line("", &format!("{transcript}  the original transcript"));
         }
-        list(&mut line, &originals.replaced, "what was replaced");
-        list(
-            &mut line,
-            &originals.outputs,
-            "an output that is shown shorter",
-        );
+        list(&mut line, &originals.replaced, "replaced messages");
+        list(&mut line, &originals.outputs, "an output shown shorter");
         for note in &self.notes {
             line("note", note);
         }
@@ -180,14 +176,14 @@ impl Report {
     }
 }
 
-impl Audit {
+impl AuditReport {
     fn text(&self) -> String {
         let kept = self.covered + self.added;
         let share = percent(kept as u64, self.facts.max(1) as u64);
         match self.facts {
-            0 => "there was no fact to lose".to_owned(),
+            0 => "no important facts".to_owned(),
             facts => format!(
-                "{share} of {facts} facts are in it ({} in the summary, {} added)",
+                "{share} of {facts} facts kept ({} in the summary, {} added)",
                 self.covered, self.added
             ),
         }
@@ -203,11 +199,12 @@ fn list(line: &mut impl FnMut(&str, &str), refs: &[String], what: &str) {
     }
 }
 
-/// Prints the reports: as data, unless the transcript is the data.
+/// Prints the reports to standard output, or to standard error if the transcript goes to standard
+/// output.
 pub(super) fn print(
-    reports: &[Report],
-    args: &Args,
-    common: &Common,
+    reports: &[CompactReport],
+    args: &CompactArgs,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     for (at, report) in reports.iter().enumerate() {

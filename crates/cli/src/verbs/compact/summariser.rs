@@ -1,24 +1,24 @@
-//! Who writes the summary.
+//! The optional model that writes the summary.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 use trimtab::config::Config;
-use trimtab::session::Pending;
-use trimtab_agent::model::{Client, Model};
-use trimtab_agent::tools::Definition;
+use trimtab::session::PendingSummary;
+use trimtab_agent::model::{Model, ModelClient};
+use trimtab_agent::tools::ToolDefinition;
 use trimtab_model::Message;
 use trimtab_wire::transcript::Conversation;
 
 use crate::exit::Failure;
-use crate::model::Wanted;
+use crate::model::ModelChoice;
 use crate::{catalogue, model, settings};
 
-/// Who writes the summary: a model, or nobody.
-pub(super) struct Summariser(Option<Model>);
+/// The model that writes the summary, if any.
+pub(super) struct CompactSummariser(Option<Model>);
 
-impl Summariser {
-    /// The model that was named, by flag or in the settings, and where it is served.
+impl CompactSummariser {
+    /// The model named by the flag or in the settings, and its server.
     pub(super) fn new(
         named: Option<&str>,
         base_url: Option<&str>,
@@ -29,17 +29,16 @@ impl Summariser {
         opened.transpose().map(Self)
     }
 
-    /// The plan with its answers. Without a model there are none, and the plan has something
-    /// to fall back on.
+    /// Adds the model's answers to the plan. Without a model the plan uses its fallback.
     pub(super) fn answer(
         &self,
-        pending: Pending,
+        pending: PendingSummary,
         conversation: &Conversation,
-    ) -> std::io::Result<Pending> {
+    ) -> std::io::Result<PendingSummary> {
         let Some(model) = &self.0 else {
             return Ok(pending);
         };
-        let summariser = trimtab_agent::Summariser {
+        let summariser = trimtab_agent::ModelSummariser {
             model: model.clone(),
             tools: tools(conversation).into(),
         };
@@ -52,20 +51,23 @@ impl Summariser {
 
 fn open(name: &str, base_url: Option<&str>, config: &Config) -> Result<Model, Failure> {
     if let Some(script) = model::script(name)? {
-        return Ok(Model::new(Client::new(script.writes_summaries()), name));
+        return Ok(Model::new(
+            ModelClient::new(script.writes_summaries()),
+            name,
+        ));
     }
-    let wanted = Wanted {
+    let choice = ModelChoice {
         name,
         base_url,
-        ..Wanted::default()
+        ..ModelChoice::default()
     };
-    model::find(&wanted, &catalogue::load()?, settings::outgoing(config)?)
+    model::find(&choice, &catalogue::load()?, settings::outgoing(config)?)
 }
 
-/// The tools that were called: some providers refuse calls of tools that are not listed.
-fn tools(conversation: &Conversation) -> Vec<Definition> {
+/// The tools that were called, because some providers reject calls of unlisted tools.
+fn tools(conversation: &Conversation) -> Vec<ToolDefinition> {
     let calls = conversation.messages.iter().flat_map(Message::calls);
     let names: BTreeSet<&str> = calls.map(|call| call.name.as_str()).collect();
-    let definition = |name: &str| Definition::new(name, "", json!({"type": "object"}));
+    let definition = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
     names.into_iter().map(definition).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the compacted transcript goes.
+//! The output file of a compaction.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub(super) fn is_stdout(output: &Path) -> bool {
     output.as_os_str() == "-"
 }
 
-/// Fails if the transcript itself would be overwritten and nobody wants that.
+/// Fails if the transcript would be overwritten without `--force`.
 pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failure> {
     let same = match (file.canonicalize(), output.canonicalize()) {
         (Ok(file), Ok(output)) => file == output,
@@ -28,14 +28,14 @@ pub(super) fn check(file: &Path, output: &Path, force: bool) -> Result<(), Failu
         .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(Failure::input(
-            format!("{}: there is no such folder", folder.display()),
-            "make it first, or give another file with -o",
+            format!("{}: the folder does not exist", folder.display()),
+            "create it, or name another file with -o",
         ));
     }
     Ok(())
 }
 
-/// Writes the transcript: whole, or not at all.
+/// Writes the transcript atomically.
 pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Result<(), Failure> {
     if is_stdout(output) {
         terminal.data().write_all(bytes)?;
@@ -50,7 +50,7 @@ pub(super) fn write(output: &Path, bytes: &[u8], terminal: &mut Terminal) -> Res
         file.as_file().sync_all()?;
         file.persist(output).map_err(|error| error.error)
     });
-    written.map(drop).map_err(|error| Failure::Stuck {
+    written.map(drop).map_err(|error| Failure::WithHint {
         message: format!("{}: cannot write: {error}", output.display()),
         hint: None,
     })

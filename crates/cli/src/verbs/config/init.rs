@@ -1,4 +1,4 @@
-//! `trimtab config init`: a project file to begin with.
+//! `trimtab config init`: writes a project file to start from.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -12,20 +12,20 @@ use crate::settings;
 use crate::ui::Terminal;
 use crate::ui::visible::visible;
 
-/// Every setting of a preset with its meaning, commented out.
+/// All settings of a preset with their meanings, commented out.
 pub(super) fn of_preset(preset: Option<&str>) -> Result<String, Failure> {
     let default = PRESETS.first().map_or("", |preset| preset.name);
     let (keys, defaults) = (settings::keys(), settings::defaults());
     commented(&keys, preset.unwrap_or(default), &defaults).map_err(|unknown| {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         Failure::input(
-            format!("--preset: preset = '{}' cannot be used", unknown.0),
+            format!("--preset: unknown preset '{}'", unknown.0),
             format!("allowed: one of {}", names.join(", ")),
         )
     })
 }
 
-/// The settings of a design under its own names; `name` is a preset or an original system.
+/// The settings of a design under its own names. `name` is a preset or an original system.
 pub(super) fn of_design(name: &str) -> Result<String, Failure> {
     let system = ORIGINAL_SYSTEMS.iter().find(|(system, _)| *system == name);
     let preset = system.map_or(name, |(_, preset)| *preset);
@@ -36,7 +36,7 @@ pub(super) fn of_design(name: &str) -> Result<String, Failure> {
     names.dedup();
     names.extend(ORIGINAL_SYSTEMS.iter().map(|(system, _)| *system));
     Err(Failure::input(
-        format!("--from: '{name}' is no design that is known"),
+        format!("--from: unknown design '{name}'"),
         format!("allowed: one of {}", names.join(", ")),
     ))
 }
@@ -50,15 +50,14 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    // Asked of the file system, so that nobody can put a file there in between.
+    // The file system checks this atomically, so no file can appear in between.
     options.create_new(!force);
     let shown = file.display().to_string();
     let shown = visible(&shown);
     let mut target = options.open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::input(
-            format!("{shown} is there already"),
-            "--force writes it anew; what is in it is lost then",
-        ),
+        io::ErrorKind::AlreadyExists => {
+            Failure::input(format!("{shown} already exists"), "--force overwrites it")
+        }
         _ => Failure::input(
             format!("{shown}: cannot write: {error}"),
             "give another file",

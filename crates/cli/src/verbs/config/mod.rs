@@ -1,4 +1,4 @@
-//! `trimtab config`: the settings, resolved and documented.
+//! `trimtab config`: shows, documents and initialises settings.
 
 mod init;
 mod show;
@@ -9,85 +9,86 @@ use std::path::PathBuf;
 
 use trimtab::config::schema;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
 use crate::ui::Terminal;
 
-/// What `trimtab config` takes.
+/// The arguments of `trimtab config`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// What to do with the settings.
+pub struct ConfigArgs {
+    /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: ConfigVerb,
 }
 
-/// What can be done with the settings.
+/// The subcommands of `trimtab config`.
 #[derive(Debug, clap::Subcommand)]
-pub enum Verb {
-    /// Write a project file with every setting in it, commented out
+pub enum ConfigVerb {
+    /// Write a project file that lists every setting, commented out
     Init {
         /// The file to write
         #[arg(default_value = trimtab::config::PROJECT_FILE)]
         file: PathBuf,
-        /// The preset to begin with
+        /// The preset to start from
         #[arg(long, value_name = "NAME")]
         preset: Option<String>,
-        /// Write the settings of a design under its own names, as it has them: a preset, or a
-        /// system that works as the design says
+        /// Write the settings of a design under the design's own names: the name of a preset, or of
+        /// a system that follows the design
         #[arg(long, value_name = "NAME", conflicts_with = "preset")]
         from: Option<String>,
-        /// Write it even if it is there
+        /// Overwrite an existing file
         #[arg(long)]
         force: bool,
     },
-    /// Show every setting, its value and where that comes from
+    /// Show every setting with its value and source
     Show {
-        /// Only settings whose name contains this
+        /// Show only settings whose name contains this text
         #[arg(default_value = "")]
         filter: String,
     },
     /// Print a JSON schema of all settings
     Schema,
-    /// Make a token for the proxy: print it, and what the settings need of it
+    /// Generate a token for the proxy, and print it with the settings it needs
     Token {
-        /// Whose token it is
+        /// The owner of the token
         #[arg(default_value = "me")]
         name: String,
     },
 }
 
-/// What `trimtab config --help` says first.
+/// The first part of `trimtab config --help`.
 pub const ABOUT: &str = "\
 Show the settings, describe them, or write a file to start from.
 
-A setting comes from, the strongest first: a flag of the verb or --set KEY=VALUE; the environment, \
-TRIMTAB_ and its name in capitals with _ for every dot; the project's trimtab.toml, in the working \
-folder or above it up to the root of its repository, or the file that --config or TRIMTAB_CONFIG \
-names; the user's trimtab/config.toml in the configuration folder; the preset.
+A setting can come from several sources; the first that has a value wins: a flag of the verb or \
+--set KEY=VALUE; the environment, TRIMTAB_ and the name in capitals with _ for each dot; the \
+project's trimtab.toml, in the working folder or above it up to the root of the repository, or the \
+file that --config or TRIMTAB_CONFIG names; the user's trimtab/config.toml in the configuration \
+folder; the preset.
 
-A project's file may decide what goes into a window, and nothing else: not where requests, keys \
-and outputs go, and not what is protected. It is read only if nobody else can write to it.";
+A project's file may only decide what goes into a window, not where requests, keys and outputs go, \
+and not what is protected. It is read only if nobody else can write to it.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab config init --preset refs              write trimtab.toml
   trimtab config init --from picoclaw            the same, under the names of that system
-  trimtab config show                            every setting and where it comes from
-  trimtab config show compaction --json          some of them, for scripts
-  trimtab config show --set preset=archive       what another preset would say
+  trimtab config show                            show every setting and its source
+  trimtab config show compaction --json          show some settings, for scripts
+  trimtab config show --set preset=archive       show the settings of another preset
   TRIMTAB_COMPACTION_AUTO=false trimtab config show auto
-  trimtab config schema > trimtab.schema.json    for editors
-  trimtab config token ann                       a token for ann, to use the proxy with
+  trimtab config schema > trimtab.schema.json    write a schema for editors
+  trimtab config token ann                       generate a proxy token for ann
 
-Exit codes: 0 done, 1 it failed, 2 a setting or an argument is wrong.
-Every setting is described in docs/config.md, every preset in docs/presets.md.";
+Exit codes: 0 success, 1 failure, 2 wrong settings or arguments.
+docs/config.md describes every setting, docs/presets.md every preset.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ConfigArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        Verb::Init {
+        ConfigVerb::Init {
             file,
             preset,
             from,
@@ -99,9 +100,9 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             };
             init::write(file, &text, *force, terminal)
         }
-        Verb::Show { filter } => show::run(filter, common, terminal),
-        Verb::Token { name } => token::run(name, common, terminal),
-        Verb::Schema => {
+        ConfigVerb::Show { filter } => show::run(filter, common, terminal),
+        ConfigVerb::Token { name } => token::run(name, common, terminal),
+        ConfigVerb::Schema => {
             let preset = settings::load(common, &[])?.policy.preset;
             let (keys, defaults) = (settings::keys(), settings::defaults());
             let schema = schema(&keys, &preset, &defaults).unwrap_or_default();

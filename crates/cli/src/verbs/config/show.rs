@@ -1,21 +1,25 @@
-//! `trimtab config show`: every setting and where it comes from.
+//! `trimtab config show`: every setting with its value and source.
 
 use std::io::Write;
 
 use serde_json::json;
-use trimtab::config::{Setting, Source, inline};
+use trimtab::config::{Setting, SettingSource, inline};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, style};
 
-/// The most characters of a value that are shown.
+/// The maximum length of a shown value.
 const WIDEST: usize = 60;
 
 /// Runs the verb.
-pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(
+    filter: &str,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let config = settings::load(common, &[])?;
     let settings = config.settings().into_iter();
     let settings: Vec<Setting> = settings
@@ -42,7 +46,10 @@ pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Res
     let rows: Vec<[String; 3]> = settings.iter().map(row).collect();
     let lines = lined_up(&rows, [Align::Left; 3]);
     for (line, setting) in lines.lines().zip(&settings) {
-        let of_preset = matches!(setting.source, Source::Preset(_) | Source::Default);
+        let of_preset = matches!(
+            setting.source,
+            SettingSource::Preset(_) | SettingSource::Default
+        );
         let style = if of_preset { style::DIM } else { style::STRONG };
         writeln!(terminal.out(), "{style}{line}{style:#}")?;
     }

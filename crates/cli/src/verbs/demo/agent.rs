@@ -1,4 +1,4 @@
-//! The agent of the demo: plays the session against a base URL, as a real client would.
+//! The agent of the demo: plays the session against a base URL like a real client.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 use trimtab_model::{Dialect, Usage};
-use trimtab_wire::sse::{Event, Watcher};
+use trimtab_wire::sse::{StreamEvent, StreamWatcher};
 
 use super::MODEL;
 use super::provider::CALL_HEADER;
-use super::session::{Round, Session, Step, tools};
+use super::session::{DemoRound, DemoSession, DemoStep, tools};
 use crate::exit::Failure;
-use crate::proxy::http::{Answer, Http};
+use crate::proxy::http::{HttpAnswer, HttpClient};
 
-/// How long one answer may take.
+/// The time limit of one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest answer that is asked for.
+/// The output limit of each request.
 const MAX_TOKENS: u64 = 2_048;
 
 /// The body of a request.
 #[derive(Serialize)]
-struct Body<'a> {
+struct DemoRequestBody<'a> {
     model: &'a str,
     max_tokens: u64,
     stream: bool,
@@ -30,23 +30,23 @@ struct Body<'a> {
     messages: &'a [Value],
 }
 
-/// Plays `session` against `url`; `after` is told of every call. Gives the usage of each.
+/// Plays `session` against `url`, calls `after` for every call, and returns the usage of each.
 pub(super) async fn play(
-    session: &Session,
+    session: &DemoSession,
     url: &str,
     mut after: impl FnMut(),
 ) -> Result<Vec<Usage>, Failure> {
-    let http = Http::default();
+    let http = HttpClient::default();
     let tools = tools();
     let mut messages = Vec::new();
     let mut usages = Vec::new();
     for step in &session.steps {
         let round = match step {
-            Step::User(text) => {
+            DemoStep::User(text) => {
                 messages.push(json!({"role": "user", "content": [{"type": "text", "text": text}]}));
                 continue;
             }
-            Step::Model(round) => round,
+            DemoStep::Model(round) => round,
         };
         let body = body(session, &tools, &mut messages)?;
         let number = usages.len() + 1;
@@ -60,12 +60,12 @@ pub(super) async fn play(
     Ok(usages)
 }
 
-/// The request, with the end of the conversation marked for the cache, as clients do.
-fn body(session: &Session, tools: &Value, messages: &mut [Value]) -> Result<Vec<u8>, Failure> {
+/// The request, with a cache marker at the end of the conversation, as clients set it.
+fn body(session: &DemoSession, tools: &Value, messages: &mut [Value]) -> Result<Vec<u8>, Failure> {
     let mark = json!({"type": "ephemeral"});
     let system = json!([{"type": "text", "text": session.system, "cache_control": mark}]);
     mark_end(messages, Some(mark));
-    let body = serde_json::to_vec(&Body {
+    let body = serde_json::to_vec(&DemoRequestBody {
         model: MODEL,
         max_tokens: MAX_TOKENS,
         stream: true,
@@ -92,7 +92,12 @@ fn mark_end(messages: &mut [Value], mark: Option<Value>) {
     }
 }
 
-async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answer, String> {
+async fn send(
+    http: &HttpClient,
+    url: &str,
+    call: usize,
+    body: Vec<u8>,
+) -> Result<HttpAnswer, String> {
     let call = call.to_string();
     let headers = [
         ("content-type", "application/json"),
@@ -112,13 +117,13 @@ async fn send(http: &Http, url: &str, call: usize, body: Vec<u8>) -> Result<Answ
     Ok(answer)
 }
 
-/// Checks that the client got what the model said, and nothing else.
-fn judge(answer: &Answer, round: &Round) -> Result<Usage, String> {
+/// Checks that the client received exactly the model's answer.
+fn judge(answer: &HttpAnswer, round: &DemoRound) -> Result<Usage, String> {
     let (mut text, mut calls) = (String::new(), Vec::new());
-    let mut watcher = Watcher::new(Dialect::Messages);
+    let mut watcher = StreamWatcher::new(Dialect::Messages);
     watcher.push(&answer.body, |event| match event {
-        Event::Text(delta) => text.push_str(&delta.text()),
-        Event::Call(call) => calls.push(call.id),
+        StreamEvent::Text(delta) => text.push_str(&delta.text()),
+        StreamEvent::Call(call) => calls.push(call.id),
         _ => {}
     });
     let expected = round.calls.iter().map(|call| call.id.as_str());
@@ -131,8 +136,8 @@ fn judge(answer: &Answer, round: &Round) -> Result<Usage, String> {
     Ok(watcher.usage())
 }
 
-/// What the agent remembers of a round.
-fn remembered(round: &Round) -> Vec<Value> {
+/// The messages of a round in the agent's history.
+fn remembered(round: &DemoRound) -> Vec<Value> {
     let mut said = vec![json!({"type": "text", "text": round.text})];
     let mut given = Vec::new();
     for call in &round.calls {
@@ -149,7 +154,7 @@ fn remembered(round: &Round) -> Vec<Value> {
 }
 
 fn failed(message: String) -> Failure {
-    Failure::Stuck {
+    Failure::WithHint {
         message,
         hint: None,
     }

@@ -1,14 +1,14 @@
-//! Answers of the demo's provider, as Messages writes them.
+//! Answers of the demo's provider in the Messages dialect.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use trimtab_model::Usage;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::script::{Arguments, Reply};
+use trimtab_wire::script::{ScriptedArguments, ScriptedReply};
 
 /// The tokens of a reply.
-pub(super) fn tokens(reply: &Reply) -> u64 {
+pub(super) fn tokens(reply: &ScriptedReply) -> u64 {
     let mut measure = Measure::of_text(&reply.text);
     for call in &reply.calls {
         measure += Measure::of_text(&call.name);
@@ -17,8 +17,8 @@ pub(super) fn tokens(reply: &Reply) -> u64 {
     measure.tokens().max(1)
 }
 
-/// A reply as one document; `number` makes its ids.
-pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) -> Value {
+/// A reply as one JSON document. `number` makes its ids unique.
+pub(super) fn message(reply: &ScriptedReply, number: usize, model: &str, usage: &Usage) -> Value {
     let mut content = Vec::new();
     if !reply.text.is_empty() {
         content.push(json!({"type": "text", "text": reply.text}));
@@ -27,8 +27,8 @@ pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) 
         let id = call.id.clone();
         let id = id.unwrap_or_else(|| format!("toolu_demo_{number}_{at}"));
         let input = match &call.arguments {
-            Arguments::Object(input) => json!(input),
-            Arguments::Raw(text) => json!({"text": text}),
+            ScriptedArguments::Object(input) => json!(input),
+            ScriptedArguments::Raw(text) => json!({"text": text}),
         };
         json!({"type": "tool_use", "id": id, "name": call.name, "input": input})
     }));
@@ -49,7 +49,7 @@ pub(super) fn message(reply: &Reply, number: usize, model: &str, usage: &Usage) 
     })
 }
 
-/// The same as a stream of events.
+/// The same reply as a stream of events.
 pub(super) fn events(message: &Value) -> String {
     let mut text = String::new();
     let mut event = |name: &str, mut data: Value| {
@@ -87,7 +87,7 @@ pub(super) fn events(message: &Value) -> String {
     text
 }
 
-/// A part as it begins, and all that follows of it.
+/// A part at its start, and its complete delta.
 fn opened(part: &Value) -> (Value, Value) {
     let (field, empty, delta) = if let Some(input) = part.get("input") {
         let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});

@@ -1,9 +1,12 @@
-//! `trimtab demo`: the whole thing on embedded defaults, no key needed.
+//! `trimtab demo`: demonstrates the proxy with embedded defaults and without a key.
+//!
+//! `agent` plays the recorded `session` against two instances of `provider`: directly, and through
+//! a real proxy. The comparison becomes a `report`, which `chart` draws.
 
 mod agent;
 mod answer;
+mod chart;
 mod model;
-mod picture;
 mod prompt;
 mod provider;
 mod report;
@@ -17,34 +20,34 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
 use trimtab_model::{SavedTokens, Usage};
-use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, Running, StartError};
+use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, RunningProxy, StartError};
 
 use self::provider::{AnsweredCall, DemoProvider};
-use self::report::{Call, Report, Sum};
-use self::session::{Round, Session};
+use self::report::{DemoCall, DemoReport, RunTotals};
+use self::session::{DemoRound, DemoSession};
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::log::{self, Log, is_traffic};
+use crate::proxy::log::{self, RecordReceiver, is_traffic};
 use crate::proxy::settings::rule;
-use crate::proxy::signals::Orders;
-use crate::proxy::{block_on, refused, stuck};
+use crate::proxy::signals::SignalOrders;
+use crate::proxy::{block_on, config_failure, stuck_failure};
 use crate::ui::Terminal;
 use crate::ui::number::parse_tokens;
 use crate::ui::progress::Progress;
 
-/// The model that the session asks for: its prices count.
+/// The model of the session, whose prices apply.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// How long records of the last calls may take.
+/// How long to wait for the records of the last calls.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// What `trimtab demo` takes.
+/// The arguments of `trimtab demo`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// End after the report, instead of serving on
+pub struct DemoArgs {
+    /// Exit after the report instead of serving
     #[arg(long)]
     pub once: bool,
     /// The window of the scripted model, in tokens
@@ -53,42 +56,43 @@ pub struct Args {
     /// The preset that decides what goes into the window
     #[arg(long, value_name = "NAME", default_value = "steady")]
     pub preset: String,
-    /// Address and port to listen on [default: 127.0.0.1:8787, or any free port]
+    /// Address and port to listen on [default: 127.0.0.1:8787, or a free port]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
 }
 
-/// What `trimtab demo --help` says first.
+/// The first part of `trimtab demo --help`.
 pub const ABOUT: &str = "\
-Show all of it, without a key and without settings.
+Demonstrate the proxy without a key or any configuration.
 
-An agent looks for a bug in a web shop: 38 calls of the model, and more files, logs, test runs and \
-query results than the window takes. The session is played twice over HTTP: straight to a scripted model with a \
+An agent looks for a bug in a web shop: 38 model calls, and more files, logs, test runs and query \
+results than fit the window. The session runs twice over HTTP: directly to a scripted model with a \
 window large enough for everything, and through the proxy to the same model with a small window \
-and the rules of a real provider, which refuses what is too long or not well-formed. Shown are \
-the windows call by call and what was saved, in tokens and at real prices, with the provider's \
-prompt cache counted for both.
+and the rules of a real provider, which rejects requests that are too long or malformed. The \
+report shows the window of each call and the savings, in tokens and at real prices, with the \
+provider's prompt cache counted for both.
 
-Then the proxy keeps serving, so that you can point a client at it; --once ends instead. \
-Everything is kept in a temporary folder that is removed at the end.";
+Then the proxy keeps serving, so that you can point a client at it; --once exits instead. All data \
+is kept in a temporary folder that is removed at the end.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab demo
   trimtab demo --once --window 32k
   trimtab demo --once --preset refs --json
 
-Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.";
+Exit codes: 0 success, 1 failure, 2 wrong arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &DemoArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     block_on(async {
-        let mut orders = Orders::new()?;
+        // Register before serving, so that no signal is lost.
+        let mut orders = SignalOrders::new()?;
         let folder = tempfile::tempdir()?;
-        let mut stage = Stage::set(args, &folder).await?;
+        let mut stage = DemoStage::set(args, &folder).await?;
         if !common.json {
-            write!(terminal.out(), "{}", picture::opening(args.window))?;
+            write!(terminal.out(), "{}", chart::opening(args.window))?;
             terminal.out().flush()?;
         }
         let report = stage.play(args, terminal).await?;
@@ -119,7 +123,7 @@ fn parse_window(text: &str) -> Result<u64, String> {
     let tokens = parse_tokens(text)?;
     if tokens < LEAST_WINDOW {
         return Err(format!(
-            "the session of the demo needs a window of {LEAST_WINDOW} tokens at least"
+            "the demo needs a window of at least {LEAST_WINDOW} tokens"
         ));
     }
     Ok(tokens)
@@ -137,40 +141,40 @@ fn serving(address: SocketAddr) -> String {
     )
 }
 
-fn print(report: &Report, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+fn print(report: &DemoReport, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if common.json {
         terminal.json(report)?;
     } else {
-        let picture = picture::calls(report, terminal.has_colour());
-        let summary = picture::summary(report);
+        let picture = chart::calls(report, terminal.has_colour());
+        let summary = chart::summary(report);
         write!(terminal.out(), "\n{picture}\n{summary}\n")?;
     }
     terminal.out().flush()?;
     Ok(())
 }
 
-/// Tells of a request that came after the report.
+/// Prints a request that arrived after the report.
 fn tell(record: &Record, terminal: &mut Terminal) {
     if is_traffic(record) {
         terminal.note(&request_line(record));
     }
 }
 
-/// The session, the two upstreams and the proxy before one of them.
-struct Stage {
-    session: Session,
-    /// With a window large enough for everything.
+/// The session, the two providers, and the proxy in front of one of them.
+struct DemoStage {
+    session: DemoSession,
+    /// The provider with a window large enough for everything.
     boundless: DemoProvider,
-    /// With the small window.
+    /// The provider with the small window.
     strict: DemoProvider,
-    proxy: Running,
-    /// What the proxy did.
-    log: Log,
+    proxy: RunningProxy,
+    /// The records of the proxy.
+    log: RecordReceiver,
 }
 
-impl Stage {
-    async fn set(args: &Args, folder: &TempDir) -> Result<Self, Failure> {
-        let session = Session::make();
+impl DemoStage {
+    async fn set(args: &DemoArgs, folder: &TempDir) -> Result<Self, Failure> {
+        let session = DemoSession::make();
         let boundless = DemoProvider::start(&session, None).await?;
         let strict = DemoProvider::start(&session, Some(args.window)).await?;
         let config = ProxyConfig {
@@ -188,35 +192,36 @@ impl Stage {
         })
     }
 
-    /// Plays the session both ways.
-    async fn play(&mut self, args: &Args, terminal: &Terminal) -> Result<Report, Failure> {
+    /// Plays the session directly and through the proxy.
+    async fn play(&mut self, args: &DemoArgs, terminal: &Terminal) -> Result<DemoReport, Failure> {
         let begun = Instant::now();
         let without = self
             .play_at(&self.boundless.url(), "without trimtab", terminal)
             .await?;
+        // The same session through the proxy, against the strict provider.
         let address = self.proxy.address();
         self.play_at(&format!("http://{address}"), "with trimtab", terminal)
             .await?;
         self.settle().await;
         let answered = self.strict.answered();
         let with = windows(&answered, without.len());
-        // Summaries and what the model looks up cost, too.
+        // Includes summaries and retrieval rounds, because they cost money too.
         let all: Vec<Usage> = answered.iter().map(|request| request.usage).collect();
         let found = catalogue::load()?
             .find(MODEL)
-            .map_err(|unknown| stuck(&unknown.to_string()))?;
+            .map_err(|unknown| stuck_failure(&unknown.to_string()))?;
         let figures = self.proxy.report();
         let mut claimed = SavedTokens::default();
         while let Ok(record) = self.log.try_recv() {
             claimed += record.saved;
         }
-        let calls: Vec<Call> = self
+        let calls: Vec<DemoCall> = self
             .session
             .rounds()
             .zip(without.iter().zip(&with))
             .map(|(round, (without, with))| call(round, without, with))
             .collect();
-        Ok(Report {
+        Ok(DemoReport {
             model: found.model.id.clone(),
             window: args.window,
             preset: args.preset.clone(),
@@ -225,8 +230,8 @@ impl Stage {
                 .position(|call| call.without > args.window)
                 .map(|at| at + 1),
             calls,
-            without: Sum::of(&without, &found.model),
-            with: Sum::of(&all, &found.model),
+            without: RunTotals::of(&without, &found.model),
+            with: RunTotals::of(&all, &found.model),
             claimed,
             violations: self.strict.violations(),
             recovered: figures.recovered,
@@ -235,8 +240,8 @@ impl Stage {
         })
     }
 
-    /// Waits until the proxy has written down all that it did: a record is written when the
-    /// client has its answer, and summaries may still be under way.
+    /// Waits for the last records of the proxy: a record is written after the client has its
+    /// answer, and summaries may still be in progress.
     async fn settle(&self) {
         let until = Instant::now() + SETTLING;
         while self.proxy.report().open > 0 && Instant::now() < until {
@@ -257,10 +262,12 @@ impl Stage {
     }
 }
 
-/// The usage of each call of the session, as the model answered it in the end.
+/// The usage of each call of the session, from its final answer.
 fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     let mut windows = vec![Usage::default(); calls];
     for request in answered {
+        // A later request of the same call replaces an earlier one: it was sent again after an
+        // overflow.
         if let Some(window) = request.call.and_then(|call| windows.get_mut(call)) {
             *window = request.usage;
         }
@@ -268,9 +275,9 @@ fn windows(answered: &[AnsweredCall], calls: usize) -> Vec<Usage> {
     windows
 }
 
-fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
+fn call(round: &DemoRound, without: &Usage, with: &Usage) -> DemoCall {
     let what = round.calls.first().map_or("answers", |call| call.tool);
-    Call {
+    DemoCall {
         what: what.to_owned(),
         without: without.prompt(),
         with: with.prompt(),
@@ -278,16 +285,17 @@ fn call(round: &Round, without: &Usage, with: &Usage) -> Call {
     }
 }
 
-/// Starts the proxy where it is wanted; where nothing is said, on the usual port if it is free.
+/// Starts the proxy on the given address; by default on the usual port if it is free.
 async fn start(
     listen: Option<SocketAddr>,
     config: ProxyConfig,
     folder: &TempDir,
-) -> Result<(Running, Log), Failure> {
+) -> Result<(RunningProxy, RecordReceiver), Failure> {
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let store = FolderStore::open(folder.path().join("store"));
-    let store = Arc::new(store.map_err(|error| stuck(&error.to_string()))?);
+    let store = Arc::new(store.map_err(|error| stuck_failure(&error.to_string()))?);
     let mut last = None;
+    // By default use the usual port, or any port if it is taken.
     for listen in listen.map_or_else(|| vec![at(PORT), at(0)], |one| vec![one]) {
         let config = ProxyConfig {
             listen,
@@ -297,9 +305,9 @@ async fn start(
         let proxy = Proxy::new(config, Arc::clone(&store) as _).log(sink);
         match proxy.run().await {
             Ok(running) => return Ok((running, records)),
-            Err(StartError::Config(error)) => return Err(refused(&error)),
+            Err(StartError::Config(error)) => return Err(config_failure(&error)),
             Err(error) => last = Some(error.to_string()),
         }
     }
-    Err(stuck(&last.unwrap_or_default()))
+    Err(stuck_failure(&last.unwrap_or_default()))
 }

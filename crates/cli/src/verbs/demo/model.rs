@@ -1,56 +1,56 @@
-//! The model of the demo: it answers as the session says, looks stored outputs up, and writes
+//! The model of the demo: answers as the session says, retrieves stored outputs, and writes
 //! summaries.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 use trimtab_model::{Message, Part};
-use trimtab_wire::script::{Reply, ScriptedCall};
+use trimtab_wire::script::{ScriptedCall, ScriptedReply};
 
 use super::prompt::DemoPrompt;
-use super::session::{Round, Session};
+use super::session::{DemoRound, DemoSession};
 
-/// The tool with which stored outputs are searched.
+/// The retrieval tool that searches stored outputs.
 const GREP: &str = "tool_output_cache_grep";
-/// What the model says to a client that is not the demo's own.
-const GREETING: &str = "This is the scripted model of `trimtab demo`: it has only this to say. \
-    Run `trimtab serve` for a real one.";
+/// The answer to clients other than the demo's agent.
+const GREETING: &str = "This is the scripted model of `trimtab demo`: this is its only answer. \
+Run `trimtab serve` for a real one.";
 
-/// What the model says, call by call.
-pub(super) struct DemoModel(Vec<Round>);
+/// The answers of the model, one per call.
+pub(super) struct DemoModel(Vec<DemoRound>);
 
 impl DemoModel {
-    pub(super) fn of(session: &Session) -> Self {
+    pub(super) fn of(session: &DemoSession) -> Self {
         Self(session.rounds().cloned().collect())
     }
 
-    /// What the model says to `prompt`, which is this call of the session.
-    pub(super) fn reply(&self, call: Option<usize>, prompt: &DemoPrompt) -> Reply {
+    /// The answer to `prompt`, which is call number `call` of the session.
+    pub(super) fn reply(&self, call: Option<usize>, prompt: &DemoPrompt) -> ScriptedReply {
         if wants_summary(prompt) {
-            return Reply::text(self.summary(call.unwrap_or(self.0.len())));
+            return ScriptedReply::text(self.summary(call.unwrap_or(self.0.len())));
         }
         let Some(round) = call.and_then(|call| self.0.get(call)) else {
-            return Reply::text(GREETING);
+            return ScriptedReply::text(GREETING);
         };
         if let Some(text) = round.looks_up
             && prompt.tools.iter().any(|tool| tool == GREP)
             && !has_looked_up(prompt, text)
         {
-            return Reply::call(GREP, json!({"pattern": text}));
+            return ScriptedReply::call(GREP, json!({"pattern": text}));
         }
         let calls = round.calls.iter();
-        Reply {
+        ScriptedReply {
             calls: calls
                 .map(|call| ScriptedCall {
                     id: Some(call.id.clone()),
                     ..ScriptedCall::new(call.tool, call.arguments.clone())
                 })
                 .collect(),
-            ..Reply::text(&round.text)
+            ..ScriptedReply::text(&round.text)
         }
     }
 
-    /// What a careful model would write: everything it found and did so far.
+    /// A good summary: everything the model found and did so far.
     fn summary(&self, until: usize) -> String {
         let mut text =
             String::from("<summary>\nThe agent works on orders that were charged twice.\n");
@@ -68,13 +68,13 @@ impl DemoModel {
     }
 }
 
-/// True for a request to summarise the conversation.
+/// True if the request asks for a summary of the conversation.
 pub(super) fn wants_summary(prompt: &DemoPrompt) -> bool {
     let last = prompt.messages.last().map(Message::text);
     last.is_some_and(|text| text.contains("<summary>"))
 }
 
-/// True if the window has the search for `text` already.
+/// True if the window already contains a search for `text`.
 fn has_looked_up(prompt: &DemoPrompt, text: &str) -> bool {
     let parts = prompt.messages.iter().flat_map(|message| &message.parts);
     parts

@@ -1,4 +1,4 @@
-//! A request to the demo's provider: its tokens, its faults, and what of it is cached.
+//! A request to the demo's provider: its tokens, its faults, and its cached prefix.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -6,45 +6,45 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde_json::Value;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, Role, Usage};
-use trimtab_wire::scan::Scan;
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::validate::validate;
 
-/// Cached tokens come in multiples of this.
+/// The granularity of cached tokens.
 const STEP: u64 = 128;
-/// Fewer cached tokens than this are none.
+/// The minimum number of cached tokens.
 const LEAST: u64 = 1_024;
 
-/// A request that could be read.
+/// A parsed request.
 pub(super) struct DemoPrompt {
     pub(super) model: String,
     pub(super) messages: Vec<Message>,
-    /// The names of the tools that are offered.
+    /// The names of the offered tools.
     pub(super) tools: Vec<String>,
     pub(super) is_stream: bool,
-    /// The longest answer that is asked for, in tokens.
+    /// The requested output limit in tokens.
     pub(super) answer_limit: u64,
     /// The tokens of the whole prompt.
     pub(super) tokens: u64,
     /// The rules that it breaks.
     pub(super) faults: Vec<String>,
-    /// Tools, system and messages, part by part, as the model reads them.
+    /// Tools, system prompt and messages, part by part, in the model's order.
     units: Vec<PromptPart>,
 }
 
 /// A part of a prompt.
 struct PromptPart {
     bytes: usize,
-    /// Hash of the prompt up to the end of this part.
+    /// The hash of the prompt up to the end of this part.
     front: u64,
-    /// Whether the client wants the prompt cached up to here.
+    /// True if the client set a cache marker here.
     is_marked: bool,
 }
 
 impl DemoPrompt {
-    /// Reads a body; the error is for the client.
+    /// Parses a body. The error is a text for the client.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-        let scan = Scan::new(body, Dialect::Messages).map_err(|error| error.to_string())?;
+        let scan = BodyScan::new(body, Dialect::Messages).map_err(|error| error.to_string())?;
         let messages: Vec<Message> = (0..scan.len()).filter_map(|at| scan.message(at)).collect();
         let mut measure: Measure = messages.iter().map(Measure::of).sum();
         measure += Measure::of_text(scan.json(scan.request().tools));
@@ -64,7 +64,7 @@ impl DemoPrompt {
 }
 
 /// Every rule of the provider that a body breaks.
-fn faults(scan: &Scan<'_>, messages: &[Message]) -> Vec<String> {
+fn faults(scan: &BodyScan<'_>, messages: &[Message]) -> Vec<String> {
     let mut faults: Vec<String> = validate(scan).iter().map(ToString::to_string).collect();
     if scan.model().is_none() {
         faults.push("model: Field required".to_owned());
@@ -91,11 +91,13 @@ fn units(body: &Value) -> Vec<PromptPart> {
     let mut parts = list(body.get("tools"));
     parts.extend(list(body.get("system")));
     for message in list(body.get("messages")) {
+        // The role separates messages, so it belongs to the cached prefix.
         parts.extend(message.get("role").cloned());
         parts.extend(list(message.get("content")));
     }
     let mut hasher = DefaultHasher::new();
     let units = parts.into_iter().map(|mut part| {
+        // Markers move from call to call and are not part of the cached text.
         let marker = part
             .as_object_mut()
             .and_then(|part| part.remove("cache_control"));
@@ -110,20 +112,21 @@ fn units(body: &Value) -> Vec<PromptPart> {
     units.collect()
 }
 
-/// The prompt cache: a prompt is read from it as far as an earlier one was written to it.
+/// The prompt cache: a prompt is read from it up to the longest prefix that was written.
 #[derive(Default)]
 pub(super) struct PromptCache {
     fronts: HashSet<u64>,
 }
 
 impl PromptCache {
-    /// The usage of a prompt, which is written to the cache up to its last marker.
+    /// The usage of a prompt. Also writes it to the cache up to its last marker.
     pub(super) fn usage(&mut self, prompt: &DemoPrompt) -> Usage {
         let units = &prompt.units;
         let end = units.iter().rposition(|unit| unit.is_marked);
         let front = units
             .get(..end.map_or(0, |end| end + 1))
             .unwrap_or_default();
+        // A cache hit is a prefix: it ends at the first unknown part.
         let known = front
             .iter()
             .take_while(|unit| self.fronts.contains(&unit.front));
@@ -140,12 +143,12 @@ impl PromptCache {
     }
 }
 
-/// The bytes of these parts.
+/// The total size of these parts in bytes.
 fn size<'a>(parts: impl IntoIterator<Item = &'a PromptPart>) -> usize {
     parts.into_iter().map(|part| part.bytes).sum()
 }
 
-/// The cached tokens of a prompt of `tokens` and `total` bytes of which `cached` are cached.
+/// The cached tokens of a prompt of `tokens` tokens and `total` bytes, `cached` of them cached.
 fn cached_tokens(tokens: u64, cached: usize, total: usize) -> u64 {
     let exact = u128::from(tokens) * cached as u128 / total.max(1) as u128;
     let exact = u64::try_from(exact).unwrap_or(tokens);
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_earlier_prompt_began_with_is_read_from_the_cache() {
+    fn cache_reads_only_known_prefixes() {
         let mut cache = PromptCache::default();
         let first = cache.usage(&prompt(&["one ", "two "]));
         assert_eq!(first.cache_read, 0);

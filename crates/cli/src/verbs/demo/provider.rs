@@ -1,7 +1,7 @@
 //! The provider of the demo: the Messages dialect on loopback.
 //!
-//! It refuses what a real provider refuses: a prompt that is too long or not well-formed. Its
-//! usage counts a prompt cache.
+//! Like a real provider, it rejects prompts that are too long or malformed, and its usage includes
+//! a prompt cache.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,27 +24,27 @@ use trimtab_model::Usage;
 use super::answer;
 use super::model::{DemoModel, wants_summary};
 use super::prompt::{DemoPrompt, PromptCache};
-use super::session::Session;
+use super::session::DemoSession;
 
 /// Tells the provider which call of the session a request is.
 pub(super) const CALL_HEADER: &str = "x-demo-call";
 
-/// A provider that is being served; it ends when this is dropped.
+/// A running provider. Dropping it stops the server.
 pub(super) struct DemoProvider {
     address: SocketAddr,
     shared: Arc<SharedProvider>,
-    /// Dropping it ends the server.
+    /// Dropping it stops the server.
     _serving: JoinSet<()>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct SharedProvider {
     model: DemoModel,
     window: Option<u64>,
     state: Mutex<ProviderState>,
 }
 
-/// What came so far.
+/// The requests so far.
 #[derive(Default)]
 struct ProviderState {
     cache: PromptCache,
@@ -52,15 +52,15 @@ struct ProviderState {
     violations: Vec<String>,
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnsweredCall {
-    /// Which call of the session it was; summaries are none.
+    /// The number of the session's call; none for summaries.
     pub(super) call: Option<usize>,
     pub(super) usage: Usage,
 }
 
-/// Why a request is refused, in the words of the provider.
+/// The reason of a rejection, in the provider's format.
 struct ProviderError {
     status: u16,
     kind: &'static str,
@@ -68,8 +68,8 @@ struct ProviderError {
 }
 
 impl DemoProvider {
-    /// Begins to serve on a free port of loopback; without a window every prompt fits.
-    pub(super) async fn start(session: &Session, window: Option<u64>) -> io::Result<Self> {
+    /// Starts serving on a free loopback port. Without a window every prompt fits.
+    pub(super) async fn start(session: &DemoSession, window: Option<u64>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(SharedProvider {
@@ -91,12 +91,12 @@ impl DemoProvider {
         format!("http://{}", self.address)
     }
 
-    /// Every request that was answered, in order.
+    /// All answered requests, in order.
     pub(super) fn answered(&self) -> Vec<AnsweredCall> {
         self.shared.state().answered.clone()
     }
 
-    /// Every rule that a request broke.
+    /// All rules that requests broke.
     pub(super) fn violations(&self) -> Vec<String> {
         self.shared.state().violations.clone()
     }
@@ -105,6 +105,7 @@ impl DemoProvider {
 async fn serve(listener: TcpListener, shared: Arc<SharedProvider>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        // Reap finished connections.
         while connections.try_join_next().is_some() {}
         let shared = Arc::clone(&shared);
         let service = service_fn(move |request| {
@@ -112,7 +113,7 @@ async fn serve(listener: TcpListener, shared: Arc<SharedProvider>) {
             async move { Ok::<_, Infallible>(shared.handle(request).await) }
         });
         connections.spawn(async move {
-            // A client that goes away is no concern of the provider.
+            // Errors of a client that disconnects do not matter here.
             let _ = auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -143,6 +144,7 @@ impl SharedProvider {
         if path.ends_with("/count_tokens") {
             return Ok(document(200, &json!({"input_tokens": prompt.tokens})));
         }
+        // Record every broken rule, but report the first like a real provider.
         if let Some(fault) = prompt.faults.first() {
             self.state().violations.extend_from_slice(&prompt.faults);
             return Err(ProviderError::invalid(fault.clone()));
@@ -157,6 +159,7 @@ impl SharedProvider {
             ..state.cache.usage(&prompt)
         };
         let message = answer::message(&reply, state.answered.len(), &prompt.model, &usage);
+        // A summary request carries the header of its call, but is not a call of the session.
         let call = call.filter(|_| !wants_summary(&prompt));
         state.answered.push(AnsweredCall { call, usage });
         Ok(if prompt.is_stream {
@@ -166,7 +169,7 @@ impl SharedProvider {
         })
     }
 
-    /// The prompt has to fit, and so has the answer that it asks for.
+    /// Both the prompt and the requested answer must fit.
     fn check_window(&self, prompt: &DemoPrompt) -> Result<(), ProviderError> {
         let (tokens, answer) = (prompt.tokens, prompt.answer_limit);
         match self.window {

@@ -1,31 +1,33 @@
-//! Who may use the proxy: tokens, encryption, the audit log.
+//! Checks the access settings: tokens, encryption, the audit log.
 
 use std::path::Path;
 
 use trimtab_proxy::{ProxyConfig, TlsFiles};
 
-use super::check::Check;
+use super::check::DoctorCheck;
 
-/// Looks at what the settings say about access.
-pub(super) fn check(config: &ProxyConfig) -> Vec<Check> {
+/// Checks the access settings.
+pub(super) fn check(config: &ProxyConfig) -> Vec<DoctorCheck> {
     let mut checks = vec![exposure(config)];
     checks.extend(config.tls.as_ref().map(tls));
     checks.extend(config.audit.file.as_deref().map(audit));
     checks
 }
 
-fn exposure(config: &ProxyConfig) -> Check {
+fn exposure(config: &ProxyConfig) -> DoctorCheck {
     let tokens = config.tokens.len() + usize::from(config.token.is_some());
     let asked = match tokens {
-        0 => "no token is asked for".to_owned(),
-        1 => "a token is asked for".to_owned(),
-        tokens => format!("one of {tokens} tokens is asked for"),
+        0 => "no token required".to_owned(),
+        1 => "a token is required".to_owned(),
+        tokens => format!("one of {tokens} tokens is required"),
     };
     let is_local = config.listen.ip().is_loopback();
     match (is_local, &config.tls) {
-        (true, _) => Check::ok("access", format!("from this machine only; {asked}")),
-        (false, Some(_)) => Check::ok("access", format!("from other machines, over TLS; {asked}")),
-        (false, None) => Check::warning(
+        (true, _) => DoctorCheck::ok("access", format!("from this machine only; {asked}")),
+        (false, Some(_)) => {
+            DoctorCheck::ok("access", format!("from other machines, over TLS; {asked}"))
+        }
+        (false, None) => DoctorCheck::warning(
             "access",
             format!("from other machines, not encrypted; {asked}"),
             "set proxy.tls, or listen on a loopback address behind a proxy that encrypts",
@@ -33,24 +35,24 @@ fn exposure(config: &ProxyConfig) -> Check {
     }
 }
 
-fn tls(files: &TlsFiles) -> Check {
+fn tls(files: &TlsFiles) -> DoctorCheck {
     if let Err(problem) = files.check() {
         let problem = problem.to_string();
         let (message, hint) = problem.split_once("\nhint: ").unwrap_or((&problem, ""));
-        return Check::problem("tls", message, hint);
+        return DoctorCheck::problem("tls", message, hint);
     }
     let certificate = files.certificate.display();
     if others_can_read(&files.key) {
-        return Check::warning(
+        return DoctorCheck::warning(
             "tls",
             format!("other users can read the key {}", files.key.display()),
-            "let only the user of the proxy read it: chmod 600",
+            "make it readable only by the proxy's user: chmod 600",
         );
     }
-    Check::ok("tls", format!("{certificate} and its key can be used"))
+    DoctorCheck::ok("tls", format!("{certificate} and its key are usable"))
 }
 
-fn audit(file: &Path) -> Check {
+fn audit(file: &Path) -> DoctorCheck {
     let shown = file.display();
     let opened = std::fs::OpenOptions::new().append(true).open(file);
     let is_new = opened
@@ -60,16 +62,16 @@ fn audit(file: &Path) -> Check {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     match opened {
-        Ok(_) if others_can_read(file) => Check::warning(
+        Ok(_) if others_can_read(file) => DoctorCheck::warning(
             "audit log",
             format!("other users can read {shown}"),
-            "let only the user of the proxy read it: chmod 600",
+            "make it readable only by the proxy's user: chmod 600",
         ),
-        Ok(_) => Check::ok("audit log", format!("{shown} can be written")),
+        Ok(_) => DoctorCheck::ok("audit log", format!("{shown} is writable")),
         Err(_) if is_new && folder.is_none_or(Path::is_dir) => {
-            Check::ok("audit log", format!("{shown} will be made"))
+            DoctorCheck::ok("audit log", format!("{shown} will be created"))
         }
-        Err(error) => Check::problem(
+        Err(error) => DoctorCheck::problem(
             "audit log",
             format!("{shown}: {error}"),
             "set audit.file to a file that the proxy can write",

@@ -1,9 +1,9 @@
-//! Is the model catalogue there?
+//! Checks the model catalogue.
 
-use super::check::Check;
+use super::check::DoctorCheck;
 use crate::catalogue;
 
-pub(super) fn check() -> Check {
+pub(super) fn check() -> DoctorCheck {
     let own = catalogue::path().filter(|path| path.exists());
     let from = own.map_or("carried along".to_owned(), |path| {
         path.display().to_string()
@@ -11,8 +11,8 @@ pub(super) fn check() -> Check {
     match catalogue::load() {
         Ok(found) => {
             let models = found.ids().count();
-            Check::ok("catalogue", format!("{models} models, {from}"))
+            DoctorCheck::ok("catalogue", format!("{models} models, {from}"))
         }
-        Err(failure) => Check::of_failure("catalogue", &failure),
+        Err(failure) => DoctorCheck::of_failure("catalogue", &failure),
     }
 }

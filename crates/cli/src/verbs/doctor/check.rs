@@ -1,23 +1,23 @@
-//! One thing that was looked at.
+//! The result of one check.
 
 use serde::Serialize;
 use trimtab::redact::redact_urls;
 
 use crate::exit::Failure;
 
-/// How it was found.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum State {
-    /// As it should be.
+pub(super) enum CheckState {
+    /// No problem.
     Ok,
-    /// It works, and deserves a look.
+    /// It works, but deserves attention.
     Warning,
     /// It does not work.
     Problem,
 }
 
-impl State {
+impl CheckState {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -27,24 +27,24 @@ impl State {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Check {
-    /// What it is.
+pub(super) struct DoctorCheck {
+    /// The name of the check.
     pub(super) name: String,
-    /// How it was found.
-    pub(super) state: State,
-    /// What was found.
+    /// The outcome.
+    pub(super) state: CheckState,
+    /// The finding.
     pub(super) message: String,
-    /// What to do.
+    /// How to fix it.
     pub(super) hint: Option<String>,
 }
 
-impl Check {
+impl DoctorCheck {
     pub(super) fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            state: State::Ok,
+            state: CheckState::Ok,
             message: redact_urls(&message.into()).into_owned(),
             hint: None,
         }
@@ -56,7 +56,7 @@ impl Check {
         hint: impl Into<String>,
     ) -> Self {
         Self {
-            state: State::Warning,
+            state: CheckState::Warning,
             hint: Some(hint.into()),
             ..Self::ok(name, message)
         }
@@ -68,15 +68,15 @@ impl Check {
         hint: impl Into<String>,
     ) -> Self {
         Self {
-            state: State::Problem,
+            state: CheckState::Problem,
             ..Self::warning(name, message, hint)
         }
     }
 
-    /// What a failure of ours says.
+    /// The check for a failure of the verb.
     pub(super) fn of_failure(name: impl Into<String>, failure: &Failure) -> Self {
         let hint = match failure {
-            Failure::Input { hint, .. } | Failure::Stuck { hint, .. } => hint.clone(),
+            Failure::Input { hint, .. } | Failure::WithHint { hint, .. } => hint.clone(),
             _ => None,
         };
         Self {

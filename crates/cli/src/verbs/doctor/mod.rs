@@ -1,4 +1,7 @@
-//! `trimtab doctor`: checks the set-up and says what to do.
+//! `trimtab doctor`: checks the configuration and says how to fix it.
+//!
+//! It resolves the same settings as `trimtab serve`, runs one module per check, and prints the
+//! results in a fixed order.
 
 mod access;
 mod catalogue;
@@ -12,62 +15,62 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use serde_json::json;
-use trimtab::config::Source;
+use trimtab::config::SettingSource;
 
-use self::check::{Check, State};
-use crate::common::Common;
+use self::check::{CheckState, DoctorCheck};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::block_on;
 use crate::proxy::destinations::destinations;
-use crate::proxy::http::Http;
+use crate::proxy::http::HttpClient;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::settings::{ProxyArgs, Resolved, mode_name, resolve};
+use crate::proxy::settings::{ProxyArgs, ResolvedProxy, mode_name, resolve};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, style};
 
-/// What `trimtab doctor` takes.
+/// The arguments of `trimtab doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct DoctorArgs {
     /// Address and port that the proxy would listen on [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
-    /// How the proxy would work.
+    /// The options of the proxy.
     #[command(flatten)]
     pub proxy: ProxyArgs,
-    /// Ask no upstream: no request leaves this machine
+    /// Contact no upstream: no request leaves this machine
     #[arg(long)]
     pub offline: bool,
 }
 
-/// What `trimtab doctor --help` says first.
+/// The first part of `trimtab doctor --help`.
 pub const ABOUT: &str = "\
-Check settings, store, upstreams and keys, and say what to do.
+Check settings, store, upstreams and keys, and say how to fix problems.
 
-One line for each check: ok, warning or problem, what was found, and the way out.
+Each check prints one line: ok, warning or problem, the finding, and the fix.
 
   settings    every file, variable and flag is understood
-  network     further certificate authorities and the egress proxy
-  store       can be written and read back, has room, holds no damaged output
-  catalogue   windows and prices are there
-  access      who can reach the proxy; certificate, key and audit log, where they are set
-  port        is free, or a trimtab listens there already
-  upstream    answers; takes the key of ANTHROPIC_API_KEY or OPENAI_API_KEY, where one is set;
+  network     additional certificate authorities and the egress proxy
+  store       can be written and read, has room, contains no damaged output
+  catalogue   windows and prices are available
+  access      who can reach the proxy; certificate, key and audit log, if set
+  port        is free, or another trimtab listens on it
+  upstream    answers; accepts the key of ANTHROPIC_API_KEY or OPENAI_API_KEY, if set;
               and its clock agrees with ours
 
-Where requests go is told first, if it is not the provider's own address. A key is sent to the \
-upstream of its own kind only, and is never printed.";
+If requests would go to an address other than the provider's own, it is printed first. A key is \
+sent only to an upstream of its own kind, and is never printed.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab doctor
   trimtab doctor --offline --json
   trimtab doctor --upstream http://127.0.0.1:11434
 
-Exit codes: 0 nothing is wrong, 1 something is, 2 the arguments are wrong.";
+Exit codes: 0 no problems, 1 problems found, 2 wrong arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut checks = Vec::new();
     match resolve(&args.proxy, args.listen, common) {
         Ok(resolved) => {
@@ -82,46 +85,49 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
             checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
         }
         Err(failure) => {
-            checks.push(Check::of_failure("settings", &failure));
+            checks.push(DoctorCheck::of_failure("settings", &failure));
             checks.push(catalogue::check());
         }
     }
     print(&checks, common, terminal)?;
-    if checks.iter().any(|check| check.state == State::Problem) {
-        return Err(Failure::Found);
+    if checks
+        .iter()
+        .any(|check| check.state == CheckState::Problem)
+    {
+        return Err(Failure::ProblemsFound);
     }
     Ok(())
 }
 
-fn settings(resolved: &Resolved) -> Check {
+fn settings(resolved: &ResolvedProxy) -> DoctorCheck {
     let proxy = &resolved.proxy;
     let said = resolved.config.settings().into_iter();
     let mut sources: Vec<String> = said
         .map(|setting| setting.source)
-        .filter(|source| !matches!(source, Source::Preset(_) | Source::Default))
+        .filter(|source| !matches!(source, SettingSource::Preset(_) | SettingSource::Default))
         .map(|source| source.name())
         .collect();
     sources.sort_unstable();
     sources.dedup();
     let from = match sources.as_slice() {
-        [] => "all of them defaults".to_owned(),
+        [] => "all defaults".to_owned(),
         sources => format!("from {}", sources.join(", ")),
     };
     let mode = mode_name(proxy.mode);
-    Check::ok(
+    DoctorCheck::ok(
         "settings",
         format!("preset {}, {mode}; {from}", proxy.preset),
     )
 }
 
-/// What has to do with the network.
-async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
-    let http = Http::new(resolved.outgoing.clone());
+/// The checks that use the network.
+async fn outside(args: &DoctorArgs, resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
+    let http = HttpClient::new(resolved.outgoing.clone());
     let mut checks = vec![port::check(&http, resolved.proxy.listen).await];
     for one in resolved.proxy.upstreams() {
         let name = format!("upstream {}", one.name);
         if args.offline {
-            checks.push(Check::ok(name, format!("{}, not asked", one.url)));
+            checks.push(DoctorCheck::ok(name, format!("{}, not asked", one.url)));
         } else {
             let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
             checks.extend(upstream::check(&http, &one, key).await);
@@ -130,8 +136,14 @@ async fn outside(args: &Args, resolved: &Resolved) -> Vec<Check> {
     checks
 }
 
-fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let is_well = checks.iter().all(|check| check.state != State::Problem);
+fn print(
+    checks: &[DoctorCheck],
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let is_well = checks
+        .iter()
+        .all(|check| check.state != CheckState::Problem);
     if common.json {
         let all = json!({"ok": is_well, "checks": checks});
         terminal.json(&all)?;
@@ -144,11 +156,11 @@ fn print(checks: &[Check], common: &Common, terminal: &mut Terminal) -> Result<(
         .unwrap_or(0);
     for check in checks {
         let colour = match check.state {
-            State::Ok => style::GOOD,
-            State::Warning => style::WARN,
-            State::Problem => style::BAD,
+            CheckState::Ok => style::GOOD,
+            CheckState::Warning => style::WARN,
+            CheckState::Problem => style::BAD,
         };
-        let Check {
+        let DoctorCheck {
             state,
             name,
             message,

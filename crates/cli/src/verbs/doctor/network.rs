@@ -1,11 +1,11 @@
-//! How are other machines reached?
+//! Reports how other machines are reached.
 
-use super::check::Check;
-use crate::proxy::settings::Resolved;
+use super::check::DoctorCheck;
+use crate::proxy::settings::ResolvedProxy;
 
-/// Says which certificates are believed and which proxy leads out. Settings that cannot be used
-/// were refused before.
-pub(super) fn check(resolved: &Resolved) -> Check {
+/// Reports the certificate authorities and the egress proxy. Invalid settings have been rejected
+/// before.
+pub(super) fn check(resolved: &ResolvedProxy) -> DoctorCheck {
     let mut found = Vec::new();
     if let Some(path) = &resolved.config.network.ca_file {
         found.push(format!("certificate authorities of {}", path.display()));
@@ -13,7 +13,7 @@ pub(super) fn check(resolved: &Resolved) -> Check {
     let upstreams = resolved.proxy.upstreams().into_iter();
     let addresses = upstreams.filter_map(|upstream| upstream.address("/"));
     let mut proxies: Vec<String> = addresses
-        .filter_map(|address| resolved.outgoing.proxy_of(&address))
+        .filter_map(|address| resolved.outgoing.proxy_for(&address))
         .collect();
     proxies.dedup();
     found.extend(proxies.iter().map(|proxy| format!("egress proxy {proxy}")));
@@ -21,5 +21,5 @@ pub(super) fn check(resolved: &Resolved) -> Check {
         [] => "no egress proxy, built-in certificate authorities".to_owned(),
         found => found.join(", "),
     };
-    Check::ok("network", found)
+    DoctorCheck::ok("network", found)
 }

@@ -1,4 +1,4 @@
-//! Can the proxy listen where it should?
+//! Checks whether the proxy can listen on its port.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use http::Method;
 use serde_json::Value;
 
-use super::check::Check;
-use crate::proxy::http::Http;
+use super::check::DoctorCheck;
+use crate::proxy::http::HttpClient;
 
-/// How long whoever is there may take to say who it is.
+/// How long the current listener may take to identify itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
+pub(super) async fn check(http: &HttpClient, address: SocketAddr) -> DoctorCheck {
     let Err(error) = tokio::net::TcpListener::bind(address).await else {
-        return Check::ok("port", format!("{address} is free"));
+        return DoctorCheck::ok("port", format!("{address} is free"));
     };
     // This endpoint needs no token.
     let url = format!("http://{address}/healthz");
@@ -25,32 +25,32 @@ pub(super) async fn check(http: &Http, address: SocketAddr) -> Check {
     if is_ours {
         return of_running(address, unmanaged(http, address).await);
     }
-    Check::problem(
+    DoctorCheck::problem(
         "port",
         format!("cannot listen on {address}: {error}"),
-        "set another one with --listen or proxy.listen; port 0 takes any that is free",
+        "choose another address with --listen or proxy.listen; port 0 picks a free port",
     )
 }
 
-/// What is to be said of a proxy that runs, which let so many requests pass because the provider
-/// keeps their conversations.
-fn of_running(address: SocketAddr, unmanaged: u64) -> Check {
-    let running = format!("a trimtab listens on {address} already");
+/// The check for a running proxy that passed `unmanaged` requests because the provider keeps their
+/// conversations.
+fn of_running(address: SocketAddr, unmanaged: u64) -> DoctorCheck {
+    let running = format!("a trimtab is already listening on {address}");
     if unmanaged == 0 {
-        return Check::ok("port", running);
+        return DoctorCheck::ok("port", running);
     }
-    Check::warning(
+    DoctorCheck::warning(
         "port",
         format!(
-            "{running}; it let {unmanaged} requests pass unmanaged, because the provider keeps \
-             a part of them (previous_response_id, conversation or prompt) that it did not see"
+            "{running}; it passed {unmanaged} requests unmanaged, because the provider keeps a \
+             part of them that the proxy has not seen (previous_response_id, conversation or prompt)"
         ),
-        "let these conversations begin through the proxy, or send the whole input (store = false)",
+        "start these conversations through the proxy, or send the whole input (store = false)",
     )
 }
 
-/// How many requests a running proxy let pass for that reason; 0 if it does not say.
-async fn unmanaged(http: &Http, address: SocketAddr) -> u64 {
+/// How many such requests a running proxy passed; 0 if it does not say.
+async fn unmanaged(http: &HttpClient, address: SocketAddr) -> u64 {
     let url = format!("http://{address}/trimtab/status");
     let asked = http
         .send(Method::GET, &url, &[], Vec::new(), PATIENCE)

@@ -1,51 +1,104 @@
-//! Can the store be written, has it room, is what it holds whole?
+//! Checks whether the store is writable, has room, and is intact.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trimtab::store::{Error, FolderStore, Form, Put, SessionId, Store};
+use trimtab::store::{Error, FolderStore, OutputForm, Put, SessionId, Store};
+use trimtab::store_place::StorePlace;
 
-use super::check::Check;
-use crate::proxy::settings::Resolved;
+use super::check::DoctorCheck;
+use crate::proxy::settings::ResolvedProxy;
 use crate::ui::units::size;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
-/// Less room than this is a problem: a busy day of outputs would fill it.
+/// Below this, a busy day of outputs could fill the disk: a problem.
 const LITTLE: u64 = 100 << 20;
-/// Less than this deserves a look.
+/// Below this, a warning.
 const SCARCE: u64 = 1 << 30;
-/// How long stored outputs are read to see whether they are whole.
+/// How long stored outputs are read.
 const READING: Duration = Duration::from_secs(5);
-/// The session in which writing is tried; it is removed again.
+/// The size of a large output.
+const LARGE: usize = 512 << 10;
+/// The session of the write test, which is removed afterwards.
 const PROBE: &str = "trimtab-doctor/probe";
 
-pub(super) fn check(resolved: &Resolved) -> Vec<Check> {
-    let path = match resolved.store.path() {
-        Ok(path) => path,
-        Err(failure) => return vec![Check::of_failure("store", &failure)],
+pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
+    let place = match resolved.store.place() {
+        Ok(place) => place,
+        Err(failure) => return vec![DoctorCheck::of_failure("store", &failure)],
     };
-    let mut checks = Vec::new();
-    if FolderStore::is_at(&path) {
-        match FolderStore::open(&path) {
-            Ok(store) => {
-                checks.extend([writable(&store, &path), whole(&store)]);
-                checks.extend(secret(&store, &path));
-            }
-            Err(error) => checks.push(Check::of_failure("store", &explain(&path, &error))),
-        }
-    } else {
-        checks.push(not_yet(&path));
+    let mut checks = match &place {
+        StorePlace::Folder(path) if !FolderStore::is_at(path) => vec![not_yet(path)],
+        place => of_store(place),
+    };
+    if let StorePlace::Folder(path) = &place {
+        checks.extend(room(path));
     }
-    checks.extend(room(&path));
     checks
 }
 
-/// A store that is not there is made when it is first used.
-fn not_yet(path: &Path) -> Check {
+fn of_store(place: &StorePlace) -> Vec<DoctorCheck> {
+    let store = match place.create() {
+        Ok(store) => store,
+        Err(error) => return vec![DoctorCheck::of_failure("store", &explain(place, &error))],
+    };
+    let mut checks = vec![writable(store.as_ref(), place)];
+    if let StorePlace::Shared { blobs, .. } = place {
+        checks.push(large_output(store.as_ref(), place, blobs.is_some()));
+    }
+    checks.push(whole(store.as_ref()));
+    checks.extend(secret(store.as_ref(), place));
+    checks
+}
+
+/// Writes and reads an output that is too large for a row, which goes to the object store.
+fn large_output(store: &dyn Store, place: &StorePlace, has_blobs: bool) -> DoctorCheck {
+    let bytes = noise();
+    let where_to = if has_blobs {
+        "object store"
+    } else {
+        "database"
+    };
+    match write_and_read(store, &bytes) {
+        Ok(true) => DoctorCheck::ok(
+            "large outputs",
+            format!("{where_to}: written and read back"),
+        ),
+        Ok(false) => DoctorCheck::problem(
+            "large outputs",
+            format!("{where_to}: returns other bytes than were written"),
+            "check the object store, or choose another one with --blobs",
+        ),
+        Err(error) => DoctorCheck::of_failure("large outputs", &explain(place, &error)),
+    }
+}
+
+/// Bytes that compression does not shorten.
+fn noise() -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..LARGE / 8).flat_map(|_| next()).collect()
+}
+
+fn write_and_read(store: &dyn Store, bytes: &[u8]) -> Result<bool, Error> {
+    let session = SessionId::new(PROBE)?;
+    let kept = store.put(&session, Put::new("probe", bytes))?;
+    let back = store.get(&session, kept.id());
+    store.delete_session(&session)?;
+    Ok(back? == bytes)
+}
+
+/// The check for a store that does not exist yet and will be created on first use.
+fn not_yet(path: &Path) -> DoctorCheck {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("{shown} is not a folder");
-        return Check::problem(
+        return DoctorCheck::problem(
             "store",
             message,
             "give a folder with --store or TRIMTAB_STORE",
@@ -53,73 +106,60 @@ fn not_yet(path: &Path) -> Check {
     }
     let above = existing(path);
     match tempfile::tempfile_in(&above) {
-        Ok(_) => Check::ok(
+        Ok(_) => DoctorCheck::ok(
             "store",
-            format!("{shown}: not there yet, made when it is first used"),
+            format!("{shown}: does not exist yet, will be created on first use"),
         ),
-        Err(error) => Check::problem(
+        Err(error) => DoctorCheck::problem(
             "store",
-            format!("{shown} cannot be made: {}: {error}", above.display()),
+            format!("cannot create {shown}: {}: {error}", above.display()),
             "give a folder that you may write to with --store or TRIMTAB_STORE",
         ),
     }
 }
 
-/// The nearest folder above that exists.
+/// The nearest existing parent folder.
 fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|folder| folder.is_dir());
     found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Writes something, reads it back and removes it.
-fn writable(store: &FolderStore, path: &Path) -> Check {
-    let text = "is the store well?";
-    let tried = SessionId::new(PROBE).and_then(|session| {
-        let kept = store.put(&session, Put::new("probe", text))?;
-        let back = store.get(&session, kept.id());
-        store.delete_session(&session)?;
-        back
-    });
-    match tried {
-        Ok(back) if back == text.as_bytes() => Check::ok(
+/// Writes a value, reads it back and removes it.
+fn writable(store: &dyn Store, place: &StorePlace) -> DoctorCheck {
+    match write_and_read(store, b"is the store well?") {
+        Ok(true) => DoctorCheck::ok("store", format!("{place}: written and read back")),
+        Ok(false) => DoctorCheck::problem(
             "store",
-            format!("{}: written and read back", path.display()),
+            format!("{place}: returns other bytes than were written"),
+            "the disk or its file system is damaged; use another store with --store",
         ),
-        Ok(_) => Check::problem(
+        Err(Error::ReadOnly) => DoctorCheck::warning(
             "store",
-            format!(
-                "{}: gives back other bytes than it was given",
-                path.display()
-            ),
-            "the disk or its file system is damaged; use another folder with --store",
+            format!("{place} is read-only"),
+            "stored outputs are readable; a proxy passes requests through unchanged until the \
+             store is writable",
         ),
-        Err(Error::ReadOnly) => Check::warning(
-            "store",
-            format!("{} is read-only", path.display()),
-            "what is stored can be read; a proxy passes requests as they came until it can be \
-             written",
-        ),
-        Err(error) => Check::of_failure("store", &explain(path, &error)),
+        Err(error) => DoctorCheck::of_failure("store", &explain(place, &error)),
     }
 }
 
-/// Without the secret of the store a proxy manages nothing.
-fn secret(store: &FolderStore, path: &Path) -> Option<Check> {
+/// Without the secret of the store, a proxy manages no requests.
+fn secret(store: &dyn Store, place: &StorePlace) -> Option<DoctorCheck> {
     let error = store.secret().err()?;
-    let check = Check::of_failure("store secret", &explain(path, &error));
+    let check = DoctorCheck::of_failure("store secret", &explain(place, &error));
     Some(check)
 }
 
-/// Reads what is stored, the newest sessions first, for a while.
-fn whole(store: &FolderStore) -> Check {
+/// Reads stored outputs for a while, the newest sessions first.
+fn whole(store: &dyn Store) -> DoctorCheck {
     let name = "stored outputs";
     let mut sessions = match store.sessions() {
         Ok(sessions) => sessions,
         Err(error) => {
-            return Check::problem(
+            return DoctorCheck::problem(
                 name,
                 error.to_string().lines().next().unwrap_or_default(),
-                "`trimtab store check` says what is lost, `trimtab store repair` saves the rest",
+                "`trimtab store check` reports what is lost, `trimtab store repair` saves the rest",
             );
         }
     };
@@ -147,43 +187,46 @@ fn whole(store: &FolderStore) -> Check {
             String::new()
         };
         let count = sessions.len();
-        return Check::ok(
+        return DoctorCheck::ok(
             name,
             format!("{read}{all} read, none damaged, {count} sessions"),
         );
     };
-    Check::problem(
+    DoctorCheck::problem(
         name,
-        format!("{} of {read} are damaged, {first} for one", damaged.len()),
-        "the rest is not affected; `trimtab store check` names them all; look at the disk",
+        format!(
+            "{} of {read} are damaged, for example {first}",
+            damaged.len()
+        ),
+        "the rest is not affected; `trimtab store check` lists them all; check the disk",
     )
 }
 
-fn is_whole(store: &FolderStore, session: &SessionId, id: &str) -> bool {
+fn is_whole(store: &dyn Store, session: &SessionId, id: &str) -> bool {
     let read = store
-        .open(session, id, Form::Whole)
+        .open(session, id, OutputForm::Whole)
         .map(|stored| std::io::copy(&mut stored.reader(), &mut std::io::sink()));
     matches!(read, Ok(Ok(_)))
 }
 
-/// How much may still be written.
+/// The free disk space.
 #[cfg(unix)]
-fn room(path: &Path) -> Option<Check> {
+fn room(path: &Path) -> Option<DoctorCheck> {
     let place = existing(path);
     let found = rustix::fs::statvfs(&place).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let message = format!("{} free at {}", size(free), place.display());
     let hint = "free disk space, or remove old sessions with `trimtab output gc`";
     Some(if free < LITTLE {
-        Check::problem("room", message, hint)
+        DoctorCheck::problem("room", message, hint)
     } else if free < SCARCE {
-        Check::warning("room", message, hint)
+        DoctorCheck::warning("room", message, hint)
     } else {
-        Check::ok("room", message)
+        DoctorCheck::ok("room", message)
     })
 }
 
 #[cfg(not(unix))]
-fn room(_: &Path) -> Option<Check> {
+fn room(_: &Path) -> Option<DoctorCheck> {
     None
 }

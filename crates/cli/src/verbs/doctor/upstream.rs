@@ -1,4 +1,4 @@
-//! Does an upstream answer, does it take our key, does its clock agree with ours?
+//! Checks whether an upstream answers, accepts our key, and agrees with our clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,23 +6,23 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 use trimtab::provider::Provider;
 use trimtab_model::Dialect;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 use trimtab_wire::auth::key_headers;
 
-use super::check::Check;
-use crate::proxy::http::{Answer, Http};
+use super::check::DoctorCheck;
+use crate::proxy::http::{HttpAnswer, HttpClient};
 
 /// How long an upstream may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Clocks that differ by more make signatures, tokens and cache lifetimes go wrong.
+/// A larger clock difference breaks signatures, tokens and cache lifetimes.
 const SKEW: Duration = Duration::from_mins(1);
 
-/// Asks `upstream` for its models; `key` gives the keys of the environment.
+/// Requests the models of `upstream`. `key` looks up keys in the environment.
 pub(super) async fn check(
-    http: &Http,
-    upstream: &Upstream,
+    http: &HttpClient,
+    upstream: &UpstreamConfig,
     key: impl Fn(&str) -> Option<String>,
-) -> Vec<Check> {
+) -> Vec<DoctorCheck> {
     let name = format!("upstream {}", upstream.name);
     let variable = provider(upstream).map(Provider::key_variable);
     let key = variable.and_then(key).filter(|key| may_see(upstream, key));
@@ -45,7 +45,7 @@ pub(super) async fn check(
             checks.extend(clock(&answer, UNIX_EPOCH + trimtab::store::since_epoch()));
             checks
         }
-        Err(why) => vec![Check::problem(
+        Err(why) => vec![DoctorCheck::problem(
             name,
             format!("{}: {why}", upstream.url),
             "check the address, the network and the firewall; --upstream sets another address",
@@ -53,21 +53,21 @@ pub(super) async fn check(
     }
 }
 
-/// The provider whose key is for an upstream: it is set for dialects of that provider only.
-fn provider(upstream: &Upstream) -> Option<Provider> {
+/// The provider whose key an upstream takes, if all its dialects belong to one provider.
+fn provider(upstream: &UpstreamConfig) -> Option<Provider> {
     let mut kinds = upstream.dialects.iter().copied().map(Provider::of_dialect);
     let first = kinds.next()?;
     kinds.all(|kind| kind == first).then_some(first)
 }
 
-/// False for a provider's own address and a key that is plainly another's.
-fn may_see(upstream: &Upstream, key: &str) -> bool {
+/// False for a provider's own address with a key of another provider.
+fn may_see(upstream: &UpstreamConfig, key: &str) -> bool {
     let address = upstream.address("/");
     let provider = address.and_then(|uri| Provider::of_host(uri.host()?));
     provider.is_none_or(|provider| provider.may_issue(key))
 }
 
-fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)> {
+fn headers(upstream: &UpstreamConfig, key: Option<&str>) -> Vec<(&'static str, String)> {
     let is_messages = upstream.dialects.contains(&Dialect::Messages);
     let dialect = if is_messages {
         Dialect::Messages
@@ -77,13 +77,18 @@ fn headers(upstream: &Upstream, key: Option<&str>) -> Vec<(&'static str, String)
     key_headers(dialect, key)
 }
 
-/// What the answer says about reach and key; `key` is the name of the variable that was sent.
-fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) -> Check {
+/// Interprets the answer. `key` is the name of the variable whose key was sent.
+fn judge(
+    name: &str,
+    upstream: &UpstreamConfig,
+    key: Option<&str>,
+    answer: &HttpAnswer,
+) -> DoctorCheck {
     let url = &upstream.url;
     let status = answer.status;
     let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if !status.is_server_error() && !is_like_provider(answer) {
-        return Check::warning(
+        return DoctorCheck::warning(
             name,
             format!(
                 "{url} answers, but not like a model server: {}",
@@ -93,33 +98,33 @@ fn judge(name: &str, upstream: &Upstream, key: Option<&str>, answer: &Answer) ->
         );
     }
     match key {
-        Some(key) if refused => Check::problem(
+        Some(key) if refused => DoctorCheck::problem(
             name,
-            format!("{url} refuses the key of {key} ({status})"),
-            format!("set {key} to a key that is valid there"),
+            format!("{url} rejects the key in {key} ({status})"),
+            format!("set {key} to a valid key for this server"),
         ),
         Some(key) if status.is_success() => {
-            Check::ok(name, format!("{url} answers and takes the key of {key}"))
+            DoctorCheck::ok(name, format!("{url} answers and accepts the key in {key}"))
         }
         None if refused || status.is_success() => {
-            Check::ok(name, format!("{url} answers; no key was sent"))
+            DoctorCheck::ok(name, format!("{url} answers; no key was sent"))
         }
-        _ if status.is_server_error() => Check::warning(
+        _ if status.is_server_error() => DoctorCheck::warning(
             name,
             format!("{url} answers with {status}"),
-            "it is reachable, and has trouble of its own; try again later",
+            "the server is reachable but failing; try again later",
         ),
-        // A server need not list its models to be useful.
-        _ => Check::ok(
+        // A server without a list of models can still be useful.
+        _ => DoctorCheck::ok(
             name,
             format!("{url} answers ({status} for its list of models)"),
         ),
     }
 }
 
-/// True if a model server may have given this answer to a request for its models: a list of
-/// them, or an error in JSON, or a bare refusal of the key.
-fn is_like_provider(answer: &Answer) -> bool {
+/// True if the answer looks like that of a model server: a list of models, an error in JSON, or a
+/// bare rejection of the key.
+fn is_like_provider(answer: &HttpAnswer) -> bool {
     let body: Option<Value> = serde_json::from_slice(&answer.body).ok();
     match body {
         Some(Value::Object(body)) if answer.status.is_success() => {
@@ -127,15 +132,15 @@ fn is_like_provider(answer: &Answer) -> bool {
             is_list("data") || is_list("models")
         }
         Some(Value::Object(_)) => true,
-        // Some servers list their models without an object around them.
+        // Some servers return a bare list of models.
         Some(Value::Array(_)) => answer.status.is_success(),
         Some(_) => false,
         None => answer.body.is_empty() && !answer.status.is_success(),
     }
 }
 
-/// What an answer is, in few words.
-fn came_back(answer: &Answer) -> String {
+/// A short description of an answer.
+fn came_back(answer: &HttpAnswer) -> String {
     let kind = match answer.header("content-type") {
         "" => "no content type",
         kind => kind,
@@ -147,34 +152,34 @@ fn came_back(answer: &Answer) -> String {
     format!("{}, {kind}{server}", answer.status)
 }
 
-/// Compares the clock of an answer with `now`.
-fn clock(answer: &Answer, now: SystemTime) -> Option<Check> {
+/// Compares the date of an answer with `now`.
+fn clock(answer: &HttpAnswer, now: SystemTime) -> Option<DoctorCheck> {
     let theirs = httpdate::parse_http_date(answer.header("date")).ok()?;
     let apart = now
         .duration_since(theirs)
         .or_else(|_| theirs.duration_since(now))
         .ok()?;
-    let message = format!("{} seconds apart from the upstream's", apart.as_secs());
+    let message = format!("differs from the upstream's by {} seconds", apart.as_secs());
     (apart > SKEW).then(|| {
-        Check::warning(
+        DoctorCheck::warning(
             "clock",
             message,
-            "set the clock of this machine, best with NTP",
+            "set the clock of this machine, for example with NTP",
         )
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
+    use super::super::check::CheckState;
     use super::*;
     use bytes::Bytes;
     use http::{HeaderMap, HeaderValue};
 
-    fn answer(status: u16, date: &'static str) -> Answer {
+    fn answer(status: u16, date: &'static str) -> HttpAnswer {
         let mut headers = HeaderMap::new();
         headers.insert("date", HeaderValue::from_static(date));
-        Answer {
+        HttpAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             headers,
             body: Bytes::new(),
@@ -182,9 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_to_their_own_kind_only() {
+    fn keys_go_only_to_upstreams_of_their_kind() {
         let kind = |dialects: &[Dialect]| {
-            provider(&Upstream::new("u", "http://h").for_dialects(dialects.iter().copied()))
+            provider(&UpstreamConfig::new("u", "http://h").for_dialects(dialects.iter().copied()))
         };
         assert_eq!(kind(&[Dialect::Messages]), Some(Provider::Anthropic));
         let openai = kind(&[Dialect::Chat, Dialect::Responses]);
@@ -194,20 +199,20 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_judged() {
-        let upstream = Upstream::new("u", "http://h");
+    fn upstream_answers_are_classified() {
+        let upstream = UpstreamConfig::new("u", "http://h");
         let state = |status, key| judge("u", &upstream, key, &answer(status, "")).state;
-        assert_eq!(state(401, Some("K")), State::Problem);
-        assert_eq!(state(401, None), State::Ok);
-        assert_eq!(state(404, Some("K")), State::Ok);
-        assert_eq!(state(503, None), State::Warning);
+        assert_eq!(state(401, Some("K")), CheckState::Problem);
+        assert_eq!(state(401, None), CheckState::Ok);
+        assert_eq!(state(404, Some("K")), CheckState::Ok);
+        assert_eq!(state(503, None), CheckState::Warning);
     }
 
     #[test]
-    fn an_answer_that_is_not_of_a_model_server_is_a_warning() {
-        let upstream = Upstream::new("u", "http://h");
+    fn answer_of_another_kind_of_server_is_a_warning() {
+        let upstream = UpstreamConfig::new("u", "http://h");
         let state = |status, body: &'static str| {
-            let answer = Answer {
+            let answer = HttpAnswer {
                 body: Bytes::from_static(body.as_bytes()),
                 ..answer(status, "")
             };
@@ -219,24 +224,30 @@ mod tests {
             (200, "{}"),
             (200, ""),
         ] {
-            assert_eq!(state(status, body), State::Warning, "{status} {body}");
+            assert_eq!(state(status, body), CheckState::Warning, "{status} {body}");
         }
         for (status, body) in [
             (200, r#"{"data": []}"#),
             (404, r#"{"error": {}}"#),
             (403, ""),
         ] {
-            assert_eq!(state(status, body), State::Ok, "{status} {body}");
+            assert_eq!(state(status, body), CheckState::Ok, "{status} {body}");
         }
     }
 
     #[test]
-    fn clocks_that_differ_are_noticed() {
+    fn clock_differences_are_detected() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let theirs = httpdate::parse_http_date(date).unwrap();
         let at = |now| clock(&answer(200, date), now).map(|check| check.state);
         assert_eq!(at(theirs + Duration::from_secs(30)), None);
-        assert_eq!(at(theirs + Duration::from_secs(90)), Some(State::Warning));
-        assert_eq!(at(theirs - Duration::from_secs(90)), Some(State::Warning));
+        assert_eq!(
+            at(theirs + Duration::from_secs(90)),
+            Some(CheckState::Warning)
+        );
+        assert_eq!(
+            at(theirs - Duration::from_secs(90)),
+            Some(CheckState::Warning)
+        );
     }
 }

@@ -1,30 +1,34 @@
-//! What a provider would refuse, in plain words.
+//! Faults that a provider would reject, in plain words.
 
 use serde::Serialize;
 use trimtab_engine::verify::{self, FaultKind};
 use trimtab_model::{Dialect, Message};
 
-use super::report::Positions;
+use super::report::MessagePositions;
 
-/// Something that a provider would refuse.
+/// A fault that a provider would reject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// Index of the message; the number of messages where it is at the end.
+pub struct InspectFault {
+    /// The index of the message, or the number of messages for a fault at the end.
     pub message: usize,
-    /// What is wrong, in plain words.
+    /// The fault in plain words.
     pub text: String,
-    /// The same for scripts, with the id of the call that it is about.
+    /// The same for scripts, with the id of its call.
     #[serde(flatten)]
     pub kind: FaultKind,
 }
 
-/// Every fault of `window` by the rules of `dialect`.
-pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec<Fault> {
+/// All faults of `window` by the rules of `dialect`.
+pub fn find(
+    window: &[&Message],
+    positions: &MessagePositions,
+    dialect: Dialect,
+) -> Vec<InspectFault> {
     let faults = verify::verify(window, dialect).into_iter();
-    let mut found: Vec<Fault> = faults
+    let mut found: Vec<InspectFault> = faults
         .map(|fault| {
             let place = place(&fault, window);
-            Fault {
+            InspectFault {
                 message: positions.in_transcript(place),
                 text: describe(&fault.kind, window.get(place).copied()),
                 kind: fault.kind,
@@ -35,8 +39,9 @@ pub fn find(window: &[&Message], positions: &Positions, dialect: Dialect) -> Vec
     found
 }
 
-/// Where to look: an open call is noticed where its output should be, and stands before it.
-fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
+/// The message to show: an open call is detected where its output is missing, which is after the
+/// call.
+fn place(fault: &verify::WindowFault, window: &[&Message]) -> usize {
     let FaultKind::OpenCall { id } = &fault.kind else {
         return fault.message;
     };
@@ -47,7 +52,7 @@ fn place(fault: &verify::Fault, window: &[&Message]) -> usize {
         .unwrap_or(fault.message)
 }
 
-/// The fault in words; names the tool where that helps to find it.
+/// The fault in words, with the name of the tool if that helps.
 fn describe(kind: &FaultKind, message: Option<&Message>) -> String {
     let FaultKind::OpenCall { id } = kind else {
         return kind.to_string();

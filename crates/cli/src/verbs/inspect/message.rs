@@ -1,4 +1,4 @@
-//! One message, whole.
+//! Shows one message in full.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub(super) fn text(at: usize, message: &Message) -> String {
     text
 }
 
-/// What a part is, and what it says.
+/// The kind of a part, and its text.
 fn shown(part: &Part) -> (String, String) {
     match part {
         Part::Text(text) => ("text".to_owned(), text.text.clone()),

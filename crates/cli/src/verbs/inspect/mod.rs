@@ -1,4 +1,7 @@
-//! `trimtab inspect`: what fills the window, and what is wrong with it.
+//! `trimtab inspect`: shows what fills a window, and its faults.
+//!
+//! Conversations are streamed from `wire::transcript`; each becomes a `report`, which is printed as
+//! text, as a table row or as JSON before the next one is read.
 
 pub mod faults;
 mod message;
@@ -11,20 +14,20 @@ mod windows;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use trimtab_wire::transcript::{Conversation, ReadError, Reader};
+use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
 
-use self::report::Report;
-use self::table::{Layout, Totals};
-use self::windows::Windows;
-use crate::common::Common;
+use self::report::InspectReport;
+use self::table::{InspectTotals, TableLayout};
+use self::windows::WindowSizes;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};
 
-/// What `trimtab inspect` takes.
+/// The arguments of `trimtab inspect`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Transcripts to look at; - is standard input
+pub struct InspectArgs {
+    /// Transcripts to inspect; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Show how full the window of this model is
@@ -33,40 +36,40 @@ pub struct Args {
     /// Show how full a window of this many tokens is (200000, 200k, 1M)
     #[arg(long, short, value_name = "TOKENS", value_parser = number::parse_tokens)]
     pub window: Option<u64>,
-    /// Show every conversation in full, not one line each
+    /// Show every conversation in full instead of one line each
     #[arg(long, short)]
     pub all: bool,
-    /// Show the message at this position as it is, whole
+    /// Show the message at this position in full
     #[arg(long, value_name = "N", conflicts_with = "all")]
     pub message: Option<usize>,
 }
 
-/// What `trimtab inspect --help` says first.
+/// The first part of `trimtab inspect --help`.
 pub const ABOUT: &str = "\
-Show what fills the window of a recorded conversation, and what is wrong with it.
+Show what fills the window of a recorded conversation, and its faults.
 
-Reads Chat Completions messages (a JSON document, a conversation on each line, or a message on \
-each line), Messages requests, Responses input, and the session logs of Claude Code, Codex, \
-Copilot CLI, Gemini CLI and opencode. The form is recognised by content.
+Reads Chat Completions messages (a JSON document, one conversation per line, or one message per \
+line), Messages requests, Responses input, and the session logs of Claude Code, Codex, Copilot \
+CLI, Gemini CLI and opencode. The form is detected from the content.
 
-Tokens are estimates. Positions count messages from 0, as a provider would be sent them: the \
-system prompt is message 0 where there is one.";
+Token counts are estimates. Message positions start at 0, in the order in which a provider \
+receives them: the system prompt, if present, is message 0.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab inspect session.json                   what fills the window
-  trimtab inspect session.json --model gpt-4o    how full that model's window is
-  trimtab inspect ~/.claude/projects/*/*.jsonl   one line for each conversation
+  trimtab inspect session.json                   show what fills the window
+  trimtab inspect session.json --model gpt-4o    show how full that model's window is
+  trimtab inspect ~/.claude/projects/*/*.jsonl   one line per conversation
   trimtab inspect runs.jsonl --all               every conversation in full
-  trimtab inspect session.json --message 15      one message, whole
+  trimtab inspect session.json --message 15      one message in full
   trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
   cat session.json | trimtab inspect -
 
-Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.
-The fields of --json are described in docs/inspect.md.";
+Exit codes: 0 success, 1 failure, 2 wrong input or arguments.
+docs/inspect.md describes the fields of --json.";
 
-/// Columns of a line where nobody says how many there are.
+/// The width if the terminal does not report one.
 const USUAL: usize = 100;
 
 fn width() -> usize {
@@ -74,21 +77,25 @@ fn width() -> usize {
 }
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    let mut windows = Windows::new(args)?;
-    let mut printer = Printer {
+pub fn run(
+    args: &InspectArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let mut windows = WindowSizes::new(args)?;
+    let mut printer = InspectPrinter {
         json: common.json,
         all: args.all,
         message: args.message,
-        layout: Layout::of(width()),
+        layout: TableLayout::of(width()),
         held: None,
-        totals: Totals::default(),
+        totals: InspectTotals::default(),
     };
     let mut wrong = false;
     for path in &args.files {
         match inspect(path, &mut windows, &mut printer, terminal) {
             Ok(()) => {}
-            // One bad file does not keep the others from being looked at.
+            // Continue with the other files.
             Err(Failure::Input { message, hint }) => {
                 terminal.error(&message, hint.as_deref());
                 wrong = true;
@@ -97,19 +104,23 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         }
     }
     printer.finish(terminal)?;
-    if wrong { Err(Failure::Told) } else { Ok(()) }
+    if wrong {
+        Err(Failure::AlreadyReported)
+    } else {
+        Ok(())
+    }
 }
 
 fn inspect(
     path: &Path,
-    windows: &mut Windows,
-    printer: &mut Printer,
+    windows: &mut WindowSizes,
+    printer: &mut InspectPrinter,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let name = source::name(path);
     let source = source::open(path, terminal)?;
     let progress = source.progress;
-    let mut reader = Reader::new(source.input);
+    let mut reader = TranscriptReader::new(source.input);
     let mut done = Ok(());
     for read in reader.by_ref() {
         let step = match read {
@@ -117,8 +128,8 @@ fn inspect(
                 progress.suspend(|| printer.message(&name, &conversation, terminal))
             }
             Ok(conversation) => {
-                let report = Report::new(&name, &conversation, windows.of(&conversation));
-                // The next one is read into the memory of this one.
+                let report = InspectReport::new(&name, &conversation, windows.of(&conversation));
+                // Free the memory before the next conversation is read.
                 drop(conversation);
                 progress.suspend(|| printer.print(report, terminal))
             }
@@ -136,7 +147,7 @@ fn inspect(
     done
 }
 
-/// What to tell of a transcript that cannot be read.
+/// The failure for an unreadable transcript.
 pub fn unreadable(name: &str, error: &ReadError) -> Failure {
     let place = error
         .position()
@@ -145,20 +156,20 @@ pub fn unreadable(name: &str, error: &ReadError) -> Failure {
     Failure::input(format!("{name}{place}: {error}"), error.hint())
 }
 
-/// Prints reports as they come: in full if there is one, else a line each.
-struct Printer {
+/// Prints reports as they arrive: a single one in full, several in one line each.
+struct InspectPrinter {
     json: bool,
     all: bool,
-    /// The position of the only message that is wanted.
+    /// The position of the only message to show.
     message: Option<usize>,
-    layout: Layout,
-    /// The first report, until it is known whether there is a second.
-    held: Option<Report>,
-    totals: Totals,
+    layout: TableLayout,
+    /// The first report, until it is clear whether there is a second.
+    held: Option<InspectReport>,
+    totals: InspectTotals,
 }
 
-impl Printer {
-    /// Prints the message that is wanted.
+impl InspectPrinter {
+    /// Prints the requested message.
     fn message(
         &self,
         name: &str,
@@ -185,7 +196,7 @@ impl Printer {
         Ok(())
     }
 
-    fn print(&mut self, report: Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn print(&mut self, report: InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         if self.json {
             terminal.json(&report)?;
         } else if self.all {
@@ -203,7 +214,7 @@ impl Printer {
         Ok(())
     }
 
-    fn in_full(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn in_full(&mut self, report: &InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         let gap = if self.totals.conversations > 0 {
             "\n"
         } else {
@@ -215,7 +226,7 @@ impl Printer {
         Ok(())
     }
 
-    fn row(&mut self, report: &Report, terminal: &mut Terminal) -> Result<(), Failure> {
+    fn row(&mut self, report: &InspectReport, terminal: &mut Terminal) -> Result<(), Failure> {
         self.totals.add(report);
         let row = self.layout.row(report);
         terminal.out().write_all(row.as_bytes())?;

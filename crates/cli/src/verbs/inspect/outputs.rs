@@ -1,4 +1,4 @@
-//! The outputs of a conversation: the largest, and those that say something twice.
+//! The largest and the repeated outputs of a conversation.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,38 +9,38 @@ use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::{Call, Message};
 
-use super::report::Positions;
+use super::report::MessagePositions;
 use crate::ui::clipped::clipped;
 use crate::verbs::chat::text::on_one_line;
 
 /// How many of the largest outputs are shown.
 const LARGEST: usize = 10;
-/// Characters that tell what a call was.
+/// The maximum length of a call's description.
 const GIST: usize = 200;
 
-/// The outputs, in short.
+/// A summary of the outputs.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outputs {
+pub struct OutputSummary {
     /// Estimated tokens of all outputs.
     pub tokens: u64,
-    /// The largest, largest first.
-    pub largest: Vec<Large>,
-    /// How many say word for word what an earlier one says.
+    /// The largest outputs, in descending order.
+    pub largest: Vec<LargeOutput>,
+    /// The number of outputs that repeat an earlier one verbatim.
     pub repeated: usize,
     /// Estimated tokens of those.
     pub repeated_tokens: u64,
-    /// The largest of those, largest first.
-    pub repeats: Vec<Repeat>,
+    /// The largest repetitions, in descending order.
+    pub repeats: Vec<RepeatedOutput>,
 }
 
 /// A large output.
 #[derive(Clone, Debug, Serialize)]
-pub struct Large {
+pub struct LargeOutput {
     /// Index of its message.
     pub message: usize,
-    /// The tool that gave it.
+    /// The tool that produced it.
     pub tool: String,
-    /// What the call was: its command or its path, on one line.
+    /// The command or path of the call, on one line.
     pub call: String,
     /// Bytes of its text.
     pub bytes: usize,
@@ -50,28 +50,34 @@ pub struct Large {
     pub share: f64,
 }
 
-/// An output that says what an earlier one says.
+/// An output that repeats an earlier one.
 #[derive(Clone, Debug, Serialize)]
-pub struct Repeat {
+pub struct RepeatedOutput {
     /// Index of its message.
     pub message: usize,
-    /// Index of the message that says it first.
+    /// The index of the message with the first copy.
     pub first: usize,
-    /// The tool that gave it.
+    /// The tool that produced it.
     pub tool: String,
-    /// What the call was: its command or its path, on one line.
+    /// The command or path of the call, on one line.
     pub call: String,
     /// Estimated tokens.
     pub tokens: u64,
 }
 
-/// Looks at the outputs of `window`, which have `weights` tokens each, of `total` in all.
-pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, total: u64) -> Outputs {
+/// Analyses the outputs of `window` with `weights` tokens each, of `total` tokens in all.
+pub fn look_at(
+    window: &[&Message],
+    weights: &[u64],
+    positions: &MessagePositions,
+    total: u64,
+) -> OutputSummary {
     let mut weights = weights.iter().copied();
-    let mut found = Outputs::default();
+    let mut found = OutputSummary::default();
     let mut called: HashMap<&str, &Call> = HashMap::new();
-    let mut seen = Seen::default();
+    let mut seen = SeenOutputs::default();
     for (index, message) in window.iter().enumerate() {
+        // Later calls with the same id replace earlier ones, because ids repeat in real logs.
         called.extend(message.calls().map(|call| (call.id.as_str(), call)));
         let position = positions.in_transcript(index);
         for output in message.outputs() {
@@ -82,7 +88,7 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
             let text = output.text();
             let tokens = weights.next().unwrap_or(0);
             found.tokens += tokens;
-            keep_largest(&mut found.largest, tokens, || Large {
+            keep_largest(&mut found.largest, tokens, || LargeOutput {
                 message: position,
                 tool: tool.to_owned(),
                 call: call.map(gist).unwrap_or_default(),
@@ -91,7 +97,7 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
                 share: tokens as f64 / total.max(1) as f64,
             });
             if let Some(first) = seen.before(position, text) {
-                found.repeat(tokens, || Repeat {
+                found.repeat(tokens, || RepeatedOutput {
                     message: position,
                     first,
                     tool: tool.to_owned(),
@@ -104,10 +110,11 @@ pub fn look_at(window: &[&Message], weights: &[u64], positions: &Positions, tota
     found
 }
 
-impl Outputs {
-    fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> Repeat) {
+impl OutputSummary {
+    fn repeat(&mut self, tokens: u64, repeat: impl FnOnce() -> RepeatedOutput) {
         self.repeated += 1;
         self.repeated_tokens += tokens;
+        // Keep the list sorted and short, so that huge transcripts stay cheap.
         let at = self.repeats.partition_point(|other| other.tokens >= tokens);
         if at < LARGEST {
             self.repeats.insert(at, repeat());
@@ -116,7 +123,7 @@ impl Outputs {
     }
 }
 
-fn keep_largest(largest: &mut Vec<Large>, tokens: u64, large: impl FnOnce() -> Large) {
+fn keep_largest(largest: &mut Vec<LargeOutput>, tokens: u64, large: impl FnOnce() -> LargeOutput) {
     let at = largest.partition_point(|other| other.tokens >= tokens);
     if at < LARGEST {
         largest.insert(at, large());
@@ -124,7 +131,7 @@ fn keep_largest(largest: &mut Vec<Large>, tokens: u64, large: impl FnOnce() -> L
     }
 }
 
-/// What a call was, on one line: its command, its path, or else its arguments.
+/// A call on one line: its command, its path, or else its arguments.
 fn gist(call: &Call) -> String {
     const TELLING: [&str; 12] = [
         "command",
@@ -145,7 +152,7 @@ fn gist(call: &Call) -> String {
         .iter()
         .find_map(|name| match arguments.as_ref()?.get(name)? {
             Value::String(text) => Some(text.clone()),
-            // A command as a list of its words.
+            // A command as a list of words.
             Value::Array(words) => {
                 let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
                 words.map(|words| words.join(" "))
@@ -156,36 +163,38 @@ fn gist(call: &Call) -> String {
     clipped(&on_one_line(&told), GIST).into_owned()
 }
 
-/// The outputs seen so far.
+/// Finds repeated outputs.
 ///
-/// Most differ in their length or in a few bytes, so that only those which do not are hashed
+/// Most outputs differ in length or in a few bytes, so only outputs that agree in both are hashed
 /// in full.
 #[derive(Default)]
-struct Seen<'a> {
-    alike: HashMap<(usize, u64), Alike<'a>>,
+struct SeenOutputs<'a> {
+    alike: HashMap<(usize, u64), SimilarOutputs<'a>>,
     equal: HashMap<u64, Vec<(usize, Cow<'a, str>)>>,
 }
 
-/// Outputs that look alike at a glance.
-enum Alike<'a> {
+/// Outputs with the same length and sample.
+enum SimilarOutputs<'a> {
     One(usize, Cow<'a, str>),
-    /// They are in `equal`.
+    /// They are stored in `equal`.
     Several,
 }
 
-impl<'a> Seen<'a> {
-    /// Where `text` was said before; notes that it is said at `position` if it was not.
+impl<'a> SeenOutputs<'a> {
+    /// The position of the first copy of `text`; records `position` if there is none.
     fn before(&mut self, position: usize, text: Cow<'a, str>) -> Option<usize> {
         if text.is_empty() {
             return None;
         }
         match self.alike.entry((text.len(), glance(&text))) {
             Entry::Vacant(new) => {
-                new.insert(Alike::One(position, text));
+                new.insert(SimilarOutputs::One(position, text));
                 return None;
             }
             Entry::Occupied(mut known) => {
-                if let Alike::One(at, earlier) = known.insert(Alike::Several) {
+                // The first text with this length and sample is hashed only now that a second one
+                // has appeared.
+                if let SimilarOutputs::One(at, earlier) = known.insert(SimilarOutputs::Several) {
                     self.equal
                         .entry(hash(&earlier))
                         .or_default()
@@ -195,6 +204,7 @@ impl<'a> Seen<'a> {
         }
         let same = self.equal.entry(hash(&text)).or_default();
         let found = same.iter().find(|(_, earlier)| *earlier == text);
+        // Hashes can collide, so compare the texts.
         if let Some(&(first, _)) = found {
             return Some(first);
         }

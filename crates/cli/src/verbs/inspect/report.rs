@@ -1,43 +1,43 @@
-//! What there is to say about one conversation.
+//! The analysis of one conversation.
 
 use serde::Serialize;
 use trimtab_model::estimate::{Anchor, Measure};
-use trimtab_model::{Kind, Message, Part, Role, Usage, rounds, turns};
-use trimtab_wire::transcript::{Conversation, Form};
+use trimtab_model::{Message, MessageKind, Part, Role, Usage, rounds, turns};
+use trimtab_wire::transcript::{Conversation, TranscriptForm};
 
-use super::faults::{self, Fault};
-use super::outputs::{self, Outputs};
+use super::faults::{self, InspectFault};
+use super::outputs::{self, OutputSummary};
 
-/// What there is to say about one conversation. Serialises as a line of `--json`.
+/// The analysis of one conversation. Serialises as a line of `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct InspectReport {
     /// The file it is in.
     pub file: String,
-    /// What the file calls it.
+    /// The conversation's id in the file.
     pub id: Option<String>,
-    /// The form it is written in.
+    /// The form of the transcript.
     pub form: &'static str,
     /// The model that answered last.
     pub model: Option<String>,
-    /// How many there are of everything.
-    pub counts: Counts,
-    /// How full the window is.
-    pub window: Window,
-    /// Estimated tokens by region; together they are the window.
-    pub regions: Regions,
-    /// Estimated tokens by role; together they are the messages.
-    pub roles: Roles,
-    /// What the provider reported with the last answer.
+    /// The counts.
+    pub counts: ConversationCounts,
+    /// The fill level of the window.
+    pub window: WindowUse,
+    /// Estimated tokens by region, which add up to the window.
+    pub regions: RegionTokens,
+    /// Estimated tokens by role, which add up to the messages.
+    pub roles: RoleTokens,
+    /// The usage reported for the last answer.
     pub usage: Option<Usage>,
-    /// The outputs, in short.
-    pub outputs: Outputs,
-    /// What a provider would refuse.
-    pub faults: Vec<Fault>,
+    /// The outputs.
+    pub outputs: OutputSummary,
+    /// Faults that a provider would reject.
+    pub faults: Vec<InspectFault>,
 }
 
-/// How many there are of everything that is in the window.
+/// The number of items in the window.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Counts {
+pub struct ConversationCounts {
     /// User messages with what follows them.
     pub turns: usize,
     /// Answers that call tools, with their outputs.
@@ -54,63 +54,63 @@ pub struct Counts {
     pub compacted_messages: usize,
 }
 
-/// How full the window is.
+/// The fill level of the window.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Window {
-    /// Estimated tokens of what is in the transcript.
+pub struct WindowUse {
+    /// Estimated tokens in the transcript.
     pub tokens: u64,
-    /// Tokens that the provider counted for the last prompt, where the transcript says so. The
-    /// system prompt and the tools are in it, which many transcripts do not hold.
+    /// Tokens that the provider counted for the last prompt, if the transcript says so. They
+    /// include the system prompt and the tools, which many transcripts omit.
     pub reported: Option<u64>,
-    /// What it can hold, where that is known.
+    /// The size of the window, if known.
     pub size: Option<u64>,
 }
 
 /// Estimated tokens by region.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Regions {
-    /// System messages; none if the transcript does not hold them.
+pub struct RegionTokens {
+    /// System messages; none if the transcript omits them.
     pub system: Option<u64>,
-    /// Tool definitions; none if the transcript does not hold them.
+    /// Tool definitions; none if the transcript omits them.
     pub tools: Option<u64>,
-    /// Summaries and what was kept with them.
+    /// Summaries, with the messages kept next to them.
     pub summary: u64,
     /// Everything else.
     pub log: u64,
 }
 
-/// Estimated tokens by role, summaries apart.
+/// Estimated tokens by role, with summaries separate.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Roles {
+pub struct RoleTokens {
     /// System messages.
     pub system: u64,
-    /// What the user said, and what was said in the user's name.
+    /// User messages, including those written in the user's name.
     pub user: u64,
-    /// What the model said: text, thoughts, calls.
+    /// The model's text, reasoning and calls.
     pub assistant: u64,
-    /// Of that: thoughts.
+    /// The part of those that is reasoning.
     pub reasoning: u64,
-    /// Of that: calls.
+    /// The part of those that is calls.
     pub calls: u64,
-    /// What the tools gave back.
+    /// Tool outputs.
     pub tool: u64,
-    /// Summaries, whoever's name they are in.
+    /// Summaries, in whatever role.
     pub summary: u64,
 }
 
-impl Report {
-    /// Looks at what was sent last in `conversation`, for a window of `size` tokens.
+impl InspectReport {
+    /// Analyses the last window of `conversation`, for a window of `size` tokens.
     pub fn new(file: &str, conversation: &Conversation, size: Option<u64>) -> Self {
         let window = conversation.in_window();
-        let positions = Positions::of(conversation, window.len());
-        let Weighed {
+        let positions = MessagePositions::of(conversation, window.len());
+        let PartWeights {
             roles,
             outputs,
             total,
         } = weigh(&window);
         let tools = conversation.tools.iter();
         let tools: Measure = tools.map(|tool| Measure::of_text(tool.as_str())).sum();
-        // Rounded once, as `compact` and the proxy do it.
+        // Rounded once, as in `compact` and in the proxy, so that all verbs report the same figure.
         let tokens = (total + tools).tokens();
         let regions = regions(conversation, &roles, tools.tokens(), tokens);
         let usage = Anchor::find(&window).map(|anchor| anchor.usage);
@@ -120,7 +120,7 @@ impl Report {
             form: conversation.form.as_str(),
             model: conversation.model.clone(),
             counts: counts(conversation, &window),
-            window: Window {
+            window: WindowUse {
                 tokens,
                 reported: usage.map(|usage| usage.prompt()),
                 size,
@@ -134,17 +134,18 @@ impl Report {
     }
 }
 
-/// Where the messages of the window stand in the transcript.
-pub struct Positions {
-    /// System messages at the head, which no compaction takes out.
+/// Maps positions in the window to positions in the transcript.
+pub struct MessagePositions {
+    /// The number of leading system messages, which no compaction removes.
     head: usize,
-    /// How many messages a compaction took out behind them.
+    /// The number of messages that compactions removed after them.
     gap: usize,
 }
 
-impl Positions {
+impl MessagePositions {
     fn of(conversation: &Conversation, in_window: usize) -> Self {
         let start = conversation.compactions.last().copied().unwrap_or(0);
+        // Messages before the last compaction are not in the window, except the system prompt.
         let gap = conversation.messages.len().saturating_sub(in_window);
         Self {
             head: start.saturating_sub(gap),
@@ -162,9 +163,9 @@ impl Positions {
     }
 }
 
-fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
+fn counts(conversation: &Conversation, window: &[&Message]) -> ConversationCounts {
     let pairing = rounds::pair(window);
-    Counts {
+    ConversationCounts {
         turns: turns::boundaries(window).len(),
         rounds: pairing.rounds.len(),
         messages: window.len(),
@@ -175,19 +176,20 @@ fn counts(conversation: &Conversation, window: &[&Message]) -> Counts {
     }
 }
 
-/// Every part, estimated once.
-struct Weighed {
-    roles: Roles,
+/// All parts, measured once.
+struct PartWeights {
+    roles: RoleTokens,
     /// Tokens of each output, in order.
     outputs: Vec<u64>,
     /// All messages together.
     total: Measure,
 }
 
-fn weigh(window: &[&Message]) -> Weighed {
-    let mut roles = Roles::default();
+fn weigh(window: &[&Message]) -> PartWeights {
+    let mut roles = RoleTokens::default();
     let mut outputs = Vec::new();
     let mut total = Measure::default();
+    // The framing of a message is not part of any of its parts.
     let around = Measure::of(&Message::new(Role::User, Vec::new()));
     for message in window {
         let mut measure = around;
@@ -205,16 +207,19 @@ fn weigh(window: &[&Message]) -> Weighed {
         total += measure;
         *place(&mut roles, message) += measure.tokens();
     }
-    Weighed {
+    PartWeights {
         roles,
         outputs,
         total,
     }
 }
 
-/// Which figure a message counts for.
-fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
-    if matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain)) {
+/// The field of `roles` for a message.
+fn place<'a>(roles: &'a mut RoleTokens, message: &Message) -> &'a mut u64 {
+    if matches!(
+        message.meta.kind,
+        Some(MessageKind::Summary | MessageKind::Retain)
+    ) {
         return &mut roles.summary;
     }
     match message.role {
@@ -225,15 +230,21 @@ fn place<'a>(roles: &'a mut Roles, message: &Message) -> &'a mut u64 {
     }
 }
 
-/// The regions of a window of `tokens`, `tools` of them for tools.
-fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) -> Regions {
-    // Requests hold everything; the logs of clients often leave out what never changes.
+/// The regions of a window of `tokens`, of which `tools` are tool definitions.
+fn regions(
+    conversation: &Conversation,
+    roles: &RoleTokens,
+    tools: u64,
+    tokens: u64,
+) -> RegionTokens {
+    // Requests contain everything, but logs of clients often omit the constant parts.
     let is_request = matches!(
         conversation.form,
-        Form::Chat | Form::Messages | Form::Responses
+        TranscriptForm::Chat | TranscriptForm::Messages | TranscriptForm::Responses
     );
+    // Zero tokens in a log mean "not recorded".
     let known = |figure: u64| Some(figure).filter(|figure| is_request || *figure > 0);
-    Regions {
+    RegionTokens {
         system: known(roles.system),
         tools: known(tools),
         summary: roles.summary,
@@ -241,9 +252,9 @@ fn regions(conversation: &Conversation, roles: &Roles, tools: u64, tokens: u64) 
     }
 }
 
-impl Report {
-    /// Tokens of the whole window as well as they are known: the provider's figure where the
-    /// transcript leaves something out, else the estimate.
+impl InspectReport {
+    /// The best known size of the window: the provider's figure if the transcript is incomplete,
+    /// else the estimate.
     pub fn filled(&self) -> u64 {
         let leaves_out = self.regions.system.is_none() || self.regions.tools.is_none();
         let reported = self.window.reported.filter(|_| leaves_out);

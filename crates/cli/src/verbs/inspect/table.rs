@@ -1,23 +1,23 @@
-//! Many conversations: a line each, and their sum.
+//! The table of many conversations, with totals.
 
 use std::fmt::Write;
 
-use super::report::Report;
+use super::report::InspectReport;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style;
 use crate::ui::visible::visible;
 
-/// How wide the name of a conversation may be, and how wide it is at least.
+/// The largest and the smallest width of a conversation's name.
 const NAME: usize = 42;
 const LEAST_NAME: usize = 14;
-/// Columns of all figures, and of those that matter most.
+/// The width of all figures, and of the most important ones.
 const WIDE: usize = 59;
 const NARROW: usize = 42;
 
-/// The sum of many conversations.
+/// The totals of many conversations.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// How many.
+pub struct InspectTotals {
+    /// The number of conversations.
     pub conversations: usize,
     turns: usize,
     messages: usize,
@@ -27,9 +27,9 @@ pub struct Totals {
     faults: usize,
 }
 
-impl Totals {
+impl InspectTotals {
     /// Adds one conversation.
-    pub fn add(&mut self, report: &Report) {
+    pub fn add(&mut self, report: &InspectReport) {
         self.conversations += 1;
         self.turns += report.counts.turns;
         self.messages += report.counts.messages;
@@ -40,15 +40,15 @@ impl Totals {
     }
 }
 
-/// The widths of the columns that a line of so many columns has room for.
+/// The column widths for a given line width.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct TableLayout {
     name: usize,
-    /// Whether there is room for the figures that matter least.
+    /// True if there is room for the less important figures.
     is_wide: bool,
 }
 
-impl Layout {
+impl TableLayout {
     /// For lines of `width` columns.
     pub fn of(width: usize) -> Self {
         let is_wide = width >= WIDE + LEAST_NAME;
@@ -69,7 +69,7 @@ impl Layout {
         format!("{name:<width$} {messages:>8} {tokens:>8} {full:>6} {outputs:>8} {faults}")
     }
 
-    /// The names of the columns.
+    /// The column headings.
     pub fn header(self) -> String {
         let strong = style::STRONG;
         let cells = ["turns", "messages", "tokens", "full", "outputs", "repeated"];
@@ -78,7 +78,7 @@ impl Layout {
     }
 
     /// One conversation.
-    pub fn row(self, report: &Report) -> String {
+    pub fn row(self, report: &InspectReport) -> String {
         let full = report
             .window
             .size
@@ -98,9 +98,9 @@ impl Layout {
         self.line(&self.name(report), cells.map(String::as_str), &faults) + "\n"
     }
 
-    /// What to call a conversation: its file, and its id where the name of the file does not
-    /// have it; cut in the middle.
-    fn name(self, report: &Report) -> String {
+    /// The label of a conversation: its file, and its id unless the file name contains it; cut in
+    /// the middle.
+    fn name(self, report: &InspectReport) -> String {
         let file = report.file.rsplit('/').next().unwrap_or_default();
         let id = report.id.as_deref().filter(|id| !file.contains(id));
         let name = id.map_or_else(|| file.to_owned(), |id| format!("{file} {id}"));
@@ -116,8 +116,8 @@ impl Layout {
     }
 }
 
-/// The sum; after reports in full, without the columns.
-pub fn footer(totals: &Totals, in_full: bool) -> String {
+/// The totals; after full reports, without columns.
+pub fn footer(totals: &InspectTotals, in_full: bool) -> String {
     let mut text = String::new();
     let strong = style::STRONG;
     if in_full {

@@ -1,21 +1,21 @@
-//! A report for people.
+//! Renders a report as text.
 
 use std::fmt::Write;
 
-use super::report::Report;
-use crate::ui::bar::{self, Segment};
+use super::report::InspectReport;
+use crate::ui::bar::{self, BarSegment};
 use crate::ui::clipped::clipped;
 use crate::ui::number::{counted, grouped, percent, short};
 use crate::ui::style::{self, TextStyle};
 use crate::ui::visible::visible;
 use crate::verbs::chat::text::{on_one_line, wrapped};
 
-/// How many faults are told before the rest is only counted.
+/// How many faults are listed before the rest is only counted.
 const FAULTS: usize = 20;
 
-/// The report as text, in lines of `width` columns where it can; `colour` also chooses the look
-/// of the bar.
-pub fn render(report: &Report, colour: bool, width: usize) -> String {
+/// The report as text, in lines of `width` columns if possible. `colour` also selects the style of
+/// the bar.
+pub fn render(report: &InspectReport, colour: bool, width: usize) -> String {
     let mut text = String::new();
     heading(&mut text, report, width);
     window(&mut text, report, (colour, width));
@@ -26,7 +26,7 @@ pub fn render(report: &Report, colour: bool, width: usize) -> String {
     text
 }
 
-fn heading(text: &mut String, report: &Report, width: usize) {
+fn heading(text: &mut String, report: &InspectReport, width: usize) {
     let (strong, dim) = (style::STRONG, style::DIM);
     let _ = write!(text, "{strong}{}{strong:#}", visible(&report.file));
     let more = [
@@ -60,7 +60,7 @@ fn heading(text: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
+fn window(text: &mut String, report: &InspectReport, (colour, width): (bool, usize)) {
     let (tokens, filled) = (report.window.tokens, report.filled());
     let bar_width = bar::WIDTH.min(width.saturating_sub(2));
     match report.window.size {
@@ -76,8 +76,7 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
             format!(" of {} ({})", grouped(size), percent(reported, size))
         });
         let said = format!(
-            "the provider last reported {prompt} tokens{share}; {} are in the transcript, by our \
-             estimate",
+            "the provider last reported {prompt} tokens{share}; the transcript has an estimated {}",
             grouped(tokens)
         );
         let _ = writeln!(text, "{dim}{}{dim:#}", wrapped(&said, width, 0));
@@ -91,8 +90,8 @@ fn window(text: &mut String, report: &Report, (colour, width): (bool, usize)) {
     legend(text, &segments, (colour, width));
 }
 
-/// What the signs of the bar mean, in lines of `width` columns.
-fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize)) {
+/// The legend of the bar, in lines of `width` columns.
+fn legend(text: &mut String, segments: &[BarSegment], (colour, width): (bool, usize)) {
     let mut length = 0;
     for segment in segments.iter().filter(|segment| segment.amount > 0) {
         let more = segment.name.len() + short(segment.amount).len() + 3;
@@ -107,7 +106,7 @@ fn legend(text: &mut String, segments: &[Segment], (colour, width): (bool, usize
     text.push('\n');
 }
 
-/// How much of the window is taken.
+/// The fill level of the window.
 fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usize)) {
     let (used, whole, share) = (grouped(tokens), grouped(size), percent(tokens, size));
     let over = match tokens.saturating_sub(size) {
@@ -123,7 +122,7 @@ fn gauge(text: &mut String, tokens: u64, size: u64, (colour, width): (bool, usiz
     let _ = writeln!(text, "{bar}");
 }
 
-fn key(segment: &Segment, colour: bool) -> String {
+fn key(segment: &BarSegment, colour: bool) -> String {
     let style = segment.style;
     let mark = if colour { '\u{25A0}' } else { segment.letter };
     format!(
@@ -133,7 +132,7 @@ fn key(segment: &Segment, colour: bool) -> String {
     )
 }
 
-fn segments(report: &Report) -> [Segment; 6] {
+fn segments(report: &InspectReport) -> [BarSegment; 6] {
     let roles = &report.roles;
     [
         ("system", 'S', style::SYSTEM, roles.system),
@@ -151,8 +150,8 @@ fn segments(report: &Report) -> [Segment; 6] {
     .map(segment)
 }
 
-fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> Segment {
-    Segment {
+fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) -> BarSegment {
+    BarSegment {
         name,
         letter,
         style,
@@ -160,7 +159,7 @@ fn segment((name, letter, style, amount): (&'static str, char, TextStyle, u64)) 
     }
 }
 
-fn regions(text: &mut String, report: &Report) {
+fn regions(text: &mut String, report: &InspectReport) {
     let (regions, roles) = (&report.regions, &report.roles);
     let total = report.window.tokens;
     let system = regions.system.map(|_| roles.system);
@@ -203,10 +202,10 @@ fn figure(tokens: Option<u64>, total: u64) -> String {
     }
 }
 
-/// Columns of the figures before a call.
+/// The width of the figures before a call.
 const FIGURES: usize = 25;
 
-fn largest(text: &mut String, report: &Report, width: usize) {
+fn largest(text: &mut String, report: &InspectReport, width: usize) {
     if report.outputs.largest.is_empty() {
         return;
     }
@@ -230,28 +229,28 @@ fn largest(text: &mut String, report: &Report, width: usize) {
     let _ = writeln!(text, "{dim}--message N shows one of them{dim:#}");
 }
 
-/// A call in at most so many columns.
+/// A call in at most `width` columns.
 fn call(tool: &str, gist: &str, width: usize) -> String {
     let call = on_one_line(&format!("{tool} {gist}"));
     let is_path = gist.contains('/') && !gist.contains(char::is_whitespace);
     let room = width.saturating_sub(tool.chars().count() + 2);
     let cut = gist.chars().count().saturating_sub(room);
     if is_path && cut > 0 && room > 0 {
-        // The end of a path tells more than its beginning.
+        // The end of a path says more than its beginning.
         let end: String = gist.chars().skip(cut).collect();
         return on_one_line(&format!("{tool} \u{2026}{end}"));
     }
     clipped(&call, width).into_owned()
 }
 
-fn repeats(text: &mut String, report: &Report, width: usize) {
+fn repeats(text: &mut String, report: &InspectReport, width: usize) {
     let outputs = &report.outputs;
     if outputs.repeated == 0 {
         return;
     }
     let strong = style::STRONG;
     let said = format!(
-        "{} of {} say what an earlier one says, {} tokens ({})",
+        "{} of {} repeat an earlier output, {} tokens ({})",
         outputs.repeated,
         report.counts.outputs,
         grouped(outputs.repeated_tokens),
@@ -271,7 +270,7 @@ fn repeats(text: &mut String, report: &Report, width: usize) {
     }
 }
 
-fn faults(text: &mut String, report: &Report, width: usize) {
+fn faults(text: &mut String, report: &InspectReport, width: usize) {
     if report.faults.is_empty() {
         let good = style::GOOD;
         let _ = writeln!(
@@ -282,7 +281,7 @@ fn faults(text: &mut String, report: &Report, width: usize) {
     }
     let bad = style::BAD;
     let number = counted(report.faults.len(), "fault");
-    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would refuse it");
+    let _ = writeln!(text, "\n{bad}{number}{bad:#}: a provider would reject it");
     for fault in report.faults.iter().take(FAULTS) {
         let said = format!("message {}: {}", fault.message, visible(&fault.text));
         let _ = writeln!(text, "  {}", wrapped(&said, width.saturating_sub(2), 4));

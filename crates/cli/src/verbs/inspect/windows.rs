@@ -1,39 +1,38 @@
-//! How large the window of a conversation is.
+//! Determines the window size of a conversation.
 
 use std::collections::HashMap;
 
 use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::transcript::Conversation;
 
-use super::Args;
+use super::InspectArgs;
 use crate::catalogue;
 use crate::exit::Failure;
 
-/// Window sizes: what was asked for, else what the transcript says, else what is known of its
-/// model.
-pub(super) struct Windows {
-    asked: Option<u64>,
+/// Window sizes: from the flags, else from the transcript, else from the catalogue.
+pub(super) struct WindowSizes {
+    requested: Option<u64>,
     catalogue: Catalogue,
     known: HashMap<String, Option<u64>>,
 }
 
-impl Windows {
-    pub(super) fn new(args: &Args) -> Result<Self, Failure> {
+impl WindowSizes {
+    pub(super) fn new(args: &InspectArgs) -> Result<Self, Failure> {
         let catalogue = catalogue::load()?;
         let asked = match (args.window, &args.model) {
             (None, Some(model)) => Some(look_up(&catalogue, model)?),
             (window, _) => window,
         };
         Ok(Self {
-            asked,
+            requested: asked,
             catalogue,
             known: HashMap::new(),
         })
     }
 
-    /// The window of a conversation, where it can be told.
+    /// The window of a conversation, if known.
     pub(super) fn of(&mut self, conversation: &Conversation) -> Option<u64> {
-        if let Some(size) = self.asked.or(conversation.window) {
+        if let Some(size) = self.requested.or(conversation.window) {
             return Some(size);
         }
         let model = conversation.model.as_deref()?;

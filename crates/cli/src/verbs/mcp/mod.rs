@@ -1,4 +1,7 @@
-//! `trimtab mcp`: the two retrieval tools for any MCP client.
+//! `trimtab mcp`: serves the two retrieval tools to an MCP client.
+//!
+//! The protocol comes from `rmcp`; `server` maps its calls to `trimtab::retrieval`, the same code
+//! that the proxy and the agent use.
 
 mod server;
 
@@ -7,15 +10,15 @@ use std::io;
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServiceExt, transport};
 
-use self::server::Server;
-use super::output::place::{Place, session_id};
-use crate::common::Common;
+use self::server::McpServer;
+use super::output::store_location::{StoreLocation, session_id};
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 
-/// What `trimtab mcp` takes.
+/// The arguments of `trimtab mcp`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// The session whose outputs the client may read [default: the one that was used last]
+pub struct McpArgs {
+    /// The session whose outputs the client may read [default: the session used last]
     #[arg(
         long,
         short,
@@ -26,48 +29,48 @@ pub struct Args {
     pub session: Option<String>,
 }
 
-/// What `trimtab mcp --help` says first.
+/// The first part of `trimtab mcp --help`.
 pub const ABOUT: &str = "\
 Serve the two retrieval tools to an MCP client, over standard input and output.
 
-The tools are tool_output_cache, which reads lines of a stored output, and \
-tool_output_cache_grep, which searches one or all of them. With --session the client sees the \
-outputs of that session and of the sessions above it, and nothing else.
+The tools are tool_output_cache, which reads lines of a stored output, and tool_output_cache_grep, \
+which searches one or all of them. With --session the client can read the outputs of that session \
+and its parents, and nothing else.
 
-Without --session it searches the session that was used last, asked anew at every call, and \
-reads a ref of any session of the same tenant: refs cannot be guessed, so a model can name only \
-one that it was shown. That suits a client behind `trimtab serve` or `trimtab wrap`, whose \
-sessions have names that nobody types.
+Without --session a search covers the session that was used last, determined at each call, and a \
+ref is looked up in all sessions of the same tenant. Refs cannot be guessed, so a model can only \
+name a ref that it was shown. Use this for a client behind `trimtab serve` or `trimtab wrap`, \
+whose sessions have generated names.
 
-The store is made if it is not there, since whoever fills it may start later.
+The store is created if it does not exist, because its writer may start later.
 
-Ends when standard input does.";
+Exits when standard input ends.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab mcp
   claude mcp add trimtab -- trimtab mcp
-  trimtab mcp --session S                       one session only; trimtab output list --sessions
+  trimtab mcp --session S                       one session; trimtab output list --sessions
 
 In the configuration of a client:
   {\"mcpServers\": {\"trimtab\": {\"command\": \"trimtab\", \"args\": [\"mcp\"]}}}";
 
-/// Runs the verb. Nobody else may hold standard output meanwhile.
-pub fn run(args: &Args, common: &Common) -> Result<(), Failure> {
-    // The whole name: the session may begin later, when another one begins like it.
+/// Runs the verb. Nothing else may hold standard output meanwhile.
+pub fn run(args: &McpArgs, common: &CommonArgs) -> Result<(), Failure> {
+    // Requires the full name: the session may not exist yet, and a prefix could match another one.
     let session = args.session.as_deref().map(session_id).transpose()?;
-    let Place { store, .. } = common.store.make()?;
+    let StoreLocation { store, .. } = common.store.make()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(Server::new(store, session)));
-    // A thread that still waits for standard input must not keep the process alive.
+    let served = runtime.block_on(serve(McpServer::new(store, session)));
+    // A thread that waits for standard input must not keep the process alive.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(server: Server) -> Result<(), Failure> {
+async fn serve(server: McpServer) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::Failed(io::Error::other(error.to_string()));
     match server.serve(transport::io::stdio_pipes()).await {
@@ -76,7 +79,7 @@ async fn serve(server: Server) -> Result<(), Failure> {
             .await
             .map(|_| ())
             .map_err(|error| failed(&error)),
-        // A client may leave before it has said anything.
+        // A client may disconnect before it has sent anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(failed(&error)),
     }

@@ -1,4 +1,4 @@
-//! The server: both tools, one session.
+//! The MCP server with both retrieval tools.
 
 use std::sync::Arc;
 
@@ -10,35 +10,34 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use trimtab::engine::view::tools;
 use trimtab::retrieval::{NOT_FOUND, Retrieval, RetrievalAnswer};
-use trimtab::store::{FolderStore, SessionId, Store};
+use trimtab::store::{SessionId, Store};
 
 use crate::verbs::output::sessions::tenant;
 
-/// What clients may show the model beside the tools.
+/// Instructions that clients may show to the model.
 const INSTRUCTIONS: &str = "\
 Tool outputs that were shortened or trimmed are stored whole. Where one names a ref_id, read the \
 lines you need with tool_output_cache, or search with tool_output_cache_grep.";
 
-/// Without a session, so many of the newest ones are asked for a ref.
+/// Without a session, a ref is looked up in this many of the newest sessions.
 const MOST_SESSIONS: usize = 256;
-/// Said where there is nothing to read.
+/// The answer if there are no outputs.
 const NO_SESSION: &str = "No outputs are stored yet.";
 
-/// Both tools over the outputs of one session, or of the one that was used last.
-#[derive(Clone, Debug)]
-pub(super) struct Server {
-    store: Arc<FolderStore>,
+/// Both tools for one session, or for the session used last.
+#[derive(Clone)]
+pub(super) struct McpServer {
+    store: Arc<dyn Store>,
     session: Option<SessionId>,
 }
 
-impl Server {
-    pub(super) fn new(store: FolderStore, session: Option<SessionId>) -> Self {
-        let store = Arc::new(store);
+impl McpServer {
+    pub(super) fn new(store: Arc<dyn Store>, session: Option<SessionId>) -> Self {
         Self { store, session }
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let name = Implementation::new("trimtab", env!("CARGO_PKG_VERSION"));
@@ -70,7 +69,7 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         }
         let server = self.clone();
-        // The store reads from disk: other requests are served meanwhile.
+        // The store reads from disk, so other requests are served meanwhile.
         let answer = tokio::task::spawn_blocking(move || {
             server.answer(&request.name, request.arguments.unwrap_or_default())
         });
@@ -86,7 +85,7 @@ impl ServerHandler for Server {
     }
 }
 
-impl Server {
+impl McpServer {
     fn answer(&self, tool: &str, arguments: JsonObject) -> RetrievalAnswer {
         let arguments = serde_json::Value::Object(arguments).to_string();
         let sessions = match &self.session {
@@ -97,7 +96,7 @@ impl Server {
             text: NO_SESSION.to_owned(),
             is_error: true,
         };
-        // A ref belongs to one of them; a search of all outputs is answered by the first.
+        // A ref belongs to one of them; the first one answers a search of all outputs.
         for session in sessions {
             answer = Retrieval::new(&*self.store, session).call(tool, &arguments);
             if answer.text != NOT_FOUND {
@@ -107,7 +106,7 @@ impl Server {
         answer
     }
 
-    /// The session that was used last, and behind it the others of its tenant.
+    /// The session used last, followed by the others of its tenant.
     fn newest_sessions(&self) -> Vec<SessionId> {
         let mut sessions = self.store.sessions().unwrap_or_default();
         sessions.retain(|info| info.outputs > 0);

@@ -1,16 +1,20 @@
-//! `trimtab models list`: a line for each model.
+//! `trimtab models list`: one line per model.
 
 use std::io::Write;
 
-use trimtab_wire::catalogue::{Model, Price};
+use trimtab_wire::catalogue::{ModelInfo, Price};
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
-pub(super) fn run(filter: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(
+    filter: &str,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     let catalogue = catalogue::load()?;
     let mut shown = 0;
     for model in catalogue.list(filter) {
@@ -49,7 +53,7 @@ fn heading(terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn line(model: &Model) -> String {
+fn line(model: &ModelInfo) -> String {
     let answer = model
         .max_output
         .map_or_else(|| "-".to_owned(), number::short);

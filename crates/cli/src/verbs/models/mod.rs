@@ -1,34 +1,34 @@
-//! `trimtab models`: windows, prices and rules per model.
+//! `trimtab models`: the catalogue of windows, prices and rules.
 
 mod list;
 mod reset;
 mod show;
 mod update;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
-/// What `trimtab models` takes.
+/// The arguments of `trimtab models`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// What to do with the catalogue.
+pub struct ModelsArgs {
+    /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: ModelsVerb,
 }
 
-/// What can be done with the catalogue.
+/// The subcommands of `trimtab models`.
 #[derive(Debug, clap::Subcommand)]
-pub enum Verb {
+pub enum ModelsVerb {
     /// List models: window, answer, prices
     List {
-        /// Only models whose name or provider contains this
+        /// List only models whose name or provider contains this text
         #[arg(default_value = "")]
         filter: String,
     },
-    /// Show all that is known of one model
+    /// Show everything that is known about one model
     Show {
-        /// Its name: exact, without its date, as provider/name, or of its family
+        /// The name of the model: exact, without its date, as provider/name, or of its family
         model: String,
     },
     /// Add the models of a newer registry to the catalogue
@@ -38,39 +38,39 @@ pub enum Verb {
         #[arg(value_name = "FILE|URL")]
         from: String,
     },
-    /// Go back to the built-in catalogue
+    /// Restore the built-in catalogue
     Reset,
 }
 
-/// What `trimtab models --help` says first.
+/// The first part of `trimtab models --help`.
 pub const ABOUT: &str = "\
-Windows, prices and rules per model.
+Show windows, prices and rules of models.
 
-Trimtab carries a registry of some three thousand models. Prices are dollars per million \
-tokens. `update` reads a newer registry (LiteLLM's model_prices_and_context_window.json) and \
-adds its models to the catalogue; a model that is known already gets the newer entry. The result \
-is kept as models.tsv in the configuration folder, or in the file that TRIMTAB_MODELS names; from \
-then on every verb uses it. `reset` removes that file.";
+Trimtab contains a registry of about three thousand models. Prices are dollars per million tokens. \
+`update` reads a newer registry (LiteLLM's model_prices_and_context_window.json) and adds its \
+models to the catalogue, replacing existing entries. The result is kept as models.tsv in the \
+configuration folder, or in the file that TRIMTAB_MODELS names, and every verb uses it. `reset` \
+removes that file.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab models list claude                the models with claude in their name
-  trimtab models show gpt-4o                one model
+  trimtab models list claude                list the models with claude in their name
+  trimtab models show gpt-4o                show one model
   trimtab models show gpt-4o --json         the same for scripts
   trimtab models update registry.json       add the models of a newer registry
   trimtab models update https://models.example/registry.json
   echo '{\"my-model\": {\"max_input_tokens\": 32000}}' | trimtab models update -
-  trimtab models reset                      go back to the built-in catalogue
+  trimtab models reset                      restore the built-in catalogue
 
-Exit codes: 0 done, 1 it failed, 2 the input or the arguments are wrong.";
+Exit codes: 0 success, 1 failure, 2 wrong input or arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ModelsArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     match &args.verb {
-        Verb::List { filter } => list::run(filter, common, terminal),
-        Verb::Show { model } => show::run(model, common, terminal),
-        Verb::Update { from } => update::run(from, common, terminal),
-        Verb::Reset => reset::run(common, terminal),
+        ModelsVerb::List { filter } => list::run(filter, common, terminal),
+        ModelsVerb::Show { model } => show::run(model, common, terminal),
+        ModelsVerb::Update { from } => update::run(from, common, terminal),
+        ModelsVerb::Reset => reset::run(common, terminal),
     }
 }

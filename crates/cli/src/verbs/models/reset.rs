@@ -1,4 +1,4 @@
-//! `trimtab models reset`: back to the built-in catalogue.
+//! `trimtab models reset`: restores the built-in catalogue.
 
 use std::fs;
 use std::io;
@@ -6,14 +6,14 @@ use std::io;
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::number;
 use crate::ui::visible::visible;
 
 /// Runs the verb.
-pub(super) fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = catalogue::own_path()?;
     let removed = match fs::remove_file(&path) {
         Ok(()) => true,
@@ -27,7 +27,7 @@ pub(super) fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failur
         return Ok(());
     }
     let shown = path.display().to_string();
-    let did = if removed { "removed" } else { "there is no" };
+    let did = if removed { "removed" } else { "there was no" };
     terminal.note(&format!(
         "{did} {}; the built-in catalogue has {}",
         visible(&shown),

@@ -1,16 +1,16 @@
-//! `trimtab models show`: all that is known of one model.
+//! `trimtab models show`: everything that is known about one model.
 
 use std::io::Write;
 
-use trimtab_wire::catalogue::{Binding, CacheKind, Match, Model, Prices};
+use trimtab_wire::catalogue::{CacheKind, ModelInfo, ModelMatch, Prices, ReasoningBinding};
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style};
 
-pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(name: &str, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let catalogue = catalogue::load()?;
     let hint = "list the known ones with trimtab models list, or read a newer registry with \
                 trimtab models update FILE";
@@ -32,28 +32,28 @@ pub(super) fn run(name: &str, common: &Common, terminal: &mut Terminal) -> Resul
     Ok(())
 }
 
-/// How the name that was asked for led to this model.
-fn matched(how: Match) -> &'static str {
+/// How the requested name matched this model.
+fn matched(how: ModelMatch) -> &'static str {
     match how {
-        Match::Exact => "",
-        Match::Undated => "(found without its date)",
-        Match::Provider => "(found by its name without a provider)",
-        Match::Alias => "(found by an alias)",
-        Match::Family => "(the nearest of its family)",
-        Match::Limits => "(only its limits are known)",
+        ModelMatch::Exact => "",
+        ModelMatch::Undated => "(found without its date)",
+        ModelMatch::Provider => "(found by its name without a provider)",
+        ModelMatch::Alias => "(found by an alias)",
+        ModelMatch::Family => "(the closest of its family)",
+        ModelMatch::Limits => "(only its limits are known)",
     }
 }
 
-fn facts(model: &Model) -> Vec<(String, String)> {
+fn facts(model: &ModelInfo) -> Vec<(String, String)> {
     let tokens = |tokens: u64| format!("{} tokens", number::grouped(tokens));
     let mut facts = vec![
         ("provider".to_owned(), model.provider.clone()),
         ("window".to_owned(), tokens(model.window)),
-        ("prompt at most".to_owned(), tokens(model.max_input)),
+        ("longest prompt".to_owned(), tokens(model.max_input)),
     ];
     let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
     if let Some(answer) = model.max_output {
-        fact("answer at most", tokens(answer));
+        fact("longest answer", tokens(answer));
     }
     if let Some(prices) = &model.prices {
         fact("prices", price_line(prices));
@@ -82,7 +82,7 @@ fn price_line(prices: &Prices) -> String {
     )
 }
 
-fn cache_line(model: &Model) -> String {
+fn cache_line(model: &ModelInfo) -> String {
     let kind = match model.cache.kind {
         CacheKind::None => return "none known".to_owned(),
         CacheKind::Automatic => "automatic",
@@ -100,19 +100,23 @@ fn cache_line(model: &Model) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn rules(model: &Model) -> Vec<&'static str> {
+fn rules(model: &ModelInfo) -> Vec<&'static str> {
     let rules = &model.rules;
     let binding = match rules.bound_reasoning {
-        Binding::Free => None,
-        Binding::Partly => Some("in some modes, reasoning is bound to what stood before it"),
-        Binding::Bound => Some("reasoning is bound to what stood before it: no late edits"),
+        ReasoningBinding::Free => None,
+        ReasoningBinding::Partly => {
+            Some("in some modes, reasoning is valid only with the messages before it")
+        }
+        ReasoningBinding::Bound => {
+            Some("reasoning is valid only with the messages before it: no late edits")
+        }
     };
     let said = |holds: bool, rule: &'static str| holds.then_some(rule);
     [
         binding,
         said(
             rules.returns_reasoning,
-            "reasoning must be sent back with the calls it led to",
+            "reasoning must be sent back together with its calls",
         ),
         said(
             rules.answer_may_overrun,
@@ -120,7 +124,7 @@ fn rules(model: &Model) -> Vec<&'static str> {
         ),
         said(
             rules.silent_overflow,
-            "a prompt that is too long is cut without an error",
+            "a prompt that is too long is truncated without an error",
         ),
     ]
     .into_iter()

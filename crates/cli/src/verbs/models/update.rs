@@ -1,4 +1,4 @@
-//! `trimtab models update`: a newer registry is added to the catalogue.
+//! `trimtab models update`: adds a newer registry to the catalogue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,19 +9,19 @@ use std::time::Duration;
 use http::Method;
 use trimtab_wire::catalogue::Catalogue;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::{Failure, with_hint};
 use crate::proxy::block_on;
-use crate::proxy::http::Http;
+use crate::proxy::http::HttpClient;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 use crate::{catalogue, settings, source};
 
-/// How long a download may take.
+/// The time limit of a download.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the verb.
-pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub(super) fn run(from: &str, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let json = if from.starts_with("http://") || from.starts_with("https://") {
         download(from, common)?
     } else {
@@ -30,7 +30,7 @@ pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Resul
     let import =
         Catalogue::from_registry(&json).map_err(|error| refused(from, &error.to_string()))?;
     let path = catalogue::own_path()?;
-    // A catalogue that cannot be used is made anew.
+    // An unusable catalogue is replaced.
     let before = catalogue::load().unwrap_or_default();
     let merged = before.merged(&import.catalogue);
     let (added, changed) = difference(&before, &import.catalogue);
@@ -46,16 +46,16 @@ pub(super) fn run(from: &str, common: &Common, terminal: &mut Terminal) -> Resul
     let shown = path.display().to_string();
     writeln!(
         terminal.out(),
-        "{} added, {changed} changed, {skipped} entries left out; {} in {}",
+        "{} added, {changed} changed, {skipped} entries skipped; {} in {}",
         number::counted(added, "model"),
         number::counted(models, "model"),
         visible(&shown)
     )?;
-    terminal.note("`trimtab models reset` goes back to the built-in catalogue");
+    terminal.note("`trimtab models reset` restores the built-in catalogue");
     Ok(())
 }
 
-/// How many models of `newer` are new, and how many are not as they were.
+/// The number of models in `newer` that are new, and the number that differ.
 fn difference(before: &Catalogue, newer: &Catalogue) -> (usize, usize) {
     let lines = |catalogue: &Catalogue| -> BTreeMap<String, String> {
         let ids = catalogue.ids().map(str::to_owned);
@@ -91,15 +91,15 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Failure> {
     Ok(json)
 }
 
-/// Downloads a registry, through the egress proxy and with the authorities of the settings.
-fn download(url: &str, common: &Common) -> Result<String, Failure> {
+/// Downloads a registry, with the egress proxy and certificate authorities of the settings.
+fn download(url: &str, common: &CommonArgs) -> Result<String, Failure> {
     let outgoing = settings::outgoing(&settings::load(common, &[])?)?;
-    let failed = |why: String| Failure::Stuck {
+    let failed = |why: String| Failure::WithHint {
         message: format!("{url}: {why}"),
         hint: Some("download it by other means and give the file".to_owned()),
     };
     let answer = block_on(async {
-        let http = Http::new(outgoing);
+        let http = HttpClient::new(outgoing);
         let asked = http.send(Method::GET, url, &[], Vec::new(), PATIENCE);
         asked.await.map_err(failed)
     })?;
@@ -119,7 +119,7 @@ fn refused(from: &str, why: &str) -> Failure {
     Failure::Input { message, hint }
 }
 
-/// Writes beside the file and renames: a reader sees the old one or the new one.
+/// Writes to a temporary file and renames it, so that a reader sees the old or the new file.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! `trimtab output erase`: removes sessions for good.
+//! `trimtab output erase`: removes sessions permanently.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,60 +6,60 @@ use std::io::{BufRead, IsTerminal, Write as _};
 
 use clap::ArgGroup;
 use serde_json::json;
-use trimtab::store::{Collect, Collected, SessionId, SessionInfo, Store, Stream};
+use trimtab::store::{CollectOptions, CollectReport, SessionId, SessionInfo, Stream};
 
-use super::place::{Place, session_id};
 use super::sessions::tenant;
-use crate::common::Common;
+use super::store_location::{StoreLocation, session_id};
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};
 
-/// Sessions in which the proxy lists the conversations of renewed credentials.
+/// Prefix of the sessions in which the proxy lists conversations of renewed credentials.
 const RENEWED: &str = "proxy-renewed/";
 
-/// What `trimtab output erase` takes.
+/// The arguments of `trimtab output erase`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true).args(["session", "tenant", "all"]))]
-pub struct Args {
-    /// This session, its forks, and the sessions below it
+pub struct OutputEraseArgs {
+    /// This session, its forks and its child sessions
     #[arg(long, short, value_name = "S")]
     pub session: Option<String>,
-    /// All sessions of a tenant of the proxy, as `trimtab output sessions` shows it
+    /// All sessions of a tenant of the proxy, as shown by `trimtab output sessions`
     #[arg(long, value_name = "T")]
     pub tenant: Option<String>,
     /// All sessions
     #[arg(long)]
     pub all: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 }
 
-/// What `trimtab output erase --help` says first.
+/// The first part of `trimtab output erase --help`.
 pub const ABOUT: &str = "\
-Remove sessions for good: outputs, log and journal, and every copy of them in the store's files.
+Remove sessions permanently: outputs, log and journal, and every copy in the store's files.
 
-The database is written anew without them, which takes a moment in a large store; meanwhile \
-nobody else can write, and a proxy passes requests as they came. Databases that a repair moved \
-aside are removed, too. A proxy that has an erased session in memory begins it anew.
+The database is rewritten without them, which takes a moment in a large store; meanwhile nobody \
+else can write, and a proxy passes requests through unchanged. Databases that a repair moved aside \
+are removed too. A proxy that has an erased session in memory starts it over.
 
-What the file system or a backup keeps is not reached from here.";
+Copies in the file system or in backups are out of reach.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab output sessions                      shows sessions and tenants
+  trimtab output sessions                      list sessions and tenants
   trimtab output erase --session S
   trimtab output erase --tenant 4be1a0c93d1f6b6e51e0c8d7 --yes
   trimtab output erase --all";
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputEraseArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
@@ -70,11 +70,12 @@ pub fn run(
         terminal.note("nothing was erased");
         return Ok(());
     }
-    let request = Collect {
+    let request = CollectOptions {
         sessions: chosen,
         scrub: true,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
+    // Collection with explicit names ignores leases: an erasure must not wait for a proxy.
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
     let report = if common.json {
@@ -84,12 +85,12 @@ pub fn run(
     };
     terminal.out().write_all(report.as_bytes())?;
     if done.traces_left {
-        return Err(Failure::Stuck {
-            message: "the sessions are removed, but copies of their text may be left: the \
-                      database could not be written anew"
+        return Err(Failure::WithHint {
+            message: "the sessions are removed, but copies of their text may remain: the \
+            database could not be rewritten"
                 .to_owned(),
             hint: Some(
-                "free as much disk space as the database takes, and erase once more".to_owned(),
+                "free as much disk space as the database occupies, and run erase again".to_owned(),
             ),
         });
     }
@@ -97,8 +98,8 @@ pub fn run(
 }
 
 fn choose(
-    args: &Args,
-    place: &Place,
+    args: &OutputEraseArgs,
+    place: &StoreLocation,
     sessions: &[SessionInfo],
 ) -> Result<BTreeSet<SessionId>, Failure> {
     let all = sessions.iter().map(|info| &info.session);
@@ -116,9 +117,10 @@ fn choose(
     if let (Some(name), true) = (&args.tenant, chosen.is_empty()) {
         return Err(Failure::input(
             format!("no session of tenant '{}' in the store", visible(name)),
-            "`trimtab output sessions` shows the tenants that there are",
+            "`trimtab output sessions` lists the tenants",
         ));
     }
+    // The proxy's list of a renewed token would reveal the erased session.
     let lists: Vec<SessionId> = sessions
         .iter()
         .map(|info| &info.session)
@@ -129,12 +131,13 @@ fn choose(
     Ok(chosen)
 }
 
-/// A session, its forks, what the proxy keeps beside it, and all sessions below any of them.
+/// A session, its forks, the sessions that the proxy keeps for it, and all their children.
 fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> {
     let name = session.as_str();
     let belongs = |id: &SessionId| {
         let rest = id.as_str().strip_prefix(name);
         rest.is_some_and(|rest| {
+            // The proxy keeps pending calls in a session with this suffix.
             let rest = rest.strip_suffix("/kept").unwrap_or(rest);
             let number = rest.strip_prefix('.').unwrap_or_default();
             rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
@@ -142,6 +145,7 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
     };
     let ids = sessions.iter().map(|info| &info.session);
     let mut found: BTreeSet<SessionId> = ids.filter(|id| belongs(id)).cloned().collect();
+    // Children of children too, until nothing new is found.
     loop {
         let before = found.len();
         let below = sessions.iter().filter(|info| {
@@ -156,8 +160,8 @@ fn family(session: &SessionId, sessions: &[SessionInfo]) -> BTreeSet<SessionId> 
     }
 }
 
-/// True if a list of the proxy's names one of the sessions.
-fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
+/// True if a list of the proxy names one of the sessions.
+fn names_one(place: &StoreLocation, list: &SessionId, chosen: &BTreeSet<SessionId>) -> bool {
     let entries = place.store.read(list, Stream::Log, 0, usize::MAX);
     let entries = entries.unwrap_or_default();
     entries.iter().any(|entry| {
@@ -166,7 +170,7 @@ fn names_one(place: &Place, list: &SessionId, chosen: &BTreeSet<SessionId>) -> b
     })
 }
 
-/// Asks on the terminal.
+/// Asks for confirmation on the terminal.
 fn is_confirmed(
     chosen: &BTreeSet<SessionId>,
     sessions: &[SessionInfo],
@@ -182,19 +186,20 @@ fn is_confirmed(
         number::counted(chosen.len(), "session"),
         number::counted(outputs, "output")
     );
+    // Never erase without a confirmation, not even in a script.
     if !std::io::stdin().is_terminal() {
         return Err(Failure::input(
-            format!("this would erase {what} for good"),
-            "say --yes to do it without being asked",
+            format!("this would permanently erase {what}"),
+            "use --yes to confirm",
         ));
     }
-    terminal.say(&format!("erase {what} for good? [y/N]"));
+    terminal.say(&format!("permanently erase {what}? [y/N]"));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn as_json(done: &Collected) -> serde_json::Value {
+fn as_json(done: &CollectReport) -> serde_json::Value {
     let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
     json!({
         "sessions": sessions,
@@ -205,7 +210,7 @@ fn as_json(done: &Collected) -> serde_json::Value {
     })
 }
 
-fn text(done: &Collected) -> String {
+fn text(done: &CollectReport) -> String {
     let mut text = String::new();
     for session in &done.sessions {
         let _ = writeln!(text, "{}", visible(session.as_str()));

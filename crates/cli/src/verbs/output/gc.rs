@@ -5,42 +5,42 @@ use std::io::Write;
 use std::time::Duration;
 
 use serde_json::json;
-use trimtab::store::{Collect, Collected, SessionId, Store};
+use trimtab::store::{CollectOptions, CollectReport, SessionId};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, number, units};
 
-/// What `trimtab output gc` takes.
+/// The arguments of `trimtab output gc`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Remove sessions that were last used longer ago than this (45m, 12h, 7d, 2w)
+pub struct OutputGcArgs {
+    /// Remove sessions last used longer ago than this (45m, 12h, 7d, 2w)
     #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
     pub older_than: Option<Duration>,
     /// Remove the oldest sessions until the store is at most this large (500MB, 2GiB)
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub max_size: Option<u64>,
-    /// Only say what would be removed
+    /// Only show what would be removed
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// What `trimtab output gc --help` says first.
+/// The first part of `trimtab output gc --help`.
 pub const ABOUT: &str = "\
-Remove old sessions with all that they hold: outputs, log and journal.
+Remove old sessions with their outputs, log and journal.
 
-A session counts as used whenever something is stored in it, or in a session below it. --max-size \
-leaves sessions of the last hour alone, however large they are. Without either option only files \
-are removed that a killed process left behind.
+A session counts as used whenever something is stored in it or in one of its children. --max-size \
+skips sessions of the last hour, however large they are. Without either option, only files that a \
+killed process left behind are removed.
 
-A session that a running proxy has in memory stays; `trimtab output erase` removes any.
+Sessions that a running proxy has in memory are skipped; `trimtab output erase` removes any session.
 
-Refs of a removed session can no longer be redeemed. Nothing else is ever removed. The database is \
-written anew without what was removed, and the space goes back to the disk.";
+Refs of a removed session become invalid. The database is rewritten without the removed data, and \
+the space is returned to the disk.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output gc --older-than 7d --dry-run
@@ -48,18 +48,19 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputGcArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
-    let request = Collect {
+    let request = CollectOptions {
         older_than: args.older_than,
         max_bytes: args.max_size,
+        // A dry run must not write.
         scrub: !args.dry_run,
         dry_run: args.dry_run,
-        ..Collect::default()
+        ..CollectOptions::default()
     };
     let done = place.store.collect(&request);
     let done = done.map_err(|error| place.failed(&error))?;
@@ -70,20 +71,19 @@ pub fn run(
     };
     terminal.out().write_all(report.as_bytes())?;
     if done.traces_left {
-        terminal.warn(
-            "copies of removed text may be left: there was no room to write the database anew",
-        );
+        terminal
+            .warn("copies of removed text may remain: there was no room to rewrite the database");
     }
     if args.max_size.is_some_and(|max| done.bytes_kept > max) {
         terminal.warn(&format!(
-            "the store is still larger than asked, {}: sessions of the last hour stay",
+            "the store is still larger than requested, {}: sessions of the last hour stay",
             units::size(done.bytes_kept)
         ));
     }
     Ok(())
 }
 
-fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
+fn as_json(args: &OutputGcArgs, done: &CollectReport) -> serde_json::Value {
     let sessions: Vec<_> = done.sessions.iter().map(SessionId::as_str).collect();
     json!({
         "dry_run": args.dry_run,
@@ -95,7 +95,7 @@ fn as_json(args: &Args, done: &Collected) -> serde_json::Value {
     })
 }
 
-fn text(args: &Args, done: &Collected) -> String {
+fn text(args: &OutputGcArgs, done: &CollectReport) -> String {
     let mut text = String::new();
     for session in &done.sessions {
         let _ = writeln!(text, "{}", visible(session.as_str()));

@@ -1,69 +1,69 @@
-//! `trimtab output grep`: a search in an output, or in all of a session.
+//! `trimtab output grep`: searches one output, or all outputs of a session.
 
 use std::io;
 
 use serde_json::{Value, json};
-use trimtab::store::{Error, Found, FoundLine, Match, Query, Stop, Store};
+use trimtab::store::{Error, MatchLine, Query, SearchMatch, SearchResults, SearchStop};
 
 use super::highlight::Highlight;
-use super::place::SessionArgs;
-use crate::common::Common;
+use super::store_location::SessionArgs;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::sheet::Sheet;
 use crate::ui::visible::visible_json;
 use crate::ui::{Terminal, style};
 
-/// What `trimtab output grep` takes.
+/// The arguments of `trimtab output grep`.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_missing_positional = true,
     override_usage = "trimtab output grep [OPTIONS] --session <S> <REF> <PATTERN>\n       \
                       trimtab output grep [OPTIONS] --session <S> --all <PATTERN>"
 )]
-pub struct Args {
-    /// The session that it belongs to.
+pub struct OutputGrepArgs {
+    /// The session of the outputs.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output to search: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF", conflicts_with = "all")]
     pub id: Option<String>,
-    /// What to search for
+    /// The text to search for
     #[arg(value_name = "PATTERN", required = true)]
     pub pattern: String,
     /// Search all outputs of the session
     #[arg(long)]
     pub all: bool,
-    /// The pattern is a regular expression
+    /// Treat the pattern as a regular expression
     #[arg(long, short = 'E')]
     pub regex: bool,
-    /// Upper and lower case are the same
+    /// Ignore case
     #[arg(long, short)]
     pub ignore_case: bool,
-    /// Print so many lines before each match, at most 50
+    /// Print this many lines before each match, at most 50
     #[arg(long, short = 'B', value_name = "N", default_value_t = 0)]
     pub before: usize,
-    /// Print so many lines behind each match, at most 50
+    /// Print this many lines after each match, at most 50
     #[arg(long, short = 'A', value_name = "N", default_value_t = 0)]
     pub after: usize,
-    /// Stop after so many matches
+    /// Stop after this many matches
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub max: usize,
 }
 
-/// What `trimtab output grep --help` says first.
+/// The first part of `trimtab output grep --help`.
 pub const ABOUT: &str = "\
 Search an output, or all outputs of a session.
 
-The pattern is plain text unless --regex is given. Regular expressions are those of Rust's regex \
-crate: no look-around and no back-references, at most 256 bytes. Output of any size is streamed. \
-With --all, outputs that are not text are left out.
+The pattern is plain text unless --regex is given. Regular expressions use the syntax of Rust's \
+regex crate: no look-around, no back-references, at most 256 bytes. Output of any size is \
+streamed. With --all, binary outputs are skipped.
 
-Each line comes with its number, counted from 1: with a colon if it matches, with a dash if it is \
-context. Put -- before a pattern that starts with a dash. A search without a match ends with exit \
-code 1, as that of grep does, and with a note on standard error.";
+Each line is printed with its number, counted from 1, followed by a colon if it matches or by a \
+dash if it is context. Put -- before a pattern that starts with a dash. Like grep, a search \
+without a match exits with code 1, with a note on standard error.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output grep --session S REF 'no such file'
@@ -73,14 +73,15 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputGrepArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let id = wanted(args)?;
     let place = store.open()?;
     let session = place.session(&args.session.session)?;
+    // With a ref, the lookup of the output reports an unknown session.
     if id.is_none() {
         place.known(&session)?;
     }
@@ -96,7 +97,7 @@ pub fn run(
         print_json(&found)?;
     } else {
         let colour = terminal.has_colour();
-        let mut printer = Printer {
+        let mut printer = MatchPrinter {
             sheet: Sheet::new(colour),
             highlight: Highlight::new(&query, colour),
             context: args.before + args.after > 0,
@@ -107,17 +108,18 @@ pub fn run(
 }
 
 /// The output to search; none for all.
-fn wanted(args: &Args) -> Result<Option<&str>, Failure> {
+fn wanted(args: &OutputGrepArgs) -> Result<Option<&str>, Failure> {
     match (&args.id, args.all) {
         (None, false) => Err(Failure::input(
-            "search where? one argument is a pattern only",
-            "give REF PATTERN to search one output, or --all PATTERN for all of the session",
+            "missing argument: one argument is only a pattern",
+            "give REF PATTERN to search one output, or --all PATTERN to search all outputs of \
+             the session",
         )),
         (id, _) => Ok(id.as_deref()),
     }
 }
 
-fn query(args: &Args) -> Query<'_> {
+fn query(args: &OutputGrepArgs) -> Query<'_> {
     let query = if args.regex {
         Query::regex(&args.pattern)
     } else {
@@ -125,37 +127,42 @@ fn query(args: &Args) -> Query<'_> {
     };
     let mut query = query.context(args.before, args.after).max_matches(args.max);
     query.ignore_case = args.ignore_case;
-    // Who names a binary output wants to search it all the same.
+    // An explicitly named binary output is searched anyway.
     query.text_only = args.all;
     query
 }
 
-fn bad_pattern(args: &Args, why: &str) -> Failure {
+fn bad_pattern(args: &OutputGrepArgs, why: &str) -> Failure {
     let hint = if args.regex {
-        "correct the expression, or leave --regex out to search for the text as it stands"
+        "correct the expression, or omit --regex to search for plain text"
     } else {
-        "give some text to search for, of at most 4096 bytes"
+        "give a text of 1 to 4096 bytes"
     };
     Failure::input(format!("bad pattern {:?}: {why}", args.pattern), hint)
 }
 
-/// Says what the matches do not: that there are none, more, or that something was left out.
-fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failure> {
+/// Reports what the matches do not show: no matches, more matches, or skipped outputs.
+fn tell(
+    args: &OutputGrepArgs,
+    found: &SearchResults,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     match found.stopped {
-        Some(Stop::Matches) => terminal.warn(&format!(
+        Some(SearchStop::Matches) => terminal.warn(&format!(
             "there are more than {} matches; --max N shows more",
             args.max
         )),
-        Some(Stop::Bytes) => {
+        Some(SearchStop::Bytes) => {
             terminal.warn("there is more than can be shown; narrow the pattern");
         }
-        Some(Stop::Work) => terminal.warn(
-            "not everything was searched: the pattern costs too much on this text; use a simpler one",
+        Some(SearchStop::Work) => terminal.warn(
+            "not everything was searched: the pattern is too expensive on this text; use a \
+             simpler one",
         ),
-        Some(Stop::Expired) | None if found.matches.is_empty() => {
+        Some(SearchStop::Expired) | None if found.matches.is_empty() => {
             terminal.note(&format!("no matches for {:?}", args.pattern));
         }
-        Some(Stop::Expired) | None => {}
+        Some(SearchStop::Expired) | None => {}
     }
     if !found.binary.is_empty() {
         terminal.note(&format!(
@@ -165,12 +172,12 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
     }
     if found.damaged.is_empty() {
         return if found.matches.is_empty() {
-            Err(Failure::Found)
+            Err(Failure::ProblemsFound)
         } else {
             Ok(())
         };
     }
-    Err(Failure::Stuck {
+    Err(Failure::WithHint {
         message: format!(
             "damaged, not searched to the end: {}",
             found.damaged.join(", ")
@@ -179,17 +186,17 @@ fn tell(args: &Args, found: &Found, terminal: &mut Terminal) -> Result<(), Failu
     })
 }
 
-fn print_json(found: &Found) -> io::Result<()> {
+fn print_json(found: &SearchResults) -> io::Result<()> {
     let mut sheet = Sheet::new(false);
     for found in &found.matches {
-        sheet.ours(visible_json(&as_json(found)))?;
+        sheet.text(visible_json(&as_json(found)))?;
         sheet.end()?;
     }
     sheet.flush()
 }
 
-fn as_json(found: &Match) -> Value {
-    let line = |line: &FoundLine| {
+fn as_json(found: &SearchMatch) -> Value {
+    let line = |line: &MatchLine| {
         json!({
             "offset": line.number,
             "text": line.text(),
@@ -204,14 +211,14 @@ fn as_json(found: &Match) -> Value {
     })
 }
 
-struct Printer {
+struct MatchPrinter {
     sheet: Sheet,
     highlight: Highlight,
     context: bool,
 }
 
-impl Printer {
-    fn print(&mut self, found: &Found, headings: bool) -> io::Result<()> {
+impl MatchPrinter {
+    fn print(&mut self, found: &SearchResults, headings: bool) -> io::Result<()> {
         let outputs = found.matches.chunk_by(|a, b| a.id == b.id);
         for (at, matches) in outputs.enumerate() {
             if headings {
@@ -227,18 +234,20 @@ impl Printer {
         self.sheet.flush()
     }
 
-    /// The matches in one output. Where their contexts overlap, each line is printed once.
-    fn output(&mut self, matches: &[Match]) -> io::Result<()> {
-        let mut lines: Vec<&FoundLine> = matches.iter().flat_map(|found| &found.lines).collect();
-        // A match before the same line as context; a long line may have matches in many places.
+    /// Prints the matches in one output. Where their contexts overlap, each line is printed once.
+    fn output(&mut self, matches: &[SearchMatch]) -> io::Result<()> {
+        let mut lines: Vec<&MatchLine> = matches.iter().flat_map(|found| &found.lines).collect();
+        // Sort a match before the same line as context. A long line can have several matches.
         lines.sort_by_key(|line| (line.number, !line.matched, line.start));
-        let mut last: Option<&FoundLine> = None;
+        let mut last: Option<&MatchLine> = None;
         for line in lines {
             if let Some(last) = last {
                 let is_same = line.number == last.number;
+                // The same line appears as context of several matches.
                 if is_same && (!line.matched || line.start == last.start) {
                     continue;
                 }
+                // As in grep, a separator marks a gap between contexts.
                 if self.context && line.number > last.number + 1 {
                     self.sheet.styled(style::DIM, "--")?;
                     self.sheet.end()?;
@@ -250,7 +259,7 @@ impl Printer {
         Ok(())
     }
 
-    fn line(&mut self, line: &FoundLine) -> io::Result<()> {
+    fn line(&mut self, line: &MatchLine) -> io::Result<()> {
         let mark = if line.matched { ':' } else { '-' };
         let number = format!("{}{mark}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;
@@ -263,15 +272,15 @@ impl Printer {
         for found in matches {
             let (before, shown) = (rest..found.start, found.clone());
             self.sheet
-                .theirs(line.bytes.get(before).unwrap_or_default())?;
+                .raw_line(line.bytes.get(before).unwrap_or_default())?;
             self.sheet.start(style::BAD)?;
             self.sheet
-                .theirs(line.bytes.get(shown).unwrap_or_default())?;
+                .raw_line(line.bytes.get(shown).unwrap_or_default())?;
             self.sheet.stop(style::BAD)?;
             rest = found.end;
         }
         self.sheet
-            .theirs(line.bytes.get(rest..).unwrap_or_default())?;
+            .raw_line(line.bytes.get(rest..).unwrap_or_default())?;
         if line.clipped {
             self.sheet.styled(style::DIM, " [clipped]")?;
         }

@@ -1,18 +1,18 @@
-//! Where in a line the matches are, for colour.
+//! Finds the matches in a line, to highlight them.
 
 use std::ops::Range;
 
 use regex::bytes::{Regex, RegexBuilder};
 use trimtab::store::Query;
 
-/// As much as the search itself allows a pattern.
+/// The same limit as in the search itself.
 const PROGRAM_LIMIT: usize = 128 * 1024;
 
-/// Finds matches once more, in lines that are shown.
+/// Repeats the search on lines that are shown.
 pub(super) struct Highlight(Option<Regex>);
 
 impl Highlight {
-    /// For the matches of `query`; finds nothing if there is no `colour` to show them in.
+    /// Highlights matches of `query`; does nothing without `colour`.
     pub(super) fn new(query: &Query<'_>, colour: bool) -> Self {
         if !colour {
             return Self(None);

@@ -1,20 +1,20 @@
-//! `trimtab output list`: which outputs there are.
+//! `trimtab output list`: lists the stored outputs.
 
 use std::io::Write;
 
-use trimtab::store::{Metadata, SessionId, Store};
+use trimtab::store::{OutputMetadata, SessionId};
 
-use super::place::Place;
-use crate::common::Common;
+use super::store_location::StoreLocation;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number, style, units};
 
-/// What `trimtab output list` takes.
+/// The arguments of `trimtab output list`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputListArgs {
     /// Only the outputs of this session
     #[arg(
         long,
@@ -24,24 +24,24 @@ pub struct Args {
         hide_env_values = true
     )]
     pub session: Option<String>,
-    /// Only the names of the sessions, as `trimtab output sessions` shows them
+    /// List the sessions instead, as `trimtab output sessions` does
     #[arg(long)]
     pub sessions: bool,
 }
 
-/// What `trimtab output list --help` says last.
+/// The last part of `trimtab output list --help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  trimtab output list                     every session, oldest output first
+  trimtab output list                     all sessions, the oldest output first
   trimtab output list --session S
-  trimtab output list --sessions          the sessions, the one used last first
+  trimtab output list --sessions          the sessions, the most recently used first
   trimtab output list --json | jq -r 'select(.byte_size > 1e6) | .ref'";
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputListArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     if args.sessions {
@@ -71,7 +71,7 @@ pub fn run(
     Ok(())
 }
 
-fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
+fn sessions(args: &OutputListArgs, place: &StoreLocation) -> Result<Vec<SessionId>, Failure> {
     if let Some(name) = &args.session {
         let session = place.session(name)?;
         place.known(&session)?;
@@ -82,10 +82,10 @@ fn sessions(args: &Args, place: &Place) -> Result<Vec<SessionId>, Failure> {
     Ok(sessions.into_iter().map(|info| info.session).collect())
 }
 
-fn text(place: &Place, session: &SessionId, outputs: &[Metadata]) -> String {
+fn text(place: &StoreLocation, session: &SessionId, outputs: &[OutputMetadata]) -> String {
     let now = trimtab::store::now_millis();
     let heading = ["REF", "SIZE", "LINES", "AGE", "TOOL", "CALL"].map(str::to_owned);
-    let row = |output: &Metadata| {
+    let row = |output: &OutputMetadata| {
         [
             output.reference.id().to_owned(),
             units::size(output.byte_size),

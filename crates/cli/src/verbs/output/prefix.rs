@@ -1,16 +1,17 @@
-//! Sessions and outputs by the beginning of their names.
+//! Finds sessions and outputs by a prefix of their names.
 
-use trimtab::store::{SessionId, Store};
+use trimtab::store::SessionId;
 
-use super::place::{Place, session_id};
+use super::store_location::{StoreLocation, session_id};
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 
 /// How many candidates are listed.
 const LISTED: usize = 8;
 
-/// The one of `names` that `given` means: the same, or the only one that begins like it, in the
-/// whole, behind a `/` or behind `chat-`. None if there is none; an error that lists them if there are several.
+/// The name that `given` selects: an exact match, or the only name with this prefix, at its start,
+/// after a `/` or after `chat-`. None if there is none; an error that lists the candidates if there
+/// are several.
 pub fn unique_name<'a>(
     given: &str,
     what: &str,
@@ -27,7 +28,7 @@ pub fn unique_name<'a>(
         [one] => Ok(Some(one)),
         several => Err(Failure::input(
             format!("{} {what}s begin with '{}'", several.len(), visible(given)),
-            format!("give more of it; these are {}", listed(several)),
+            format!("give a longer prefix; candidates: {}", listed(several)),
         )),
     }
 }
@@ -53,8 +54,8 @@ fn listed(names: &[&str]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-impl Place {
-    /// The session that `given` means; the name as it is, if the store has none like it.
+impl StoreLocation {
+    /// The session that `given` selects, or `given` itself if there is none.
     pub fn session(&self, given: &str) -> Result<SessionId, Failure> {
         let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;
         let names = sessions.iter().map(|info| info.session.as_str());
@@ -62,8 +63,8 @@ impl Place {
         session_id(name)
     }
 
-    /// The ref that `given` means in a session and those above it; itself, if there is none like
-    /// it.
+    /// The ref that `given` selects in a session and its parents, or `given` itself if there is
+    /// none.
     pub fn output(&self, session: &SessionId, given: &str) -> Result<String, Failure> {
         if self.store.metadata(session, given).is_ok() {
             return Ok(given.to_owned());
@@ -71,7 +72,7 @@ impl Place {
         let sessions = self.store.sessions().map_err(|error| self.failed(&error))?;
         let mut ids = Vec::new();
         let mut at = Some(session);
-        // No more steps than there are sessions: parents cannot go round in circles.
+        // At most one step per session, in case damaged data makes parents cyclic.
         for _ in 0..=sessions.len() {
             let Some(session) = at else { break };
             let outputs = self
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_by_the_beginning_of_any_part() {
+    fn prefix_may_match_any_part_of_a_name() {
         let names = [
             "chat-20260101-aaaa",
             "proxy/8e01/messages/4ee4",

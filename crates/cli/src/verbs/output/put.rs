@@ -5,43 +5,43 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use trimtab::store::{Put, Store};
+use trimtab::store::Put;
 
-use super::place::SessionArgs;
-use crate::common::Common;
+use super::store_location::SessionArgs;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number, units};
 
-/// What `trimtab output put` takes.
+/// The arguments of `trimtab output put`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputPutArgs {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// What to store; - is standard input
+    /// The file to store; - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The tool that gave it
+    /// The name of the tool that produced it
     #[arg(long, value_name = "NAME", default_value = "")]
     pub tool: String,
     /// The id of the call that it answers
     #[arg(long, value_name = "ID", default_value = "")]
     pub call: String,
-    /// What it is
+    /// The media type of the output
     #[arg(long, value_name = "TYPE", default_value = "text/plain")]
     pub media_type: String,
 }
 
-/// What `trimtab output put --help` says first.
+/// The first part of `trimtab output put --help`.
 pub const ABOUT: &str = "\
-Store an output and print its ref, as the last line of standard output.
+Store an output and print its ref as the last line of standard output.
 
-The ref is printed after the bytes are safe on disk. The same bytes of the same call in the same \
-session have the same ref. The store is made if it is not there. Input of any size is streamed.";
+The ref is printed once the bytes are durable. The same bytes of the same call in the same session \
+have the same ref. The store is created if it does not exist. Input of any size is streamed.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   cargo test 2>&1 | trimtab output put --session S -
@@ -50,9 +50,9 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputPutArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let session = args.session.id()?;

@@ -1,12 +1,12 @@
-//! `trimtab output read`: an output, or some lines of it.
+//! `trimtab output read`: prints an output, or some lines of it.
 
 use std::io::{self, Write};
 
 use serde_json::json;
-use trimtab::store::{Error, Form, Line, LineRange, SessionId, Store, Stored};
+use trimtab::store::{Error, LineRange, OpenOutput, OutputForm, OutputLine, SessionId};
 
-use super::place::{Place, SessionArgs};
-use crate::common::Common;
+use super::store_location::{SessionArgs, StoreLocation};
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::raw_output;
@@ -14,26 +14,26 @@ use crate::ui::sheet::Sheet;
 use crate::ui::visible::{visible, visible_json};
 use crate::ui::{Terminal, style, units};
 
-/// Longer lines are printed piece by piece.
+/// Longer lines are printed in pieces of this size.
 const PIECE: usize = 64 * 1024;
-/// Raw bytes are read so many at a time.
+/// The number of raw bytes that are read at a time.
 const RAW_PIECE: u64 = 1024 * 1024;
-/// A line of JSON holds at most this much of a line.
+/// The longest line that `--json` prints; the rest is clipped.
 const JSON_LINE: usize = 1024 * 1024;
 
-/// What `trimtab output read` takes.
+/// The arguments of `trimtab output read`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct OutputReadArgs {
     /// The session that it belongs to.
     #[command(flatten)]
     pub session: SessionArgs,
-    /// The output: its ref, or the beginning of it
+    /// The ref of the output, or a unique prefix of it
     #[arg(value_name = "REF")]
     pub id: String,
-    /// First line to print, counted from 0
+    /// The first line to print, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub offset: u64,
-    /// How many lines to print
+    /// The number of lines to print
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print the bytes exactly as they were stored, without line numbers
@@ -41,17 +41,17 @@ pub struct Args {
     pub raw: bool,
 }
 
-/// What `trimtab output read --help` says first.
+/// The first part of `trimtab output read --help`.
 pub const ABOUT: &str = "\
 Print an output, or some lines of it.
 
-Lines come numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
+Lines are numbered from 1, as the model sees them; --offset counts from 0, so --offset 60 starts \
 at the line numbered 61. With --raw the bytes are printed exactly as they were stored. Output of \
-any size is streamed, and reading a few lines at the end of a large one costs those lines.
+any size is streamed, and reading a few lines at the end of a large output reads only those lines.
 
-On a terminal control characters are shown as ^X, unless --raw.";
+On a terminal, control characters are shown as ^X, unless --raw is given.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output read --session S REF | less
@@ -61,16 +61,21 @@ Examples:
 
 /// Runs the verb.
 pub fn run(
-    args: &Args,
+    args: &OutputReadArgs,
     store: &StoreArgs,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
     let session = place.session(&args.session.session)?;
     let id = &*place.output(&session, &args.id)?;
     let is_whole = args.raw && args.offset == 0 && args.limit.is_none();
-    let form = if is_whole { Form::Whole } else { Form::Text };
+    // Without --raw, read the text projection, which has lines.
+    let form = if is_whole {
+        OutputForm::Whole
+    } else {
+        OutputForm::Text
+    };
     let failed = |error: &Error| place.failed_on(&session, id, error);
     let stored = place.store.open(&session, id, form);
     let stored = stored.map_err(|error| failed(&error))?;
@@ -82,7 +87,7 @@ pub fn run(
     } else if args.raw {
         raw_lines(args, &stored)
     } else {
-        let mut printer = Printer {
+        let mut printer = OutputPrinter {
             stored: &stored,
             sheet: Sheet::new(terminal.has_colour()),
             json: common.json,
@@ -92,12 +97,12 @@ pub fn run(
     printed.map_err(|stop| stop.told(&place, &session, id))
 }
 
-fn binary(session: &SessionId, stored: &Stored) -> Failure {
+fn binary(session: &SessionId, stored: &OpenOutput) -> Failure {
     let metadata = stored.metadata();
     let id = metadata.reference.id();
     Failure::input(
         format!(
-            "output '{id}' is binary ({}, {}): it has no lines to print",
+            "output '{id}' is binary ({}, {}) and has no lines to print",
             visible(&metadata.labels.media_type),
             units::size(metadata.byte_size)
         ),
@@ -106,15 +111,16 @@ fn binary(session: &SessionId, stored: &Stored) -> Failure {
 }
 
 /// What ended the printing: the store, or where it goes to.
-enum Stop {
+enum PrintStop {
     Store(Error),
     Out(io::Error),
 }
 
-impl Stop {
-    fn told(self, place: &Place, session: &SessionId, id: &str) -> Failure {
+impl PrintStop {
+    fn told(self, place: &StoreLocation, session: &SessionId, id: &str) -> Failure {
         match self {
             Self::Store(error) => place.failed_on(session, id, &error),
+            // Damage found while streaming arrives as an I/O error.
             Self::Out(error) => match error.downcast::<Error>() {
                 Ok(error) => place.failed_on(session, id, &error),
                 Err(error) => Failure::Failed(error),
@@ -123,30 +129,31 @@ impl Stop {
     }
 }
 
-impl From<Error> for Stop {
+impl From<Error> for PrintStop {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for PrintStop {
     fn from(error: io::Error) -> Self {
         Self::Out(error)
     }
 }
 
 /// Everything, as it was stored.
-fn raw(stored: &Stored) -> Result<(), Stop> {
+fn raw(stored: &OpenOutput) -> Result<(), PrintStop> {
     let mut out = raw_output();
     io::copy(&mut stored.reader(), &mut out)?;
     Ok(out.flush()?)
 }
 
 /// Some lines as they were stored, with their ends.
-fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
+fn raw_lines(args: &OutputReadArgs, stored: &OpenOutput) -> Result<(), PrintStop> {
     let mut out = raw_output();
     let mut at = start_of(stored, args.offset)?;
     let last = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
+    // The end of the last line is the start of the next one.
     let end = if last < stored.line_count() {
         start_of(stored, last)?
     } else {
@@ -162,21 +169,22 @@ fn raw_lines(args: &Args, stored: &Stored) -> Result<(), Stop> {
 }
 
 /// The place of a line's first byte.
-fn start_of(stored: &Stored, line: u64) -> Result<u64, Error> {
+fn start_of(stored: &OpenOutput, line: u64) -> Result<u64, Error> {
     let mut range = LineRange::new(line, 1);
+    // Only the position of the line is needed.
     range.max_line_bytes = 0;
     let lines = stored.lines(range)?.lines;
     Ok(lines.first().map_or(0, |line| line.start))
 }
 
-struct Printer<'a> {
-    stored: &'a Stored,
+struct OutputPrinter<'a> {
+    stored: &'a OpenOutput,
     sheet: Sheet,
     json: bool,
 }
 
-impl Printer<'_> {
-    fn print(&mut self, args: &Args) -> Result<(), Stop> {
+impl OutputPrinter<'_> {
+    fn print(&mut self, args: &OutputReadArgs) -> Result<(), PrintStop> {
         let end = args.offset.saturating_add(args.limit.unwrap_or(u64::MAX));
         let mut next = Some(args.offset);
         while let Some(offset) = next.filter(|offset| *offset < end || *offset == args.offset) {
@@ -197,32 +205,33 @@ impl Printer<'_> {
         Ok(self.sheet.flush()?)
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), Stop> {
+    fn line(&mut self, line: &OutputLine) -> Result<(), PrintStop> {
         let number = format!("{:>5}", line.number + 1);
         self.sheet.styled(style::DIM, number)?;
-        self.sheet.ours("  ")?;
-        self.sheet.theirs(&line.bytes)?;
+        self.sheet.text("  ")?;
+        self.sheet.raw_line(&line.bytes)?;
         let mut printed = line.bytes.len() as u64;
+        // Print a long line in pieces, so that it is never held in memory.
         while printed < line.byte_size {
             let rest = usize::try_from(line.byte_size - printed).unwrap_or(PIECE);
             let piece = self.stored.read_at(line.start + printed, rest.min(PIECE))?;
             if piece.is_empty() {
                 break;
             }
-            self.sheet.theirs(&piece)?;
+            self.sheet.raw_line(&piece)?;
             printed += piece.len() as u64;
         }
         Ok(self.sheet.end()?)
     }
 
-    fn json_line(&mut self, line: &Line) -> Result<(), Stop> {
+    fn json_line(&mut self, line: &OutputLine) -> Result<(), PrintStop> {
         let json = json!({
             "offset": line.number,
             "text": String::from_utf8_lossy(&line.bytes),
             "byte_size": line.byte_size,
             "clipped": line.is_clipped(),
         });
-        self.sheet.ours(visible_json(&json))?;
+        self.sheet.text(visible_json(&json))?;
         Ok(self.sheet.end()?)
     }
 }

@@ -1,24 +1,24 @@
-//! `trimtab output sessions`: which sessions there are.
+//! `trimtab output sessions`: lists the sessions of the store.
 
 use std::io::Write;
 
 use serde_json::json;
-use trimtab::store::{SessionId, SessionInfo, Store};
+use trimtab::store::{SessionId, SessionInfo};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};
 
 /// Runs the verb.
-pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(store: &StoreArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = store.open()?;
     let mut sessions = place
         .store
         .sessions()
         .map_err(|error| place.failed(&error))?;
-    // Most people look for the one they used last.
+    // Users usually look for the session they used last.
     sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
     if common.json {
         for info in &sessions {
@@ -34,7 +34,7 @@ pub fn run(store: &StoreArgs, common: &Common, terminal: &mut Terminal) -> Resul
     Ok(())
 }
 
-/// The tenant of the proxy to which a session belongs, by its name.
+/// The tenant of the proxy to which a session belongs, from its name.
 pub fn tenant(session: &str) -> Option<&str> {
     let (tenant, _) = session.strip_prefix("proxy/")?.split_once('/')?;
     (!tenant.is_empty()).then_some(tenant)

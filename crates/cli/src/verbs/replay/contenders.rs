@@ -1,14 +1,14 @@
 //! What decides in a replay: presets, and what there is to compare them with.
 
 use trimtab::engine::policy::Policy;
-use trimtab::replay::managed::Managed;
-use trimtab::replay::manager::Failed;
+use trimtab::replay::managed::ManagedSession;
+use trimtab::replay::manager::ManagerError;
 use trimtab::replay::oracle::{MARKS, Oracle};
-use trimtab::replay::{DropOldest, Manager, SendAll, Settings};
+use trimtab::replay::{DropOldest, ReplaySettings, SendAll, WindowManager};
 
-use super::Args;
-use super::read::Recorded;
-use crate::common::Common;
+use super::ReplayArgs;
+use super::recorded_sessions::RecordedSession;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::settings;
 
@@ -25,10 +25,10 @@ pub struct Contender {
     pub name: String,
     /// True for a point of the curve.
     pub on_curve: bool,
-    rule: Rule,
+    rule: ContenderRule,
 }
 
-enum Rule {
+enum ContenderRule {
     Preset(Box<Policy>),
     DropOldest,
     Oracle,
@@ -38,20 +38,24 @@ impl Contender {
     /// The managers to try; the one whose bill is least counts. Only the oracle has several.
     pub fn managers<'r>(
         &self,
-        recorded: &'r Recorded,
-        settings: &Settings,
-    ) -> Result<Vec<Box<dyn Manager + 'r>>, Failed> {
+        recorded: &'r RecordedSession,
+        settings: &ReplaySettings,
+    ) -> Result<Vec<Box<dyn WindowManager + 'r>>, ManagerError> {
         let window = settings.window;
         Ok(match &self.rule {
-            Rule::Preset(policy) => {
+            ContenderRule::Preset(policy) => {
                 let policy = Policy::clone(policy);
-                vec![Box::new(Managed::new(policy, settings, recorded.tools)?)]
+                vec![Box::new(ManagedSession::new(
+                    policy,
+                    settings,
+                    recorded.tools,
+                )?)]
             }
-            Rule::DropOldest => vec![Box::new(DropOldest::new(window))],
-            Rule::Oracle => {
+            ContenderRule::DropOldest => vec![Box::new(DropOldest::new(window))],
+            ContenderRule::Oracle => {
                 let oracle = |mark| Oracle::new(&recorded.needs, window, mark);
-                let boxed = |mark| Box::new(oracle(mark)) as Box<dyn Manager>;
-                let all = std::iter::once(Box::<SendAll>::default() as Box<dyn Manager>);
+                let boxed = |mark| Box::new(oracle(mark)) as Box<dyn WindowManager>;
+                let all = std::iter::once(Box::<SendAll>::default() as Box<dyn WindowManager>);
                 // Where everything fits, sending it may be cheapest.
                 all.chain(MARKS.map(boxed)).collect()
             }
@@ -60,7 +64,7 @@ impl Contender {
 }
 
 /// What is asked for, each preset with what is set beside it.
-pub fn contenders(args: &Args, common: &Common) -> Result<Vec<Contender>, Failure> {
+pub fn contenders(args: &ReplayArgs, common: &CommonArgs) -> Result<Vec<Contender>, Failure> {
     let mut found = Vec::new();
     for economy in &args.curve {
         let economy = economy.to_string();
@@ -72,7 +76,7 @@ pub fn contenders(args: &Args, common: &Common) -> Result<Vec<Contender>, Failur
         found.push(Contender {
             name: format!("{CURVE}, economy {economy}"),
             on_curve: true,
-            rule: Rule::Preset(Box::new(policy)),
+            rule: ContenderRule::Preset(Box::new(policy)),
         });
     }
     if args.compare.is_empty() && (args.preset.is_some() || found.is_empty()) {
@@ -84,18 +88,18 @@ pub fn contenders(args: &Args, common: &Common) -> Result<Vec<Contender>, Failur
     Ok(found)
 }
 
-fn contender(name: Option<&str>, flag: &str, common: &Common) -> Result<Contender, Failure> {
+fn contender(name: Option<&str>, flag: &str, common: &CommonArgs) -> Result<Contender, Failure> {
     let rule = match name {
-        Some(ORACLE) => Rule::Oracle,
-        Some(DROP_OLDEST) => Rule::DropOldest,
+        Some(ORACLE) => ContenderRule::Oracle,
+        Some(DROP_OLDEST) => ContenderRule::DropOldest,
         _ => {
             let named = name.map(|name| ("preset", name.to_owned(), flag));
             let named: Vec<_> = named.into_iter().collect();
-            Rule::Preset(Box::new(settings::load(common, &named)?.policy))
+            ContenderRule::Preset(Box::new(settings::load(common, &named)?.policy))
         }
     };
     let name = match &rule {
-        Rule::Preset(policy) => policy.preset.clone(),
+        ContenderRule::Preset(policy) => policy.preset.clone(),
         _ => name.unwrap_or_default().to_owned(),
     };
     Ok(Contender {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use trimtab::replay::Settings;
+use trimtab::replay::ReplaySettings;
 
-use super::rows::{Preset, Row, Rows};
-use super::svg::{Axes, Series, colour, escaped, lines, points};
+use super::rows::{PresetRows, ReplayRow, ReplayRows};
+use super::svg::{PlotAxes, PlotSeries, colour, escaped, lines, points};
 use super::table::percent;
 use crate::ui::number::grouped;
 
@@ -35,7 +35,7 @@ polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
 .wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}";
 
 /// The page.
-pub fn page(rows: &Rows, settings: &Settings) -> String {
+pub fn page(rows: &ReplayRows, settings: &ReplaySettings) -> String {
     let window = grouped(settings.window);
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -74,7 +74,7 @@ pub fn page(rows: &Rows, settings: &Settings) -> String {
     page
 }
 
-fn about(rows: &Rows) -> String {
+fn about(rows: &ReplayRows) -> String {
     let first = rows.presets.first();
     let count = first.map_or(0, |preset| preset.rows.len());
     let report = first.map(|preset| &preset.sum.report);
@@ -91,7 +91,7 @@ fn about(rows: &Rows) -> String {
     )
 }
 
-fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a Row)>) -> String {
+fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a ReplayRow)>) -> String {
     let mut table = format!(
         "<div class=\"wide\"><table><tr><th>{first}<th>ready<th>effective<th>billed<th>old names<th>old lines\
          <th>lost<th>cut unseen<th>tokens<th>cold<th>extends<th>breaks<th>compactions<th>over<th>faults"
@@ -124,7 +124,7 @@ fn table<'a>(first: &str, rows: impl Iterator<Item = (&'a str, &'a Row)>) -> Str
 }
 
 /// The first faults of each preset, in words.
-fn faults(rows: &Rows) -> String {
+fn faults(rows: &ReplayRows) -> String {
     let mut told = String::new();
     for preset in &rows.presets {
         for text in preset.sum.report.fault_texts.iter().take(3) {
@@ -134,15 +134,15 @@ fn faults(rows: &Rows) -> String {
     told
 }
 
-fn trade(rows: &Rows) -> String {
-    let series = rows.presets.iter().map(|preset| Series {
+fn trade(rows: &ReplayRows) -> String {
+    let series = rows.presets.iter().map(|preset| PlotSeries {
         name: preset.name.clone(),
         points: point(&preset.sum).into_iter().collect(),
     });
-    let series: Vec<Series> = series.collect();
+    let series: Vec<PlotSeries> = series.collect();
     let on_curve = rows.presets.iter().filter(|preset| preset.on_curve);
     let curve: Vec<(f64, f64)> = on_curve.filter_map(|preset| point(&preset.sum)).collect();
-    let axes = Axes {
+    let axes = PlotAxes {
         title: "calls that are ready against what they cost",
         x: "effective bill, 1 is sending everything",
         y: "calls ready, %",
@@ -152,17 +152,17 @@ fn trade(rows: &Rows) -> String {
     points(&series, &curve, &axes)
 }
 
-fn point(row: &Row) -> Option<(f64, f64)> {
+fn point(row: &ReplayRow) -> Option<(f64, f64)> {
     Some((row.effective_ratio(), row.ready_share()? * 100.0))
 }
 
 /// True if a preset is among the rows that sends everything: no line is needed for it then.
-fn sends_all(rows: &Rows) -> bool {
+fn sends_all(rows: &ReplayRows) -> bool {
     rows.presets.iter().any(|preset| preset.name == "none")
 }
 
 /// The colours of the lines.
-fn key(rows: &Rows) -> String {
+fn key(rows: &ReplayRows) -> String {
     let mut key = String::from("<ul class=\"key\">");
     let all = (!sends_all(rows)).then_some("everything");
     let names = rows.presets.iter().map(|preset| preset.name.as_str());
@@ -178,7 +178,7 @@ fn key(rows: &Rows) -> String {
     key
 }
 
-fn sizes(rows: &Rows, settings: &Settings) -> String {
+fn sizes(rows: &ReplayRows, settings: &ReplaySettings) -> String {
     let mut longest: Vec<usize> = (0..rows.all_sizes.len()).collect();
     longest.sort_by_key(|at| std::cmp::Reverse(rows.all_sizes.get(*at).map_or(0, Vec::len)));
     let mut plots = String::new();
@@ -193,11 +193,11 @@ fn sizes(rows: &Rows, settings: &Settings) -> String {
 }
 
 /// The plot of one conversation.
-fn size(rows: &Rows, at: usize, name: &str, window: f64) -> String {
+fn size(rows: &ReplayRows, at: usize, name: &str, window: f64) -> String {
     let presets = rows.presets.iter();
-    let mut series: Vec<Series> = presets
+    let mut series: Vec<PlotSeries> = presets
         .filter_map(|preset| Some((preset, preset.rows.get(at)?)))
-        .map(|(preset, row)| Series {
+        .map(|(preset, row)| PlotSeries {
             name: preset.name.clone(),
             points: over_calls(&row.sizes),
         })
@@ -209,12 +209,12 @@ fn size(rows: &Rows, at: usize, name: &str, window: f64) -> String {
         .unwrap_or_default();
     let largest = all.iter().max().copied().unwrap_or(1) as f64;
     if !sends_all(rows) {
-        series.push(Series {
+        series.push(PlotSeries {
             name: "everything".to_owned(),
             points: over_calls(all),
         });
     }
-    let axes = Axes {
+    let axes = PlotAxes {
         title: name,
         x: "call",
         y: "tokens",
@@ -232,7 +232,7 @@ fn over_calls(sizes: &[u64]) -> Vec<(f64, f64)> {
 }
 
 /// What became of each conversation under a preset, folded away.
-fn conversations(preset: &Preset) -> String {
+fn conversations(preset: &PresetRows) -> String {
     let rows = preset.rows.iter();
     let named = rows.map(|row| (row.id.as_deref().unwrap_or_default(), row));
     format!(

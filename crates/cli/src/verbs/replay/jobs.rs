@@ -1,17 +1,19 @@
 //! Every conversation under everything that is compared, on several threads.
 
-use trimtab::replay::manager::Failed;
-use trimtab::replay::{Manager, Report, SendAll, Settings, Step, each, replay_needing};
+use trimtab::replay::manager::ManagerError;
+use trimtab::replay::{
+    ReplayReport, ReplaySettings, ReplayStep, SendAll, WindowManager, parallel, replay_needing,
+};
 
 use super::contenders::Contender;
-use super::read::Recorded;
-use super::windows::{Windows, line};
+use super::recorded_sessions::RecordedSession;
+use super::windows::{WindowWriter, line};
 use crate::ui::progress::Progress;
 
 /// A conversation under what decides, or sent as it came.
-pub struct Job<'a> {
+pub struct ReplayJob<'a> {
     /// The conversation.
-    pub recorded: &'a Recorded,
+    pub recorded: &'a RecordedSession,
     /// What decides; none for sending everything.
     pub contender: Option<&'a Contender>,
     /// Its place among the windows that are written, where they are.
@@ -20,19 +22,22 @@ pub struct Job<'a> {
 
 /// What became of a job.
 #[derive(Default)]
-pub struct Done {
+pub struct FinishedJob {
     /// The report.
-    pub report: Report,
+    pub report: ReplayReport,
     /// Tokens of the window at each call.
     pub sizes: Vec<u64>,
 }
 
 /// Every conversation sent as it came, then under each contender.
-pub fn jobs<'a>(conversations: &'a [Recorded], contenders: &'a [Contender]) -> Vec<Job<'a>> {
+pub fn jobs<'a>(
+    conversations: &'a [RecordedSession],
+    contenders: &'a [Contender],
+) -> Vec<ReplayJob<'a>> {
     let all = std::iter::once(None).chain(contenders.iter().map(Some));
     let pairs = all.flat_map(|contender| {
         let recorded = conversations.iter().enumerate();
-        recorded.map(move |(place, recorded)| Job {
+        recorded.map(move |(place, recorded)| ReplayJob {
             recorded,
             contender,
             place,
@@ -43,22 +48,26 @@ pub fn jobs<'a>(conversations: &'a [Recorded], contenders: &'a [Contender]) -> V
 
 /// Runs them all; what they gave is in their order.
 pub fn run(
-    jobs: &[Job<'_>],
-    settings: &Settings,
-    windows: Option<&Windows>,
+    jobs: &[ReplayJob<'_>],
+    settings: &ReplaySettings,
+    windows: Option<&WindowWriter>,
     progress: &Progress,
-) -> Vec<Done> {
-    each::map(jobs, |job| {
+) -> Vec<FinishedJob> {
+    parallel::map(jobs, |job| {
         let done = one(job, settings, windows);
         progress.advance();
         done
     })
 }
 
-fn one(job: &Job<'_>, settings: &Settings, windows: Option<&Windows>) -> Done {
+fn one(
+    job: &ReplayJob<'_>,
+    settings: &ReplaySettings,
+    windows: Option<&WindowWriter>,
+) -> FinishedJob {
     let recorded = job.recorded;
     let managers = match job.contender {
-        None => Ok(vec![Box::<SendAll>::default() as Box<dyn Manager>]),
+        None => Ok(vec![Box::<SendAll>::default() as Box<dyn WindowManager>]),
         Some(contender) => contender.managers(recorded, settings),
     };
     let writes = windows.filter(|_| job.contender.is_some());
@@ -70,7 +79,7 @@ fn one(job: &Job<'_>, settings: &Settings, windows: Option<&Windows>) -> Done {
         Err(failed) => vec![refused(&failed)],
     };
     // Of several, the one that fits most windows, then the cheapest.
-    let best = |(done, _): &(Done, String)| (done.report.over, done.report.effective());
+    let best = |(done, _): &(FinishedJob, String)| (done.report.over, done.report.effective());
     let best = tried.into_iter().min_by_key(best);
     let (done, lines) = best.unwrap_or_default();
     if let Some(windows) = writes {
@@ -81,31 +90,31 @@ fn one(job: &Job<'_>, settings: &Settings, windows: Option<&Windows>) -> Done {
 
 /// A conversation under a manager, and its windows where they are to be written.
 fn replayed(
-    recorded: &Recorded,
-    manager: &mut dyn Manager,
-    settings: &Settings,
+    recorded: &RecordedSession,
+    manager: &mut dyn WindowManager,
+    settings: &ReplaySettings,
     writes: bool,
-) -> (Done, String) {
+) -> (FinishedJob, String) {
     let mut lines = String::new();
     let mut sizes = Vec::new();
-    let mut see = |step: &Step<'_>| {
+    let mut see = |step: &ReplayStep<'_>| {
         sizes.push(step.tokens);
         if writes {
             lines.push_str(&line(&recorded.id, step));
         }
     };
     let report = replay_needing(&recorded.log, &recorded.needs, manager, settings, &mut see);
-    (Done { report, sizes }, lines)
+    (FinishedJob { report, sizes }, lines)
 }
 
 /// There was no manager.
-fn refused(failed: &Failed) -> (Done, String) {
-    let report = Report {
+fn refused(failed: &ManagerError) -> (FinishedJob, String) {
+    let report = ReplayReport {
         faults: 1,
         fault_texts: vec![failed.to_string()],
-        ..Report::default()
+        ..ReplayReport::default()
     };
-    let done = Done {
+    let done = FinishedJob {
         report,
         sizes: Vec::new(),
     };

@@ -3,7 +3,7 @@
 pub mod contenders;
 pub mod html;
 pub mod jobs;
-pub mod read;
+pub mod recorded_sessions;
 pub mod rows;
 pub mod svg;
 pub mod table;
@@ -13,20 +13,20 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use trimtab::replay::Settings;
+use trimtab::replay::ReplaySettings;
 use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
-use self::windows::Windows;
+use self::windows::WindowWriter;
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
 
 /// What `trimtab replay` takes.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ReplayArgs {
     /// Transcripts to replay; - is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -99,6 +99,7 @@ Columns:
   cold         what they cost without one; 1.00 is sending everything
   extends      windows that only add to the one before, so that the cache is read
   breaks       windows that change what was sent before, so that the cache is written again
+  own calls    calls of a model for summaries, for each 100 calls of the conversation
   over         windows that are larger than the model's
   faults       windows that a provider would refuse
   newest shown tokens of outputs that the model is shown when they come in
@@ -135,20 +136,20 @@ pub fn columns() -> &'static str {
 const WINDOW: u64 = 128_000;
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let contenders = contenders::contenders(args, common)?;
     let settings = conditions(args)?;
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
-    let read = read::all(args, terminal)?;
+    let read = recorded_sessions::all(args, terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));
     }
     let jobs = jobs::jobs(&read.conversations, &contenders);
     let windows = args.windows.as_deref().map(create).transpose()?;
-    let windows = windows.map(Windows::new);
+    let windows = windows.map(WindowWriter::new);
     let progress = Progress::steps("replaying", jobs.len() as u64, terminal);
     let done = jobs::run(&jobs, &settings, windows.as_ref(), &progress);
     progress.finish();
@@ -171,7 +172,7 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         file.flush()?;
     }
     if read.wrong {
-        Err(Failure::Told)
+        Err(Failure::AlreadyReported)
     } else {
         Ok(())
     }
@@ -198,8 +199,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
 }
 
-fn conditions(args: &Args) -> Result<Settings, Failure> {
-    let mut settings = Settings::new(args.window.unwrap_or(WINDOW));
+fn conditions(args: &ReplayArgs) -> Result<ReplaySettings, Failure> {
+    let mut settings = ReplaySettings::new(args.window.unwrap_or(WINDOW));
     if let Some(name) = &args.model {
         let catalogue = catalogue::load()?;
         let hint = "give the size of its window in tokens instead: --window N";

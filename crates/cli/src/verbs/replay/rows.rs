@@ -2,81 +2,85 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use trimtab::replay::{Report, Settings};
+use trimtab::replay::{ReplayReport, ReplaySettings};
 
 use super::contenders::{Contender, ORACLE};
-use super::jobs::Done;
-use super::read::Recorded;
+use super::jobs::FinishedJob;
+use super::recorded_sessions::RecordedSession;
 
 /// What a preset made of a conversation, or of all of them.
-pub struct Row {
+pub struct ReplayRow {
     /// The conversation; none for the sum.
     pub id: Option<String>,
     /// What was found.
-    pub report: Report,
+    pub report: ReplayReport,
     /// Tokens of the window at each call; empty for the sum.
     pub sizes: Vec<u64>,
     /// The same, with everything sent as it came.
-    pub all: Report,
+    pub all: ReplayReport,
 }
 
 /// One preset, or what it is compared with.
-pub struct Preset {
+pub struct PresetRows {
     /// Its name.
     pub name: String,
     /// True for a point of the curve.
     pub on_curve: bool,
     /// Each conversation.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReplayRow>,
     /// All of them together.
-    pub sum: Row,
+    pub sum: ReplayRow,
 }
 
 /// All presets.
-pub struct Rows {
+pub struct ReplayRows {
     /// In the order in which they were asked for.
-    pub presets: Vec<Preset>,
+    pub presets: Vec<PresetRows>,
     /// Tokens at each call with everything sent as it came, by conversation.
     pub all_sizes: Vec<Vec<u64>>,
 }
 
 /// Puts together what the jobs gave, in the order of [`jobs`](super::jobs::jobs).
-pub fn rows(conversations: &[Recorded], contenders: &[Contender], done: Vec<Done>) -> Rows {
+pub fn rows(
+    conversations: &[RecordedSession],
+    contenders: &[Contender],
+    done: Vec<FinishedJob>,
+) -> ReplayRows {
     let mut done = done.into_iter();
-    let all: Vec<Done> = done.by_ref().take(conversations.len()).collect();
+    let all: Vec<FinishedJob> = done.by_ref().take(conversations.len()).collect();
     let mut found = Vec::new();
     for contender in contenders {
         let mine = done.by_ref().take(conversations.len());
-        let rows: Vec<Row> = mine
+        let rows: Vec<ReplayRow> = mine
             .zip(&all)
             .zip(conversations)
-            .map(|((done, all), recorded)| Row {
+            .map(|((done, all), recorded)| ReplayRow {
                 id: Some(recorded.id.clone()),
                 report: done.report,
                 sizes: done.sizes,
                 all: all.report.clone(),
             })
             .collect();
-        found.push(Preset {
+        found.push(PresetRows {
             name: contender.name.clone(),
             on_curve: contender.on_curve,
             sum: sum(&rows),
             rows,
         });
     }
-    Rows {
+    ReplayRows {
         presets: found,
         all_sizes: all.into_iter().map(|done| done.sizes).collect(),
     }
 }
 
-fn sum(rows: &[Row]) -> Row {
-    let (mut report, mut all) = (Report::default(), Report::default());
+fn sum(rows: &[ReplayRow]) -> ReplayRow {
+    let (mut report, mut all) = (ReplayReport::default(), ReplayReport::default());
     for row in rows {
         report.add(&row.report);
         all.add(&row.all);
     }
-    Row {
+    ReplayRow {
         id: None,
         report,
         sizes: Vec::new(),
@@ -84,7 +88,7 @@ fn sum(rows: &[Row]) -> Row {
     }
 }
 
-impl Row {
+impl ReplayRow {
     /// Tokens sent, as a multiple of sending everything.
     pub fn tokens_ratio(&self) -> f64 {
         ratio(self.report.tokens as f64, self.all.tokens as f64)
@@ -113,6 +117,11 @@ impl Row {
         ratio(effective, self.all.billed.dollars())
     }
 
+    /// Calls of a model for summaries, for each 100 calls of the conversation.
+    pub fn own_calls_per_100(&self) -> f64 {
+        100.0 * ratio(self.report.own_calls as f64, self.report.calls as f64)
+    }
+
     /// The share of calls that found in their window what they took from outputs; none if no call
     /// took anything.
     pub fn ready_share(&self) -> Option<f64> {
@@ -126,22 +135,23 @@ fn ratio(of: f64, whole: f64) -> f64 {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct RowLine<'a> {
     preset: &'a str,
     /// Null for the sum of all conversations.
     id: Option<&'a str>,
     window: u64,
-    report: &'a Report,
+    report: &'a ReplayReport,
     ready_share: Option<f64>,
     effective_ratio: f64,
     tokens_ratio: f64,
     billed_ratio: f64,
     cold_ratio: f64,
     extended_share: f64,
+    own_calls_per_100: f64,
 }
 
 /// How far a preset is from the oracle.
-pub struct Distance<'a> {
+pub struct OracleDistance<'a> {
     /// The preset.
     pub name: &'a str,
     /// The share of calls that the oracle leaves ready beyond it.
@@ -150,15 +160,15 @@ pub struct Distance<'a> {
     pub effective: f64,
 }
 
-impl Rows {
+impl ReplayRows {
     /// How far every preset is from the oracle, where that was asked for.
-    pub fn distances(&self) -> Vec<Distance<'_>> {
+    pub fn distances(&self) -> Vec<OracleDistance<'_>> {
         let Some(oracle) = self.presets.iter().find(|preset| preset.name == ORACLE) else {
             return Vec::new();
         };
         let others = self.presets.iter().filter(|preset| preset.name != ORACLE);
-        let ready = |preset: &Preset| preset.sum.ready_share().unwrap_or(1.0);
-        let distances = others.map(|preset| Distance {
+        let ready = |preset: &PresetRows| preset.sum.ready_share().unwrap_or(1.0);
+        let distances = others.map(|preset| OracleDistance {
             name: &preset.name,
             ready: ready(oracle) - ready(preset),
             effective: preset.sum.effective_ratio() - oracle.sum.effective_ratio(),
@@ -167,11 +177,11 @@ impl Rows {
     }
 
     /// A line of JSON for each conversation and preset, and for each sum.
-    pub fn json(&self, settings: &Settings) -> Vec<Value> {
+    pub fn json(&self, settings: &ReplaySettings) -> Vec<Value> {
         let mut lines = Vec::new();
         for preset in &self.presets {
             for row in preset.rows.iter().chain([&preset.sum]) {
-                let line = Line {
+                let line = RowLine {
                     preset: &preset.name,
                     id: row.id.as_deref(),
                     window: settings.window,
@@ -182,6 +192,7 @@ impl Rows {
                     billed_ratio: row.billed_ratio(),
                     cold_ratio: row.cold_ratio(),
                     extended_share: row.extended_share(),
+                    own_calls_per_100: row.own_calls_per_100(),
                 };
                 lines.push(serde_json::to_value(&line).unwrap_or_default());
             }

@@ -19,7 +19,7 @@ pub fn colour(number: usize) -> String {
 }
 
 /// A line or a point with its name.
-pub struct Series {
+pub struct PlotSeries {
     /// What it is called.
     pub name: String,
     /// Its points.
@@ -27,7 +27,7 @@ pub struct Series {
 }
 
 /// How a plot is labelled, and what it shows.
-pub struct Axes<'a> {
+pub struct PlotAxes<'a> {
     /// What it is, for those who cannot see it.
     pub title: &'a str,
     /// Below.
@@ -40,13 +40,13 @@ pub struct Axes<'a> {
     pub mark: Option<(f64, &'a str)>,
 }
 
-struct Frame {
+struct PlotFrame {
     x: f64,
     y: f64,
 }
 
-impl Frame {
-    fn new(series: &[Series], top: f64) -> Self {
+impl PlotFrame {
+    fn new(series: &[PlotSeries], top: f64) -> Self {
         let points = series.iter().flat_map(|series| &series.points);
         let x = points.map(|point| point.0);
         Self {
@@ -64,8 +64,8 @@ impl Frame {
 }
 
 /// Lines over calls.
-pub fn lines(series: &[Series], axes: &Axes<'_>) -> String {
-    let frame = Frame::new(series, axes.top);
+pub fn lines(series: &[PlotSeries], axes: &PlotAxes<'_>) -> String {
+    let frame = PlotFrame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
     for (number, one) in series.iter().enumerate() {
         let mut path = String::new();
@@ -84,8 +84,8 @@ pub fn lines(series: &[Series], axes: &Axes<'_>) -> String {
 }
 
 /// A named point for each series, and a curve through some of them.
-pub fn points(series: &[Series], curve: &[(f64, f64)], axes: &Axes<'_>) -> String {
-    let frame = Frame::new(series, axes.top);
+pub fn points(series: &[PlotSeries], curve: &[(f64, f64)], axes: &PlotAxes<'_>) -> String {
+    let frame = PlotFrame::new(series, axes.top);
     let mut svg = begin(&frame, axes);
     let mut path = String::new();
     for (x, y) in curve.iter().map(|point| frame.place(*point)) {
@@ -118,7 +118,7 @@ pub fn points(series: &[Series], curve: &[(f64, f64)], axes: &Axes<'_>) -> Strin
     svg
 }
 
-fn begin(frame: &Frame, axes: &Axes<'_>) -> String {
+fn begin(frame: &PlotFrame, axes: &PlotAxes<'_>) -> String {
     let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
@@ -158,7 +158,7 @@ fn begin(frame: &Frame, axes: &Axes<'_>) -> String {
     svg
 }
 
-fn labels(svg: &mut String, axes: &Axes<'_>) {
+fn labels(svg: &mut String, axes: &PlotAxes<'_>) {
     let _ = write!(
         svg,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
@@ -226,11 +226,11 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out_of_the_page() {
-        let series = Series {
+        let series = PlotSeries {
             name: "<script>".to_owned(),
             points: vec![(1.0, 1.0)],
         };
-        let axes = Axes {
+        let axes = PlotAxes {
             title: "\"<",
             x: "<",
             y: "&",

@@ -2,20 +2,18 @@
 
 use std::fmt::Write;
 
-use trimtab::replay::{Found, Report, Settings};
+use trimtab::replay::{RecallCounts, ReplayReport, ReplaySettings};
 
-use super::rows::{Row, Rows};
+use super::rows::{ReplayRow, ReplayRows};
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::number::grouped;
 use crate::ui::visible::visible;
 
-/// Columns of each table.
-const COLUMNS: usize = 10;
 /// So many breaks of one conversation are listed.
 const BREAKS: usize = 12;
 
 /// The report as text.
-pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
+pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String {
     let conversations = rows.presets.first().map_or(0, |preset| preset.rows.len());
     let first = rows.presets.first().map(|preset| &preset.sum.report);
     let calls = first.map_or(0, |report| report.calls);
@@ -45,7 +43,7 @@ pub fn text(rows: &Rows, settings: &Settings, every: bool) -> String {
 }
 
 /// How far the presets are from the oracle.
-fn distances(rows: &Rows) -> String {
+fn distances(rows: &ReplayRows) -> String {
     let mut text = String::new();
     for distance in rows.distances() {
         let _ = writeln!(
@@ -62,7 +60,7 @@ fn distances(rows: &Rows) -> String {
     text
 }
 
-fn lines(rows: &Rows, every: bool) -> String {
+fn lines(rows: &ReplayRows, every: bool) -> String {
     let costs = [
         "preset",
         "ready",
@@ -72,6 +70,7 @@ fn lines(rows: &Rows, every: bool) -> String {
         "cold",
         "extends",
         "breaks",
+        "own calls",
         "over",
         "faults",
     ];
@@ -94,11 +93,11 @@ fn lines(rows: &Rows, every: bool) -> String {
     text
 }
 
-fn table(
-    rows: &Rows,
+fn table<const COLUMNS: usize>(
+    rows: &ReplayRows,
     every: bool,
     head: [&str; COLUMNS],
-    line: fn(&str, &Row) -> [String; COLUMNS],
+    line: fn(&str, &ReplayRow) -> [String; COLUMNS],
 ) -> String {
     let mut lined = vec![head.map(str::to_owned)];
     for preset in &rows.presets {
@@ -117,7 +116,7 @@ fn table(
     lined_up(&lined, align)
 }
 
-fn cost_line(name: &str, row: &Row) -> [String; COLUMNS] {
+fn cost_line(name: &str, row: &ReplayRow) -> [String; 11] {
     [
         name.to_owned(),
         percent(row.report.ready, row.report.needing),
@@ -127,14 +126,15 @@ fn cost_line(name: &str, row: &Row) -> [String; COLUMNS] {
         format!("{:.3}", row.cold_ratio()),
         format!("{:.1} %", row.extended_share() * 100.0),
         grouped(row.report.breaks.len() as u64),
+        format!("{:.1}", row.own_calls_per_100()),
         grouped(row.report.over),
         grouped(row.report.faults),
     ]
 }
 
-fn need_line(name: &str, row: &Row) -> [String; COLUMNS] {
-    let Report { recall, .. } = &row.report;
-    let shown = |found: &Found| percent(found.shown, found.needed);
+fn need_line(name: &str, row: &ReplayRow) -> [String; 10] {
+    let ReplayReport { recall, .. } = &row.report;
+    let shown = |found: &RecallCounts| percent(found.shown, found.needed);
     [
         name.to_owned(),
         percent(row.report.arrived_shown, row.report.arrived_tokens),
@@ -158,7 +158,7 @@ pub(super) fn percent(of: u64, whole: u64) -> String {
 }
 
 /// Where the windows of the only conversation do not extend the one before.
-fn breaks(rows: &Rows) -> String {
+fn breaks(rows: &ReplayRows) -> String {
     let Some(row) = rows.presets.first().and_then(|preset| preset.rows.first()) else {
         return String::new();
     };

@@ -7,13 +7,13 @@ use std::sync::Mutex;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use trimtab::replay::Step;
+use trimtab::replay::ReplayStep;
 use trimtab_wire::chat;
 
 /// Writes the windows of conversations in their order, whichever is done first.
-pub struct Windows(Mutex<State>);
+pub struct WindowWriter(Mutex<WindowWriterState>);
 
-struct State {
+struct WindowWriterState {
     file: BufWriter<File>,
     /// The conversation whose turn it is.
     next: usize,
@@ -22,10 +22,10 @@ struct State {
     failed: Option<io::Error>,
 }
 
-impl Windows {
+impl WindowWriter {
     /// To a file.
     pub fn new(file: BufWriter<File>) -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(WindowWriterState {
             file,
             next: 0,
             waiting: BTreeMap::new(),
@@ -54,7 +54,7 @@ impl Windows {
     }
 }
 
-impl State {
+impl WindowWriterState {
     fn write(&mut self) {
         while let Some(lines) = self.waiting.remove(&self.next) {
             self.next += 1;
@@ -66,7 +66,7 @@ impl State {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct WindowLine<'a> {
     id: &'a str,
     call: usize,
     messages: Vec<Box<RawValue>>,
@@ -75,11 +75,11 @@ struct Line<'a> {
 }
 
 /// The line of one call.
-pub fn line(id: &str, step: &Step<'_>) -> String {
+pub fn line(id: &str, step: &ReplayStep<'_>) -> String {
     let messages = step.sent.messages.iter();
     let written = messages.flat_map(|message| chat::write_message(message));
     let refs = step.sent.refs.iter();
-    let line = Line {
+    let line = WindowLine {
         id,
         call: step.call,
         messages: written

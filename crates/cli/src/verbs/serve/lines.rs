@@ -1,17 +1,17 @@
-//! What is said when the proxy starts.
+//! The messages of the proxy at startup.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use trimtab::provider::Provider;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
 use crate::proxy::destinations::destinations;
-use crate::proxy::settings::{Resolved, mode_name};
+use crate::proxy::settings::{ResolvedProxy, mode_name};
 use crate::ui::visible::visible;
 
-/// Where it listens, where requests go, and how to point a client at it.
-pub(super) fn started(address: SocketAddr, resolved: &Resolved) -> String {
+/// Where the proxy listens, where requests go, and how to point a client at it.
+pub(super) fn started(address: SocketAddr, resolved: &ResolvedProxy) -> String {
     let proxy = &resolved.proxy;
     let upstreams: Vec<String> = proxy.upstreams().iter().map(upstream).collect();
     let mode = mode_name(proxy.mode);
@@ -34,21 +34,21 @@ fn url(address: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{address}")
 }
 
-/// What is said when keys and conversations pass the network as they are.
+/// The warning if keys and conversations pass the network unencrypted.
 fn not_encrypted(address: SocketAddr, is_tls: bool) -> &'static str {
     if is_tls || address.ip().is_loopback() {
         return "";
     }
-    "\nwarning: other machines can reach this address and nothing is encrypted: keys, tokens and \
-     conversations can be read on the way\nhint: set proxy.tls.certificate and proxy.tls.key"
+    "\nwarning: other machines can reach this address without encryption: keys, tokens and \
+     conversations can be intercepted\nhint: set proxy.tls.certificate and proxy.tls.key"
 }
 
-/// How to point clients at the proxy: those whose dialect an upstream takes.
-pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
+/// How to point clients at the proxy, for dialects with an upstream.
+pub fn pointing(url: &str, upstreams: &[UpstreamConfig]) -> String {
     let mut text = String::new();
     for provider in Provider::ALL {
         let dialects = provider.dialects();
-        let takes = |upstream: &&Upstream| dialects.iter().any(|one| upstream.takes(*one));
+        let takes = |upstream: &&UpstreamConfig| dialects.iter().any(|one| upstream.takes(*one));
         let taking = upstreams.iter().filter(takes);
         let Some(upstream) = taking.min_by_key(|upstream| upstream.prefix.len()) else {
             continue;
@@ -63,7 +63,7 @@ pub fn pointing(url: &str, upstreams: &[Upstream]) -> String {
     text
 }
 
-fn upstream(upstream: &Upstream) -> String {
+fn upstream(upstream: &UpstreamConfig) -> String {
     let dialects: Vec<String> = upstream.dialects.iter().map(ToString::to_string).collect();
     let mut about = dialects;
     about.extend((!upstream.prefix.is_empty()).then(|| format!("under {}", upstream.prefix)));

@@ -1,81 +1,84 @@
-//! `trimtab serve`: the proxy.
+//! `trimtab serve`: runs the proxy in the foreground.
+//!
+//! The proxy itself is `trimtab-proxy`. This verb resolves its settings, prints its records and
+//! notices, and handles signals: SIGHUP reloads the settings, SIGTERM and Ctrl-C stop it.
 
 pub mod lines;
 
 use std::io::Write;
 use std::net::SocketAddr;
 
-use trimtab_proxy::{Record, Running};
+use trimtab_proxy::{Record, RunningProxy};
 
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
-use crate::proxy::log::{Log, Notices, is_traffic};
+use crate::proxy::log::{NoticeReceiver, RecordReceiver, is_traffic};
 use crate::proxy::savings::Savings;
-use crate::proxy::settings::{ProxyArgs, Resolved, resolve};
-use crate::proxy::signals::{Order, Orders};
+use crate::proxy::settings::{ProxyArgs, ResolvedProxy, resolve};
+use crate::proxy::signals::{SignalOrder, SignalOrders};
 use crate::proxy::{block_on, start};
 use crate::settings;
 use crate::ui::Terminal;
 
-/// What `trimtab serve` takes.
+/// The arguments of `trimtab serve`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct ServeArgs {
     /// Address and port to listen on, or a port alone [default: 127.0.0.1:8787]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen)]
     pub listen: Option<SocketAddr>,
-    /// How the proxy works.
+    /// The options of the proxy.
     #[command(flatten)]
     pub proxy: ProxyArgs,
 }
 
-/// What `trimtab serve --help` says first.
+/// The first part of `trimtab serve --help`.
 pub const ABOUT: &str = "\
 Run the proxy: one base URL between your agents and their models.
 
-It speaks Chat Completions, Responses and Messages under their usual paths and passes \
-everything else on. Tool outputs are stored whole and shown short, old rounds are compacted \
-before the window overflows, and an overflow is recovered from. Whatever it does not \
-understand, and whatever goes wrong on its side, passes as it came.
+The proxy supports Chat Completions, Responses and Messages under their usual paths and passes \
+everything else through. It stores tool outputs in full and shows them shortened, compacts old \
+rounds before the window overflows, and recovers from overflows. Requests that it does not \
+understand, or for which it fails, are sent unchanged.
 
-Without --upstream, Messages go to api.anthropic.com and the others to api.openai.com, with the \
-key that the client sends; the proxy needs none of its own. A request goes only to an upstream \
-that takes its dialect; one without such an upstream is refused.
+Without --upstream, Messages go to api.anthropic.com and the other dialects to api.openai.com, \
+with the client's key; the proxy needs no key. A request goes only to an upstream that accepts its \
+dialect, and is refused if there is none.
 
-Each request is told in a line on standard error: short on a terminal (time in UTC, session, \
-model, tokens as they came and as they were sent), otherwise as key=value pairs. With --json it is \
-an object on standard output. SIGHUP reads the settings again without dropping a stream. SIGTERM and Ctrl-C let open \
-streams end, a second one ends them.
+The proxy prints one line per request on standard error: a short one on a terminal (time in UTC, \
+session, model, tokens of the original and of the sent prompt), otherwise key=value pairs. With \
+--json it writes objects to standard output. SIGHUP reloads the settings without dropping streams. \
+SIGTERM and Ctrl-C let open streams finish; a second signal ends them.
 
-Settings are the table [proxy] of the user's file or of the file that --config names, \
-TRIMTAB_PROXY_<KEY> and the flags here, the strongest last; docs/proxy.md has them all, and which \
-of them a project's trimtab.toml may make. The token for an address that others can reach is \
+Settings come from the table [proxy] of the user's file or of the file that --config names, from \
+TRIMTAB_PROXY_<KEY>, and from these flags; later sources win. docs/proxy.md lists them all, and \
+which of them a project's trimtab.toml may set. The token for an address that others can reach is \
 TRIMTAB_PROXY_TOKEN or proxy.token, never a flag.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab serve                                          then: ANTHROPIC_BASE_URL=http://127.0.0.1:8787 claude
-  trimtab serve --observe                                only report what would be done
+  trimtab serve --observe                                only report what it would do
   trimtab serve --upstream http://127.0.0.1:11434        a local model server
-  trimtab serve --upstream messages=https://gw.example   Messages only, and only there
-  trimtab serve --listen 127.0.0.1:0 --preset refs       any free port, another policy
+  trimtab serve --upstream messages=https://gw.example   only Messages, only to this server
+  trimtab serve --listen 127.0.0.1:0 --preset refs       a free port, another preset
 
-Exit codes: 0 ended by a signal, 1 it failed, 2 the settings or the arguments are wrong.";
+Exit codes: 0 ended by a signal, 1 failure, 2 wrong settings or arguments.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let resolved = resolve(&args.proxy, args.listen, common)?;
     let mut savings = Savings::new(catalogue::load()?);
     block_on(async {
-        // Before anybody is told that we are here, so that no order is lost.
-        let mut orders = Orders::new()?;
+        // Register before announcing the address, so that no signal is lost.
+        let mut orders = SignalOrders::new()?;
         let (running, mut log, mut notices) = start(&resolved).await?;
         terminal.say(&lines::started(running.address(), &resolved));
-        let mut server = Server {
+        let mut server = ServeRun {
             args,
             common,
             running: &running,
@@ -101,27 +104,27 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     })
 }
 
-struct Server<'a> {
-    args: &'a Args,
-    common: &'a Common,
-    running: &'a Running,
+struct ServeRun<'a> {
+    args: &'a ServeArgs,
+    common: &'a CommonArgs,
+    running: &'a RunningProxy,
     savings: &'a mut Savings,
     terminal: &'a mut Terminal,
 }
 
-impl Server<'_> {
-    /// Prints what is done, and reads the settings again when told to.
+impl ServeRun<'_> {
+    /// Prints records and notices, and reloads the settings on request.
     async fn until_stopped(
         &mut self,
-        orders: &mut Orders,
-        log: &mut Log,
-        notices: &mut Notices,
+        orders: &mut SignalOrders,
+        log: &mut RecordReceiver,
+        notices: &mut NoticeReceiver,
     ) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 order = orders.next() => match order {
-                    Order::Stop => return Ok(()),
-                    Order::Reload => self.reload(),
+                    SignalOrder::Stop => return Ok(()),
+                    SignalOrder::Reload => self.reload(),
                 },
                 Some(notice) = notices.recv() => self.terminal.say(&format!("trimtab: {notice}")),
                 Some(record) = log.recv() => {
@@ -131,34 +134,34 @@ impl Server<'_> {
         }
     }
 
-    /// Settings that are wrong leave the old ones in force.
+    /// Reloads the settings. Invalid settings leave the old ones active.
     fn reload(&mut self) {
         let resolved = resolve(&self.args.proxy, self.args.listen, self.common);
         let done = resolved.and_then(|resolved| {
             let reloaded = self.running.reload(resolved.proxy.clone());
-            reloaded.map_err(|error| crate::proxy::refused(&error))?;
+            reloaded.map_err(|error| crate::proxy::config_failure(&error))?;
             Ok(resolved)
         });
         match done {
             Ok(resolved) => {
                 let moved = moved(self.running.address(), &resolved);
                 self.terminal
-                    .say(&format!("trimtab: settings read again{moved}"));
+                    .say(&format!("trimtab: settings reloaded{moved}"));
                 settings::warn_of_skipped(self.common, self.terminal);
                 for line in destinations(&resolved) {
                     self.terminal.say(&line);
                 }
             }
             Err(failure) => {
-                let message = format!("the old settings stay: {failure}");
+                let message = format!("keeping the old settings: {failure}");
                 self.terminal.error(&message, None);
             }
         }
     }
 }
 
-/// What is said of an address that only a restart can change.
-fn moved(address: SocketAddr, resolved: &Resolved) -> String {
+/// The note about an address that only a restart can change.
+fn moved(address: SocketAddr, resolved: &ResolvedProxy) -> String {
     let listen = resolved.proxy.listen;
     if listen.port() == 0 || listen == address {
         return String::new();
@@ -169,7 +172,7 @@ fn moved(address: SocketAddr, resolved: &Resolved) -> String {
 fn print(
     record: &Record,
     savings: &mut Savings,
-    common: &Common,
+    common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     savings.add(record);

@@ -4,22 +4,22 @@ use std::io::Write;
 
 use trimtab::store::FolderStore;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
-/// What `trimtab store check --help` says first.
+/// The first part of `trimtab store check --help`.
 pub const ABOUT: &str = "\
-Read everything in the store and say what is damaged, what is lost and what can be read.
+Read everything in the store and report what is damaged, lost and readable.
 
 Changes nothing, and may run while a proxy uses the store.";
 
 /// Runs the verb.
-pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
-    let found = FolderStore::check(&path).map_err(|error| explain(&path, &error))?;
+    let found = FolderStore::check(&path).map_err(|error| explain(&path.display(), &error))?;
     let report = if common.json {
         visible_json(&super::as_json(&found)) + "\n"
     } else {
@@ -32,5 +32,5 @@ pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     if !common.json {
         terminal.note("hint: `trimtab store repair` saves what can be read");
     }
-    Err(Failure::Found)
+    Err(Failure::ProblemsFound)
 }

@@ -1,60 +1,70 @@
-//! `trimtab store`: whether the store is whole, and what to do if it is not.
+//! `trimtab store`: checks, repairs and copies the store.
 
 pub mod check;
+pub mod copy;
 pub mod repair;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
 use trimtab::store::StoreCheck;
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::visible::visible;
 use crate::ui::{Terminal, number};
 
-/// What `trimtab store` takes.
+/// The arguments of `trimtab store`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// What to do.
+pub struct StoreVerbArgs {
+    /// The subcommand.
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: StoreVerb,
 }
 
-/// What can be done.
+/// The subcommands of `trimtab store`.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
-    /// Read everything in the store and say what is lost
+pub enum StoreVerb {
+    /// Read everything in the store and report what is lost
     #[command(long_about = check::ABOUT)]
     Check,
-    /// Make a new database from what can be read of a damaged one
+    /// Build a new database from the readable parts of a damaged one
     #[command(long_about = repair::ABOUT)]
     Repair,
+    /// Copy everything in one store to another, for example from a folder to a database
+    #[command(long_about = copy::ABOUT)]
+    Copy(copy::StoreCopyArgs),
 }
 
-/// What `trimtab store --help` says first.
+/// The first part of `trimtab store --help`.
 pub const ABOUT: &str = "\
-Check the store, and repair it if it is damaged.
+Check the store, repair it if it is damaged, and copy it to another place.
 
-A damaged store keeps no proxy from running: requests pass as they came, and the proxy says so.";
+A damaged store does not stop a proxy: it passes requests through unchanged and reports the damage.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab store check
   trimtab store check --json
   trimtab store repair
+  trimtab store copy ~/.local/share/trimtab postgres://trimtab@db/trimtab --to-blobs s3://outputs
 
-Exit codes: 0 the store is whole, or is again; 1 it is damaged, or in use; 2 there is none.";
+Exit codes: 0 the store is intact or was repaired, 1 it is damaged or in use, 2 there is no store.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
-    match args.verb {
-        Verb::Check => check::run(common, terminal),
-        Verb::Repair => repair::run(common, terminal),
+pub fn run(
+    args: &StoreVerbArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    match &args.verb {
+        StoreVerb::Check => check::run(common, terminal),
+        StoreVerb::Repair => repair::run(common, terminal),
+        StoreVerb::Copy(args) => copy::run(args, common, terminal),
     }
 }
 
-/// What was found, as JSON.
+/// The result of a check as JSON.
 fn as_json(found: &StoreCheck) -> Value {
     let lost = found.lost.iter();
     let lost: Vec<Value> = lost
@@ -72,12 +82,12 @@ fn as_json(found: &StoreCheck) -> Value {
     })
 }
 
-/// What was found, for people.
+/// The result of a check as text.
 fn text(found: &StoreCheck) -> String {
     let mut lines: Vec<String> = Vec::new();
     lines.extend(found.faults.iter().map(|fault| format!("damaged: {fault}")));
     if found.secret_lost {
-        let lost = "lost: the secret of the store: the tenants of a proxy are new ones";
+        let lost = "lost: the secret of the store: a proxy will treat all clients as new tenants";
         lines.push(lost.to_owned());
     }
     if found.lost_sessions > 0 {

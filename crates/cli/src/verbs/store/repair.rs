@@ -3,27 +3,27 @@
 use std::io::Write;
 
 use serde_json::json;
-use trimtab::store::{FolderStore, Repaired};
+use trimtab::store::{FolderStore, RepairReport};
 
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
-use crate::verbs::output::place::explain;
+use crate::verbs::output::store_location::explain;
 
-/// What `trimtab store repair --help` says first.
+/// The first part of `trimtab store repair --help`.
 pub const ABOUT: &str = "\
-Make a new database from what can be read of a damaged one, and say what is lost.
+Build a new database from the readable parts of a damaged one, and report what is lost.
 
-Everything that is taken over was checked by its digest. The damaged database is kept in the \
-store's folder, under a name that begins with damaged-. A store that is whole is left alone, and \
-so is one that another process has open: stop the proxy first. An interrupted repair leaves the \
-store as it was; run it again.";
+Everything that is copied is verified by its digest. The damaged database is kept in the store's \
+folder, under a name that begins with damaged-. An intact store is left unchanged. A store that \
+another process has open cannot be repaired: stop the proxy first. An interrupted repair leaves \
+the store unchanged; run it again.";
 
 /// Runs the verb.
-pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let path = common.store.present()?;
-    let done = FolderStore::repair(&path).map_err(|error| explain(&path, &error))?;
+    let done = FolderStore::repair(&path).map_err(|error| explain(&path.display(), &error))?;
     let report = if common.json {
         visible_json(&as_json(&done)) + "\n"
     } else {
@@ -33,7 +33,7 @@ pub fn run(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
     Ok(())
 }
 
-fn as_json(done: &Repaired) -> serde_json::Value {
+fn as_json(done: &RepairReport) -> serde_json::Value {
     let moved_to = done.moved_to.as_ref();
     json!({
         "repaired": !done.found.is_sound(),
@@ -42,7 +42,7 @@ fn as_json(done: &Repaired) -> serde_json::Value {
     })
 }
 
-fn text(done: &Repaired) -> String {
+fn text(done: &RepairReport) -> String {
     let mut text = super::text(&done.found);
     match &done.moved_to {
         Some(path) => {

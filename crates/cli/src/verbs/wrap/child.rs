@@ -1,4 +1,4 @@
-//! The client as a child: it has the terminal, and signals are for it.
+//! Runs the client as a child process that has the terminal and receives the signals.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -7,21 +7,21 @@ use std::process::{ExitStatus, Stdio};
 use tokio::process::{Child, Command};
 
 use crate::exit::Failure;
-use crate::handover;
+use crate::key_handover;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const BY_SIGNAL: i32 = 128;
 
-/// Runs a command in the foreground, and gives its exit code.
+/// Runs a command in the foreground and returns its exit code.
 pub(super) async fn run(
     name: &OsStr,
     args: impl Iterator<Item = OsString>,
     env: Vec<(String, String)>,
 ) -> Result<u8, Failure> {
-    // Before the child is there, so that none is missed.
-    let mut signals = Signals::new()?;
+    // Register before the child starts, so that no signal is missed.
+    let mut signals = ChildSignals::new()?;
     let mut command = Command::new(name);
-    for secret in handover::own_secrets() {
+    for secret in key_handover::own_secrets() {
         command.env_remove(secret);
     }
     let spawned = command.args(args).envs(env).spawn();
@@ -34,10 +34,10 @@ pub(super) async fn run(
     }
 }
 
-/// What a command prints with these arguments; none if it fails.
+/// The output of a command with these arguments; none if it fails.
 pub(super) fn printed(name: &OsStr, args: &[&str]) -> Option<String> {
     let mut command = std::process::Command::new(name);
-    for secret in handover::own_secrets() {
+    for secret in key_handover::own_secrets() {
         command.env_remove(secret);
     }
     let output = command.args(args).stdin(Stdio::null()).output().ok()?;
@@ -50,13 +50,13 @@ fn failed(name: &OsStr, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound {
         return Failure::NotFound(format!("{name}: command not found"));
     }
-    Failure::Stuck {
+    Failure::WithHint {
         message: format!("{name}: {error}"),
-        hint: Some("the client must be a program that can be run".to_owned()),
+        hint: Some("the client must be an executable program".to_owned()),
     }
 }
 
-/// The exit code as a shell gives it.
+/// The exit code as a shell reports it.
 fn code(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -69,21 +69,21 @@ fn code(status: ExitStatus) -> u8 {
         .unwrap_or(1)
 }
 
-/// Signals that would end us, and must not before the child has ended.
+/// Signals that must not end us before the child has ended.
 #[cfg(unix)]
-struct Signals {
+struct ChildSignals {
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
 }
 
-/// A signal to hand on.
+/// A signal to forward.
 #[cfg(unix)]
-type Signal = Option<rustix::process::Signal>;
+type ForwardedSignal = Option<rustix::process::Signal>;
 
 #[cfg(unix)]
-impl Signals {
+impl ChildSignals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -94,10 +94,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Signal {
+    async fn next(&mut self) -> ForwardedSignal {
         use rustix::process::Signal;
         tokio::select! {
-            // What is typed at the terminal reaches the child by itself.
+            // Keys typed at the terminal reach the child directly, because it is in the same
+            // process group.
             _ = self.interrupt.recv() => None,
             _ = self.quit.recv() => None,
             _ = self.terminate.recv() => Some(Signal::TERM),
@@ -107,20 +108,20 @@ impl Signals {
 }
 
 #[cfg(unix)]
-fn hand_on(child: &Child, signal: Signal) {
+fn hand_on(child: &Child, signal: ForwardedSignal) {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.and_then(rustix::process::Pid::from_raw);
     if let (Some(id), Some(signal)) = (id, signal) {
-        // It may have ended in between: then there is nobody to tell.
+        // The child may have just ended.
         let _ = rustix::process::kill_process(id, signal);
     }
 }
 
 #[cfg(not(unix))]
-struct Signals;
+struct ChildSignals;
 
 #[cfg(not(unix))]
-impl Signals {
+impl ChildSignals {
     fn new() -> io::Result<Self> {
         Ok(Self)
     }

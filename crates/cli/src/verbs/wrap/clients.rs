@@ -1,33 +1,32 @@
-//! The clients that are known, and how each is pointed at the proxy: by its environment, its
-//! flags or a temporary file, never by a change to a file of its own.
+//! The known clients, and how each is pointed at the proxy: by environment, flags or a temporary
+//! file, never by changing the client's own files.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use trimtab::provider::Provider;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
 use super::codex::codex;
 use super::continue_dev::continue_dev;
 use super::files::{cline, droid, pi, qwen_models, vibe};
 use super::opencode::opencode;
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 use crate::exit::Failure;
 use crate::proxy::destinations::GEMINI;
 
-/// The path under which Gemini's own interface is reached; it passes through, because we do not
-/// speak it.
+/// The path for Gemini's API. Its requests pass through, because it is none of our dialects.
 const GEMINI_PATH: &str = "/gemini";
-/// The variable that names another address for it.
+/// The variable that overrides Gemini's address.
 const GEMINI_VARIABLE: &str = "GOOGLE_GEMINI_BASE_URL";
-/// Variables that say where a client sends its requests, the strongest first.
+/// Variables that set the server of a client; the first ones take precedence.
 const BASES: [(&str, Provider); 4] = [
     ("ANTHROPIC_BASE_URL", Provider::Anthropic),
     ("ANTHROPIC_API_BASE", Provider::Anthropic),
     ("OPENAI_BASE_URL", Provider::OpenAi),
     ("OPENAI_API_BASE", Provider::OpenAi),
 ];
-/// Variables that make Claude Code speak to a cloud whose interface we do not know.
+/// Variables that make Claude Code use a cloud API that we do not support.
 const CLAUDE_CLOUDS: [&str; 3] = [
     "CLAUDE_CODE_USE_BEDROCK",
     "CLAUDE_CODE_USE_VERTEX",
@@ -36,115 +35,122 @@ const CLAUDE_CLOUDS: [&str; 3] = [
 
 /// How a client is pointed at the proxy.
 #[derive(Clone, Copy)]
-enum WrapWay {
-    /// It always can be.
-    Sure(fn(&Surroundings<'_>, &mut Setup)),
-    /// It cannot be where it has no address that could be changed.
-    Unsure(fn(&Surroundings<'_>, &mut Setup) -> Result<(), Failure>),
+enum WrapMethod {
+    /// Always works.
+    Sure(fn(&ClientSurroundings<'_>, &mut ClientSetup)),
+    /// Fails if the client has no address to change.
+    Unsure(fn(&ClientSurroundings<'_>, &mut ClientSetup) -> Result<(), Failure>),
 }
 
-/// A client that is known.
+/// A known client.
 pub(super) struct KnownClient {
     /// Its command.
     pub(super) command: &'static str,
-    /// How it is pointed at the proxy, for people.
+    /// How it is pointed at the proxy, as text.
     pub(super) how: &'static str,
-    way: WrapWay,
+    method: WrapMethod,
 }
 
-/// Every client that is known.
+/// All known clients.
 pub(super) const CLIENTS: [KnownClient; 12] = [
     client(
         "claude",
-        "ANTHROPIC_BASE_URL, or --settings where its own settings name an address",
-        WrapWay::Unsure(claude),
+        "ANTHROPIC_BASE_URL, or --settings if its own settings name an address",
+        WrapMethod::Unsure(claude),
     ),
     client(
         "codex",
-        "-c openai_base_url; its own provider, if config.toml names one",
-        WrapWay::Unsure(codex),
+        "-c openai_base_url, or the provider in config.toml",
+        WrapMethod::Unsure(codex),
     ),
     client(
         "opencode",
         "OPENCODE_CONFIG_CONTENT, with every provider that has an address",
-        WrapWay::Sure(opencode),
+        WrapMethod::Sure(opencode),
     ),
     client(
         "gemini",
-        "GOOGLE_GEMINI_BASE_URL; its requests pass as they are",
-        WrapWay::Sure(gemini),
+        "GOOGLE_GEMINI_BASE_URL; its requests pass through unchanged",
+        WrapMethod::Sure(gemini),
     ),
     client(
         "qwen",
         "the four variables below; a temporary file for models in its settings",
-        WrapWay::Sure(qwen),
+        WrapMethod::Sure(qwen),
     ),
-    client("aider", "the four variables below", WrapWay::Sure(any)),
+    client("aider", "the four variables below", WrapMethod::Sure(any)),
     client(
         "pi",
-        "--extension with a temporary file, for every provider of models.json too",
-        WrapWay::Sure(pi),
+        "--extension with a temporary file, also for the providers of models.json",
+        WrapMethod::Sure(pi),
     ),
     client(
         "copilot",
-        "COPILOT_PROVIDER_BASE_URL, which has to be set",
-        WrapWay::Unsure(copilot),
+        "COPILOT_PROVIDER_BASE_URL, which must be set",
+        WrapMethod::Unsure(copilot),
     ),
     client(
         "cline",
         "CLINE_PROVIDER_SETTINGS_PATH with a temporary copy",
-        WrapWay::Unsure(cline),
+        WrapMethod::Unsure(cline),
     ),
     client(
         "cn",
         "--config with a temporary copy (Continue)",
-        WrapWay::Unsure(continue_dev),
+        WrapMethod::Unsure(continue_dev),
     ),
     client(
         "droid",
         "--settings with a temporary copy of your custom models",
-        WrapWay::Unsure(droid),
+        WrapMethod::Unsure(droid),
     ),
     client(
         "vibe",
         "VIBE_PROVIDERS, with the providers of config.toml",
-        WrapWay::Unsure(vibe),
+        WrapMethod::Unsure(vibe),
     ),
 ];
 
-const fn client(command: &'static str, how: &'static str, way: WrapWay) -> KnownClient {
-    KnownClient { command, how, way }
+const fn client(command: &'static str, how: &'static str, way: WrapMethod) -> KnownClient {
+    KnownClient {
+        command,
+        how,
+        method: way,
+    }
 }
 
-/// How the client `command` is run; `asked` are variables that the user wants set instead.
+/// How to run the client `command`. `asked` are variables to set instead.
 pub(super) fn setup(
     command: &str,
     rest: &[OsString],
     asked: &[String],
-    around: &Surroundings<'_>,
-) -> Result<Setup, Failure> {
+    around: &ClientSurroundings<'_>,
+) -> Result<ClientSetup, Failure> {
+    // The client may be given with a path.
     let name = Path::new(command).file_stem();
     let name = name.and_then(|name| name.to_str()).unwrap_or(command);
-    let mut setup = Setup {
-        rest: rest.to_vec(),
-        ..Setup::default()
+    let mut setup = ClientSetup {
+        user_args: rest.to_vec(),
+        ..ClientSetup::default()
     };
+    // With --env, the user decides everything.
     if asked.is_empty() {
         let known = CLIENTS.iter().find(|client| client.command == name);
-        match known.map_or(WrapWay::Sure(any), |client| client.way) {
-            WrapWay::Sure(way) => way(around, &mut setup),
-            WrapWay::Unsure(way) => way(around, &mut setup)?,
+        match known.map_or(WrapMethod::Sure(any), |client| client.method) {
+            WrapMethod::Sure(way) => way(around, &mut setup),
+            WrapMethod::Unsure(way) => way(around, &mut setup)?,
         }
     } else {
         let pairs: Result<_, _> = asked.iter().map(|text| parse(text)).collect();
         setup.env = pairs?;
     }
+    // The longest prefix wins, so these do not shadow redirected addresses.
     setup.upstreams.extend(upstreams(around));
     Ok(setup)
 }
 
-/// A client reads whichever it knows: all of them must lead to us.
-fn any(_: &Surroundings<'_>, setup: &mut Setup) {
+/// Sets all variables, because the client may read any of them.
+fn any(_: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     for (name, provider) in BASES {
         match provider {
             Provider::Anthropic => setup.set(name, URL),
@@ -153,20 +159,20 @@ fn any(_: &Surroundings<'_>, setup: &mut Setup) {
     }
 }
 
-fn qwen(around: &Surroundings<'_>, setup: &mut Setup) {
+fn qwen(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     any(around, setup);
     qwen_models(around, setup);
 }
 
-fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn claude(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
     if let Some(cloud) = CLAUDE_CLOUDS.into_iter().find(|name| around.is_set(name)) {
         return Err(Failure::input(
-            format!("claude uses a cloud whose interface the proxy does not speak: {cloud} is set"),
-            format!("unset {cloud} to use Anthropic's own interface or a gateway that speaks it"),
+            format!("claude uses a cloud API that the proxy does not support: {cloud} is set"),
+            format!("unset {cloud} to use Anthropic's API or a compatible gateway"),
         ));
     }
     setup.set("ANTHROPIC_BASE_URL", URL);
-    // What its settings name counts more than the environment, the last of these most.
+    // The settings files override the environment, and later files override earlier ones.
     let home = around.folder("CLAUDE_CONFIG_DIR", ".claude");
     let files = [
         home.join("settings.json"),
@@ -188,51 +194,51 @@ fn claude(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gemini under its path.
-fn gemini(around: &Surroundings<'_>, setup: &mut Setup) {
+/// Points Gemini CLI at its path.
+fn gemini(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     setup.set(GEMINI_VARIABLE, &format!("{URL}{GEMINI_PATH}"));
     let set = (around.variable)(GEMINI_VARIABLE);
     let (name, url) = match &set {
         Some(url) => (GEMINI_VARIABLE, url.as_str()),
         None => ("gemini", GEMINI),
     };
-    setup.upstreams.push(Upstream {
+    setup.upstreams.push(UpstreamConfig {
         prefix: GEMINI_PATH.to_owned(),
-        ..Upstream::new(name, url)
+        ..UpstreamConfig::new(name, url)
     });
 }
 
-fn copilot(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+fn copilot(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) -> Result<(), Failure> {
     let name = "COPILOT_PROVIDER_BASE_URL";
     let Some(base) = (around.variable)(name) else {
         return Err(Failure::input(
             "copilot uses GitHub's own models, which do not go through a proxy",
             format!(
-                "for a model of your own set {name}, COPILOT_PROVIDER_TYPE (openai or anthropic), \
-                 COPILOT_PROVIDER_API_KEY and COPILOT_MODEL; 'copilot help providers' tells more"
+                "for your own model set {name}, COPILOT_PROVIDER_TYPE (openai or anthropic), \
+                 COPILOT_PROVIDER_API_KEY and COPILOT_MODEL; see 'copilot help providers'"
             ),
         ));
     };
     let address = setup.redirect(around, &base, name);
     setup.set(name, &address);
-    // Conversations are managed over HTTP only.
+    // Windows can be managed over HTTP only.
     setup.set("COPILOT_PROVIDER_TRANSPORT", "http");
     Ok(())
 }
 
-/// Where the environment sends requests now: there the proxy sends them, too.
-fn upstreams(around: &Surroundings<'_>) -> Vec<Upstream> {
+/// The servers that the environment names, which become the proxy's upstreams.
+fn upstreams(around: &ClientSurroundings<'_>) -> Vec<UpstreamConfig> {
     let set = |provider: Provider| {
         let names = BASES.into_iter().filter(|(_, of)| *of == provider);
         let mut urls = names.filter_map(|(name, _)| {
             let url = (around.variable)(name)?;
-            Some(Upstream::new(name, url).for_dialects(provider.dialects().iter().copied()))
+            Some(UpstreamConfig::new(name, url).for_dialects(provider.dialects().iter().copied()))
         });
         urls.next()
     };
     Provider::ALL
         .into_iter()
-        .map(|provider| set(provider).unwrap_or_else(|| Upstream::of_provider(provider)))
+        .map(|provider| set(provider).unwrap_or_else(|| UpstreamConfig::of_provider(provider)))
         .collect()
 }
 
@@ -240,7 +246,7 @@ fn parse(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(Failure::input(
-            format!("--env {text}: no name and value"),
+            format!("--env {text}: expected NAME=VALUE"),
             "write --env NAME=VALUE, with {url} where the proxy's address belongs",
         )),
     }

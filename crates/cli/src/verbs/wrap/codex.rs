@@ -1,19 +1,21 @@
-//! Codex: flags that change the address of the provider that it has.
+//! Codex: flags that change the address of its provider.
 //!
-//! The provider keeps its name, because Codex resumes a chat only with the provider that the
-//! chat began with.
+//! The provider keeps its name, because Codex resumes a chat only with the provider of that chat.
 
 use serde_json::Value;
 
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 use crate::exit::Failure;
 
-/// Codex's own name of `OpenAI` as a provider.
+/// Codex's name for the provider `OpenAI`.
 const OPENAI: &str = "openai";
-/// Where Codex sends requests when the user is logged in with an account.
+/// The server that Codex uses with a login instead of a key.
 const CHATGPT: &str = "https://chatgpt.com/backend-api/codex";
 
-pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn codex(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let home = around.folder("CODEX_HOME", ".codex");
     let file = home.join("config.toml");
     let config = around.toml(&file).unwrap_or_default();
@@ -22,6 +24,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let own = config
         .get("model_providers")
         .and_then(|all| all.get(provider)?.get("base_url")?.as_str());
+    // A custom provider keeps its name, because Codex resumes a chat only with the same provider.
     if let Some(base) = own {
         let address = setup.redirect(around, base, &from);
         let flag = format!(
@@ -33,7 +36,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     }
     if provider != OPENAI {
         return Err(Failure::input(
-            format!("codex uses the provider {provider}, and {from} gives no base_url for it"),
+            format!("codex uses the provider {provider}, but {from} has no base_url for it"),
             format!(
                 "set model_providers.{provider}.base_url there, or run codex with -c model_provider=openai"
             ),
@@ -42,6 +45,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let set = config.get("openai_base_url").and_then(Value::as_str);
     let address = if let Some(base) = set {
         setup.redirect(around, base, &from)
+    // Accounts use another server than API keys.
     } else if is_chatgpt_login(around.json(&home.join("auth.json")).as_ref()) {
         setup.redirect(around, CHATGPT, "Codex's ChatGPT login")
     } else {
@@ -51,7 +55,7 @@ pub(super) fn codex(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     Ok(())
 }
 
-/// The provider that the settings name.
+/// The provider in the settings.
 fn provider(config: &Value) -> &str {
     let profile = config.get("profile").and_then(Value::as_str);
     let profile = profile.and_then(|name| config.get("profiles")?.get(name));
@@ -60,15 +64,14 @@ fn provider(config: &Value) -> &str {
     named.and_then(Value::as_str).unwrap_or(OPENAI)
 }
 
-/// True if the login that Codex keeps is that of an account. It counts more than a key in the
-/// environment.
+/// True if Codex has the login of an account, which overrides a key in the environment.
 fn is_chatgpt_login(login: Option<&Value>) -> bool {
     let has =
         |name: &str| login.is_some_and(|login| login.get(name).is_some_and(|it| !it.is_null()));
     has("tokens") && !has("OPENAI_API_KEY")
 }
 
-/// A name as a part of a dotted key.
+/// Quotes a name as part of a dotted key.
 fn quoted(name: &str) -> String {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
     if name.chars().all(is_plain) {

@@ -1,31 +1,37 @@
-//! Continue: a copy of its settings, which are YAML, with other addresses.
+//! Continue: a temporary copy of its YAML settings with other addresses.
 
 use std::path::PathBuf;
 
-use super::setup::{FOLDER, Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, FOLDER, URL};
 use crate::exit::Failure;
 
-/// The field of a model that names its address.
+/// The field with the address of a model.
 const BASE: &str = "apiBase";
-/// The field that names who serves it.
+/// The field with the provider of a model.
 const PROVIDER: &str = "provider";
 
-pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn continue_dev(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let folder = around.folder("CONTINUE_GLOBAL_DIR", ".continue");
-    let given = setup.rest.iter().position(|arg| arg == "--config");
+    let given = setup.user_args.iter().position(|arg| arg == "--config");
     let named = given
-        .and_then(|at| setup.rest.get(at + 1))
+        .and_then(|at| setup.user_args.get(at + 1))
         .map(PathBuf::from);
     let file = named.unwrap_or_else(|| folder.join("config.yaml"));
     let from = file.display().to_string();
     let Some(text) = (around.read)(&file) else {
         return Err(Failure::input(
-            format!("{from} cannot be read"),
-            "wrap needs the settings of Continue in a file: name it with --config behind cn",
+            format!("cannot read {from}"),
+            "wrap needs the settings of Continue in a file: name it with --config after cn",
         ));
     };
+    // Our --config replaces the user's.
     if let Some(at) = given {
-        setup.rest.drain(at..(at + 2).min(setup.rest.len()));
+        setup
+            .user_args
+            .drain(at..(at + 2).min(setup.user_args.len()));
     }
     let text = with_addresses(&text, |provider, base| match (provider, base) {
         (_, Some(base)) => Some(setup.redirect(around, base, &from)),
@@ -37,8 +43,8 @@ pub(super) fn continue_dev(around: &Surroundings<'_>, setup: &mut Setup) -> Resu
     Ok(())
 }
 
-/// The settings with the addresses that `choose` gives for a provider and the address that
-/// stands there. Only lines with an address change, and a model without one gets one.
+/// The settings with the addresses that `choose` returns for each provider and old address. Only
+/// lines with an address change; a model without one gets one.
 fn with_addresses(
     text: &str,
     mut choose: impl FnMut(&str, Option<&str>) -> Option<String>,
@@ -50,6 +56,7 @@ fn with_addresses(
         let value = |at: Option<usize>| at.and_then(|at| item.get(at)).map(|line| key(line).1);
         let who = value(provider).unwrap_or_default();
         let chosen = choose(&who, value(base).as_deref()).filter(|_| provider.is_some());
+        // Edit lines instead of parsing YAML, so that comments and formatting survive.
         if let (Some(address), Some(at)) = (chosen, base.or(provider)) {
             let field = if base.is_some() { BASE } else { PROVIDER };
             let line = item.get(at).copied().unwrap_or_default();
@@ -74,7 +81,7 @@ fn push_lines(text: &mut String, lines: &[&str]) {
     }
 }
 
-/// The lines, put together to elements of lists and what is between them.
+/// Groups the lines into list elements and the text between them.
 fn items(text: &str) -> Vec<Vec<&str>> {
     let mut items: Vec<Vec<&str>> = vec![Vec::new()];
     let mut dash = None;

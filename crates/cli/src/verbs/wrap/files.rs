@@ -1,22 +1,22 @@
-//! Clients that keep their addresses in files: they get a copy with other addresses.
+//! Clients that read addresses from files: they get temporary copies with other addresses.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::setup::{FOLDER, Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, FOLDER, URL};
 use crate::exit::Failure;
 
-/// The variable that names the file with Cline's providers.
+/// The variable that names Cline's file of providers.
 const CLINE_PROVIDERS: &str = "CLINE_PROVIDER_SETTINGS_PATH";
 
-/// The variable that names Qwen Code's settings of the system, and where they are else.
+/// The variable that names Qwen Code's system settings, and their default path.
 const QWEN_SYSTEM: &str = "QWEN_CODE_SYSTEM_SETTINGS_PATH";
 const QWEN_SYSTEM_FILE: &str = "/etc/qwen-code/settings.json";
 
-/// pi: an extension that gives its providers other addresses.
-pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
+/// pi: an extension that changes the addresses of its providers.
+pub(super) fn pi(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let file = around
         .folder("PI_CODING_AGENT_DIR", ".pi/agent")
         .join("models.json");
@@ -29,6 +29,7 @@ pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
     for (name, provider) in own.into_iter().flatten() {
         if let Some(base) = provider.get("baseUrl").and_then(Value::as_str) {
             let address = setup.redirect(around, base, &file.display().to_string());
+            // A provider in models.json may override a built-in one.
             addresses.retain(|(known, _)| known != name);
             addresses.push((name.clone(), address));
         }
@@ -44,7 +45,10 @@ pub(super) fn pi(around: &Surroundings<'_>, setup: &mut Setup) {
 }
 
 /// Cline: a copy of its providers.
-pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn cline(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let data = around.folder("CLINE_DATA_DIR", ".cline/data");
     let named = (around.variable)(CLINE_PROVIDERS).map(PathBuf::from);
     let file = named.unwrap_or_else(|| data.join("settings").join("providers.json"));
@@ -52,22 +56,22 @@ pub(super) fn cline(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
     let from = file.display().to_string();
     if setup.redirect_all(around, &mut providers, ("baseUrl", &from)) == 0 {
         return Err(Failure::input(
-            format!("{from} names no address, and Cline's own providers have a fixed one"),
+            format!("{from} contains no address, and Cline's own providers have fixed ones"),
             "set one up first, for example: cline auth -p openai -k KEY -m MODEL -b \
              https://api.openai.com/v1",
         ));
     }
+    // Write the whole file with changed addresses, because Cline reads only one file.
     let text = providers.to_string();
     setup.files.push(("providers.json".to_owned(), text));
     setup.set(CLINE_PROVIDERS, &format!("{FOLDER}/providers.json"));
-    // A background process of Cline's would go on with the settings that it began with.
+    // A background process of Cline would keep its old settings.
     setup.set("CLINE_SESSION_BACKEND_MODE", "local");
     Ok(())
 }
 
-/// Qwen Code: settings of the system, which count more than the user's, with the models that the
-/// user's own settings name.
-pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
+/// Qwen Code: system settings, which override the user's, with the models of the user's settings.
+pub(super) fn qwen_models(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let file = around.folder("HOME", "").join(".qwen/settings.json");
     let settings = around.json(&file).unwrap_or_default();
     let mut models = settings.get("modelProviders").cloned().unwrap_or_default();
@@ -77,6 +81,7 @@ pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
     }
     let system = (around.variable)(QWEN_SYSTEM).unwrap_or_else(|| QWEN_SYSTEM_FILE.to_owned());
     let system = around.json(Path::new(&system));
+    // Our file replaces the system settings, so keep their content.
     let mut settings = system
         .and_then(|it| it.as_object().cloned())
         .unwrap_or_default();
@@ -86,8 +91,11 @@ pub(super) fn qwen_models(around: &Surroundings<'_>, setup: &mut Setup) {
     setup.set(QWEN_SYSTEM, &format!("{FOLDER}/settings.json"));
 }
 
-/// Factory's droid: settings with the user's own models, laid over its settings.
-pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+/// Factory's droid: settings with the user's own models, merged over its settings.
+pub(super) fn droid(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let file = around
         .folder("FACTORY_HOME_OVERRIDE", "")
         .join(".factory")
@@ -100,13 +108,14 @@ pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
             format!(
                 "{from} has no customModels, and Factory's own models do not go through a proxy"
             ),
-            "add a model of your own there, with model, baseUrl, apiKey and provider, and choose \
-             it with -m custom:MODEL",
+            "add your own model there, with model, baseUrl, apiKey and provider, and select it \
+             with -m custom:MODEL",
         ));
     }
-    if setup.rest.iter().any(|arg| arg == "--settings") {
+    // droid reads only one --settings file.
+    if setup.user_args.iter().any(|arg| arg == "--settings") {
         return Err(Failure::input(
-            "droid --settings is how wrap gives droid other addresses",
+            "droid --settings conflicts with wrap, which uses it to change addresses",
             "put these settings into ~/.factory/settings.json",
         ));
     }
@@ -117,7 +126,10 @@ pub(super) fn droid(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), 
 }
 
 /// Mistral's vibe: its providers in a variable.
-pub(super) fn vibe(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), Failure> {
+pub(super) fn vibe(
+    around: &ClientSurroundings<'_>,
+    setup: &mut ClientSetup,
+) -> Result<(), Failure> {
     let user = around.folder("VIBE_HOME", ".vibe").join("config.toml");
     let project = Path::new(".vibe").join("config.toml");
     let found = [project, user.clone()].into_iter().find_map(|file| {
@@ -132,9 +144,8 @@ pub(super) fn vibe(around: &Surroundings<'_>, setup: &mut Setup) -> Result<(), F
     let mut providers = found.map(|(_, providers)| providers).unwrap_or_default();
     if setup.redirect_all(around, &mut providers, ("api_base", &from)) == 0 {
         return Err(Failure::input(
-            format!("{from} names no provider"),
-            "write the provider that you use into it as [[providers]], with name, api_base and \
-             api_key_env_var",
+            format!("{from} contains no provider"),
+            "add your provider to it as [[providers]], with name, api_base and api_key_env_var",
         ));
     }
     setup.set("VIBE_PROVIDERS", &providers.to_string());

@@ -1,4 +1,7 @@
-//! `trimtab wrap`: an agent through a private proxy.
+//! `trimtab wrap`: runs an agent through a private proxy.
+//!
+//! `clients` decides how a client is pointed at the proxy, `setup` collects the variables,
+//! arguments and temporary files for it, and `child` runs it. The proxy ends with the client.
 
 mod child;
 mod clients;
@@ -16,9 +19,9 @@ use std::path::Path;
 use serde_json::json;
 
 use self::clients::{CLIENTS, KnownClient, setup};
-use self::setup::{Setup, Surroundings};
+use self::setup::{ClientSetup, ClientSurroundings};
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
 use crate::proxy::savings::Savings;
@@ -27,16 +30,16 @@ use crate::proxy::{block_on, start};
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
 
-/// What `trimtab wrap` takes.
+/// The arguments of `trimtab wrap`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Set NAME for the client; {url} stands for the proxy's address. May be given several times
+pub struct WrapArgs {
+    /// Set a variable for the client; {url} stands for the proxy's address. Can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Show the clients that are known, and how each is pointed at the proxy
+    /// List the known clients, and how each is pointed at the proxy
     #[arg(long)]
     pub list: bool,
-    /// How the proxy works.
+    /// The options of the proxy.
     #[command(flatten)]
     pub proxy: ProxyArgs,
     /// The client and its arguments
@@ -49,26 +52,26 @@ pub struct Args {
     pub command: Vec<OsString>,
 }
 
-/// What `trimtab wrap --help` says first.
+/// The first part of `trimtab wrap --help`.
 pub const ABOUT: &str = "\
 Run an agent through a private proxy.
 
-Starts a proxy on a free port of this machine, points the client at it by environment or flags, \
-runs it in the foreground with its terminal, and tells at the end in one line what was saved. \
-No file of the client is changed, and the proxy ends with it. The exit code is the client's.
+Starts a proxy on a free local port, points the client at it by environment or flags, runs the \
+client in the foreground with its terminal, and reports the savings in one line at the end. No \
+file of the client is changed, and the proxy exits with it. The exit code is that of the client.
 
-Known are claude, codex, opencode, gemini, qwen, aider, pi, copilot, cline, cn (Continue), droid \
-and vibe; --list shows how each is pointed at the proxy. Any other command gets ANTHROPIC_BASE_URL, \
-ANTHROPIC_API_BASE, OPENAI_BASE_URL and OPENAI_API_BASE, which the libraries read; or what --env \
-says, and nothing else.
+Known clients are claude, codex, opencode, gemini, qwen, aider, pi, copilot, cline, cn (Continue), \
+droid and vibe; --list shows how each is pointed at the proxy. Any other command gets \
+ANTHROPIC_BASE_URL, ANTHROPIC_API_BASE, OPENAI_BASE_URL and OPENAI_API_BASE, which most libraries \
+read, or only the variables of --env.
 
-If one of these variables is set already, or settings of the client name an address, the proxy \
-sends requests there, unless --upstream or the settings of trimtab say otherwise. Where they go is \
-told at the start if it is not the provider's own address.
+If one of these variables is already set, or the client's settings name an address, the proxy \
+sends requests there, unless --upstream or the settings of trimtab say otherwise. An address other \
+than the provider's own is printed at startup.
 
-Options for trimtab stand before the client; all that follows it belongs to the client.";
+Options for trimtab come before the client; everything after it belongs to the client.";
 
-/// What it says last.
+/// The last part of its help.
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab wrap claude
@@ -77,16 +80,16 @@ Examples:
   trimtab wrap --env OPENAI_BASE_URL={url}/v1 python agent.py
   trimtab wrap --list
 
-Exit codes: the client's own; 127 if it is not there, 1 and 2 as everywhere before it starts.";
+Exit codes: that of the client; 127 if it does not exist; 1 and 2 for failures before it starts.";
 
 /// Runs the verb.
-pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     if args.list {
         return list(common, terminal);
     }
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut resolved = resolve(&args.proxy, Some(listen), common)?;
-    // It is private: nobody else is told its address.
+    // Nobody else knows its address, so it needs no token.
     resolved.proxy.make_private();
     let (name, rest) = args.command.split_first().ok_or_else(no_client)?;
     let mut savings = Savings::new(catalogue::load()?);
@@ -102,13 +105,13 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
         }
         let (running, mut log, mut notices) = start(&resolved).await?;
         if let Ok(notice) = notices.try_recv() {
-            // Before the client has the terminal.
+            // Print before the client takes over the terminal.
             terminal.warn(&notice);
         }
-        // The folder with temporary files is there until the client has ended.
+        // `_folder` keeps the temporary files until the client has ended.
         let (plan, _folder) = plan.at(&format!("http://{}", running.address()))?;
         let own = plan.args.into_iter().map(OsString::from);
-        let code = child::run(name, own.chain(plan.rest), plan.env);
+        let code = child::run(name, own.chain(plan.user_args), plan.env);
         tokio::pin!(code);
         let code = loop {
             tokio::select! {
@@ -136,17 +139,17 @@ pub fn run(args: &Args, common: &Common, terminal: &mut Terminal) -> Result<(), 
     }
 }
 
-/// How the client is run, with what it finds on this machine.
+/// Determines how to run the client in this environment.
 fn planned(
     name: &OsStr,
     rest: &[OsString],
     asked: &[String],
     has_upstreams: bool,
-) -> Result<Setup, Failure> {
+) -> Result<ClientSetup, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     let ask = |args: &[&str]| child::printed(name, args);
-    let around = Surroundings {
+    let around = ClientSurroundings {
         variable: &variable,
         read: &read,
         ask: &ask,
@@ -155,8 +158,8 @@ fn planned(
     setup(&name.to_string_lossy(), rest, asked, &around)
 }
 
-/// Shows the clients that are known.
-fn list(common: &Common, terminal: &mut Terminal) -> Result<(), Failure> {
+/// Lists the known clients.
+fn list(common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let line = |client: &KnownClient| {
         let (command, how) = (client.command, client.how);
         if common.json {

@@ -1,19 +1,19 @@
-//! opencode: settings that it lays over those of its files.
+//! opencode: settings in a variable that it merges over its files.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::setup::{Setup, Surroundings, URL};
+use super::setup::{ClientSetup, ClientSurroundings, URL};
 
 /// The variable with these settings.
 const CONTENT: &str = "OPENCODE_CONFIG_CONTENT";
-/// The field of a provider's options that names its address.
+/// The field with the address of a provider.
 const BASE: &str = "baseURL";
-/// The providers whose own addresses the proxy knows.
+/// The providers whose addresses the proxy knows.
 const PROVIDERS: [&str; 2] = ["anthropic", "openai"];
 
-pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
+pub(super) fn opencode(around: &ClientSurroundings<'_>, setup: &mut ClientSetup) {
     let set = (around.variable)(CONTENT);
     let mut content = set.as_deref().map_or_else(
         || json!({}),
@@ -34,10 +34,11 @@ pub(super) fn opencode(around: &Surroundings<'_>, setup: &mut Setup) {
     setup.set(CONTENT, &content.to_string());
 }
 
-/// The addresses in the user's settings. opencode itself is asked for them, because it puts its
-/// settings together from many files; that takes it seconds, so only if there may be any.
-fn own_addresses(around: &Surroundings<'_>) -> Vec<(String, String)> {
+/// The addresses in the user's settings. Only opencode itself can merge its many settings files.
+/// Running it takes seconds, so this is skipped if there can be no addresses.
+fn own_addresses(around: &ClientSurroundings<'_>) -> Vec<(String, String)> {
     let names_one = |file: PathBuf| (around.read)(&file).is_some_and(|text| text.contains(BASE));
+    // Starting opencode takes seconds. Skip it if no file mentions an address.
     if !around.is_set(CONTENT) && !files(around).into_iter().any(names_one) {
         return Vec::new();
     }
@@ -57,7 +58,7 @@ fn own_addresses(around: &Surroundings<'_>) -> Vec<(String, String)> {
 }
 
 /// The files that opencode may read.
-fn files(around: &Surroundings<'_>) -> Vec<PathBuf> {
+fn files(around: &ClientSurroundings<'_>) -> Vec<PathBuf> {
     let global = around.folder("XDG_CONFIG_HOME", ".config").join("opencode");
     let mut folders = vec![global];
     let here = std::env::current_dir().unwrap_or_default();
@@ -73,7 +74,7 @@ fn files(around: &Surroundings<'_>) -> Vec<PathBuf> {
     files.chain(own).collect()
 }
 
-/// Sets a value under a path of names.
+/// Sets a value at a path of names.
 fn put(object: &mut Value, path: &[&str], value: Value) {
     let Some((first, rest)) = path.split_first() else {
         *object = value;

@@ -1,4 +1,4 @@
-//! What a client is run with, so that its requests come to the proxy.
+//! The environment, arguments and files that direct a client's requests to the proxy.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,33 +6,33 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use trimtab_proxy::Upstream;
+use trimtab_proxy::UpstreamConfig;
 
-/// What stands for the proxy's address in variables, arguments and files.
+/// The placeholder for the proxy's address.
 pub(super) const URL: &str = "{url}";
-/// What stands for the folder with the temporary files.
+/// The placeholder for the folder of temporary files.
 pub(super) const FOLDER: &str = "{folder}";
-/// Where addresses are that a client has of its own.
+/// The path prefix at the proxy for addresses from a client's settings.
 const REDIRECTED: &str = "/to";
 
-/// What a client finds when it starts.
-pub(super) struct Surroundings<'a> {
+/// The environment of the client, behind functions so that tests can replace it.
+pub(super) struct ClientSurroundings<'a> {
     /// The value of a variable; none if it is empty.
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file.
     pub(super) read: &'a dyn Fn(&Path) -> Option<String>,
-    /// What the client itself prints when it is run with these arguments.
+    /// The output of the client when run with these arguments.
     pub(super) ask: &'a dyn Fn(&[&str]) -> Option<String>,
-    /// True if flags or settings of ours say where requests go.
+    /// True if our flags or settings name upstreams.
     pub(super) has_upstreams: bool,
 }
 
-impl Surroundings<'_> {
+impl ClientSurroundings<'_> {
     pub(super) fn is_set(&self, name: &str) -> bool {
         (self.variable)(name).is_some()
     }
 
-    /// The folder that a variable names, else the one of this name in the user's home.
+    /// The folder that a variable names, else this folder in the user's home.
     pub(super) fn folder(&self, name: &str, in_home: &str) -> PathBuf {
         let home = || PathBuf::from((self.variable)("HOME").unwrap_or_default()).join(in_home);
         (self.variable)(name).map_or_else(home, PathBuf::from)
@@ -49,35 +49,41 @@ impl Surroundings<'_> {
     }
 }
 
-/// How a client is run.
+/// How to run a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Setup {
+pub(super) struct ClientSetup {
     /// Variables to set.
     pub(super) env: Vec<(String, String)>,
-    /// Arguments to put before the user's own.
+    /// Arguments to insert before the user's.
     pub(super) args: Vec<String>,
     /// The user's own arguments.
-    pub(super) rest: Vec<OsString>,
-    /// Temporary files, by their names.
+    pub(super) user_args: Vec<OsString>,
+    /// Temporary files, by name.
     pub(super) files: Vec<(String, String)>,
-    /// Where the proxy sends requests, where nothing else says so.
-    pub(super) upstreams: Vec<Upstream>,
+    /// Upstreams of the proxy, unless flags or settings name others.
+    pub(super) upstreams: Vec<UpstreamConfig>,
 }
 
-impl Setup {
+impl ClientSetup {
     /// Sets a variable.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.env.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Adds arguments before the user's own.
+    /// Inserts arguments before the user's.
     pub(super) fn pass<const N: usize>(&mut self, args: [&str; N]) {
         self.args.extend(args.map(str::to_owned));
     }
 
-    /// The address at the proxy that stands for `base`, which the client has of its own;
-    /// `from` says who set it.
-    pub(super) fn redirect(&mut self, around: &Surroundings<'_>, base: &str, from: &str) -> String {
+    /// The address at the proxy that replaces `base`, an address from the client's settings. `from`
+    /// names who set it.
+    pub(super) fn redirect(
+        &mut self,
+        around: &ClientSurroundings<'_>,
+        base: &str,
+        from: &str,
+    ) -> String {
+        // Our own settings decide where requests go; keep only the version, which clients expect.
         if around.has_upstreams {
             return format!("{URL}{}", version(base));
         }
@@ -86,18 +92,17 @@ impl Setup {
             return format!("{URL}{}", known.prefix);
         }
         let prefix = format!("{REDIRECTED}/{}", self.upstreams.len() + 1);
-        self.upstreams.push(Upstream {
+        self.upstreams.push(UpstreamConfig {
             prefix: prefix.clone(),
-            ..Upstream::new(from, base)
+            ..UpstreamConfig::new(from, base)
         });
         format!("{URL}{prefix}")
     }
 
-    /// Redirects every address that stands in a field of this name, however deep; gives their
-    /// number.
+    /// Redirects the address in every field of this name, at any depth. Returns their number.
     pub(super) fn redirect_all(
         &mut self,
-        around: &Surroundings<'_>,
+        around: &ClientSurroundings<'_>,
         value: &mut Value,
         (field, from): (&str, &str),
     ) -> usize {
@@ -124,8 +129,7 @@ impl Setup {
         }
     }
 
-    /// The same for a proxy at `url`, with its files written. They are there as long as the
-    /// folder is.
+    /// Fills in the proxy's address and writes the files, which exist as long as the folder.
     pub(super) fn at(mut self, url: &str) -> io::Result<(Self, Option<TempDir>)> {
         let folder = (!self.files.is_empty()).then(private_folder).transpose()?;
         let path = folder
@@ -145,7 +149,7 @@ impl Setup {
     }
 }
 
-/// A temporary folder that nobody else can look into: copies of settings may hold keys.
+/// A private temporary folder, because copies of settings may contain keys.
 fn private_folder() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -160,7 +164,7 @@ fn is_address(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// The version at the end of an address, with its slash: clients put their paths behind it.
+/// The version at the end of an address, with its slash, because clients append their paths to it.
 fn version(base: &str) -> String {
     let last = base.trim_end_matches('/').rsplit('/').next();
     let last = last.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! All clients, and how each is set up and run without a person.
+//! All clients, and how each is set up and run without a user.
 
 mod agents;
 mod editors;

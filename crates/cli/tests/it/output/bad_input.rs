@@ -1,4 +1,4 @@
-//! Wrong input: exit code 2, what is wrong, and the way out.
+//! Wrong input: exit code 2, the fault, and a hint.
 
 use crate::run::{Home, finish};
 
@@ -6,8 +6,8 @@ use crate::run::{Home, finish};
 fn no_store() {
     let home = Home::new();
     let told = "error: no store at STORE\n\
-         hint: give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` makes a \
-         new one\n";
+         hint: give its folder with --store PATH or TRIMTAB_STORE; `trimtab output put` creates \
+         a new one\n";
     for args in [
         &["output", "list"][..],
         &["output", "sessions"],
@@ -21,7 +21,7 @@ fn no_store() {
 }
 
 #[test]
-fn a_folder_of_something_else_is_left_alone() {
+fn foreign_folder_is_left_untouched() {
     let home = Home::new();
     std::fs::create_dir(home.store()).unwrap();
     std::fs::write(home.store().join("thesis.tex"), "precious").unwrap();
@@ -47,7 +47,7 @@ fn unknown_refs_and_sessions() {
     let id = home.put(b"mine");
     home.run_with(&["output", "put", "-s", "t", "-"], b"theirs");
     let unknown = "error: no output 'nope' in session 's'\n\
-         hint: `trimtab output list --session s` shows those that there are\n";
+         hint: `trimtab output list --session s` lists the outputs\n";
     home.check(&["output", "read", "-s", "s", "nope"], 2, "", unknown);
     home.check(&["output", "grep", "-s", "s", "nope", "x"], 2, "", unknown);
     // A ref of another session is as unknown as any.
@@ -57,7 +57,7 @@ fn unknown_refs_and_sessions() {
     let foreign = foreign.replace("--session s", "--session t");
     home.check(&["output", "read", "-s", "t", &id], 2, "", &foreign);
     let session = "error: no session 'u' in the store at STORE\n\
-         hint: `trimtab output sessions` shows those that there are\n";
+         hint: `trimtab output sessions` lists the sessions\n";
     home.check(&["output", "read", "-s", "u", &id], 2, "", session);
     home.check(&["output", "list", "-s", "u"], 2, "", session);
     home.check(&["output", "grep", "-s", "u", "--all", "x"], 2, "", session);
@@ -71,7 +71,7 @@ fn unknown_refs_and_sessions() {
 }
 
 #[test]
-fn an_offset_past_the_end() {
+fn offset_past_the_end_is_an_error() {
     let home = Home::new();
     let id = home.put(b"one\ntwo");
     let told = "error: offset 2 is past the end: the output has 2 lines\n\
@@ -97,13 +97,14 @@ fn bad_patterns() {
     assert!(done.stderr.contains("unclosed group"), "{}", done.stderr);
     assert!(
         done.stderr
-            .contains("hint: correct the expression, or leave --regex out")
+            .contains("hint: correct the expression, or omit --regex")
     );
     let empty = "error: bad pattern \"\": it is empty\n\
-         hint: give some text to search for, of at most 4096 bytes\n";
+         hint: give a text of 1 to 4096 bytes\n";
     home.check(&["output", "grep", "-s", "s", &id, ""], 2, "", empty);
-    let where_ = "error: search where? one argument is a pattern only\n\
-         hint: give REF PATTERN to search one output, or --all PATTERN for all of the session\n";
+    let where_ = "error: missing argument: one argument is only a pattern\n\
+         hint: give REF PATTERN to search one output, or --all PATTERN to search all outputs of \
+         the session\n";
     home.check(&["output", "grep", "-s", "s", "one"], 2, "", where_);
     let both = home.run(&["output", "grep", "-s", "s", "--all", &id, "one"]);
     assert_eq!(both.code, 2);
@@ -119,14 +120,14 @@ fn a_binary_output_is_not_printed_as_lines() {
     let home = Home::new();
     let id = home.put(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0");
     let told = format!(
-        "error: output '{id}' is binary (text/plain, 14 B): it has no lines to print\n\
+        "error: output '{id}' is binary (text/plain, 14 B) and has no lines to print\n\
          hint: trimtab output read --session s {id} --raw > FILE\n"
     );
     home.check(&["output", "read", "-s", "s", &id], 2, "", &told);
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_files_are_errors() {
     let home = Home::new();
     let told = "error: absent.txt: cannot read: No such file or directory (os error 2)\n\
          hint: give the path of a file, or - for standard input\n";
@@ -161,7 +162,7 @@ fn wrong_arguments() {
         (&["output", "fetch"], "unrecognized subcommand 'fetch'"),
         (
             &["output", "--store", "postgres://h/db", "list"],
-            "a store is a folder here",
+            "a store must be a folder",
         ),
     ] {
         let done = home.run(args);

@@ -1,4 +1,4 @@
-//! Disks that are full, read-only, or that have changed what they hold.
+//! Full, read-only and corrupted disks.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn on_a_small_disk(script: &str) -> Option<(String, String)> {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_is_told() {
+fn full_disk_loses_nothing_and_is_reported() {
     let script = "
         ref=$(echo kept | \"$TRIMTAB\" output put -qs s -) || exit 1
         head -c 8000000 /dev/urandom | \"$TRIMTAB\" output put -qs s -; echo \"code $?\"
@@ -44,7 +44,7 @@ fn a_full_disk_loses_nothing_and_is_told() {
 }
 
 #[test]
-fn a_read_only_disk_can_be_read() {
+fn read_only_disk_can_be_read() {
     let script = "
         ref=$(echo kept | \"$TRIMTAB\" output put -qs s -) || exit 1
         mount -o remount,ro \"$DISK\" || exit 77
@@ -61,12 +61,12 @@ fn a_read_only_disk_can_be_read() {
     assert_eq!(
         stderr,
         "error: store at STORE: is read-only\n\
-         hint: what is in it can still be read; to write, use another --store\n"
+         hint: stored outputs are readable; to write, use another --store\n"
     );
 }
 
 #[test]
-fn a_full_disk_behind_standard_output_is_told() {
+fn full_standard_output_is_reported() {
     let home = Home::new();
     let id = home.put(b"one");
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
@@ -85,7 +85,7 @@ fn a_full_disk_behind_standard_output_is_told() {
 }
 
 #[test]
-fn damage_is_told_and_never_printed() {
+fn damaged_output_is_reported_and_not_printed() {
     let home = Home::new();
     // Large and hard to compress: it has a file of its own.
     let line = |n: u64| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,4 +1,4 @@
-//! The MCP server, as a client speaks to it.
+//! The MCP server from a client's point of view.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -93,7 +93,10 @@ fn both_tools_are_listed_and_work() {
     let id = home.put(b"alpha\nbeta\ngamma");
     let mut client = Client::start(&home);
     let listed = client.ask("tools/list", &json!({}));
-    let expected: Vec<Value> = tools::all().iter().map(tools::Definition::in_mcp).collect();
+    let expected: Vec<Value> = tools::all()
+        .iter()
+        .map(tools::ToolDefinition::in_mcp)
+        .collect();
     assert_eq!(listed["result"]["tools"], json!(expected));
     let read = client.call(tools::READ, &json!({"ref_id": id, "offset": 1}));
     assert_eq!(read, ("    2  beta\n    3  gamma".to_owned(), false));
@@ -116,7 +119,7 @@ fn both_tools_are_listed_and_work() {
 }
 
 #[test]
-fn what_is_wrong_is_answered_and_the_server_goes_on() {
+fn mcp_errors_are_answered_and_the_server_continues() {
     let home = Home::new();
     let id = home.put(b"alpha");
     let foreign = home.run_with(&["output", "put", "-qs", "t", "-"], b"theirs");
@@ -157,13 +160,13 @@ fn outputs_that_arrive_later_are_seen() {
 }
 
 #[test]
-fn a_client_that_leaves_at_once_is_no_failure() {
+fn mcp_client_may_disconnect_at_once() {
     let home = Home::new();
     home.check(&["mcp", "--session", "s"], 0, "", "");
 }
 
 #[test]
-fn without_a_session_the_newest_one_is_searched_and_refs_of_its_tenant_are_read() {
+fn mcp_without_a_session_uses_the_newest_session_and_its_tenant() {
     let home = Home::new();
     let put = |session: &str, content: &[u8]| {
         let done = home.run_with(&["output", "put", "-qs", session, "-"], content);

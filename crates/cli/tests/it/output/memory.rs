@@ -1,4 +1,4 @@
-//! Peak memory of the command on a large output, as the system saw it.
+//! Peak memory of the command on a large output, as the system reports it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
@@ -77,7 +77,7 @@ fn peak_of(home: &Home, args: &[&str]) -> (u64, Option<u64>) {
 }
 
 #[test]
-fn a_large_output_never_sits_in_memory() {
+fn large_output_is_streamed() {
     if !std::path::Path::new("/proc/self/status").exists() {
         println!("skipped: the system does not tell the peak of a process");
         return;

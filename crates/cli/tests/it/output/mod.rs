@@ -1,4 +1,4 @@
-//! What users and clients of the store see.
+//! The store from the point of view of users and clients.
 
 mod bad_input;
 mod disk;

@@ -1,4 +1,4 @@
-//! Each verb, used as it is meant.
+//! Each verb in normal use.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -38,7 +38,7 @@ fn put_prints_the_ref_last() {
 }
 
 #[test]
-fn text_behind_the_last_line_feed_is_a_line_only_if_there_is_any() {
+fn empty_text_after_the_last_newline_is_not_a_line() {
     for (text, lines) in [("", 0), ("one\n", 1), ("one\ntwo", 2), ("one\ntwo\n", 2)] {
         let home = Home::new();
         let put = ["output", "put", "--json", "-s", "s", "-"];
@@ -57,7 +57,7 @@ fn text_behind_the_last_line_feed_is_a_line_only_if_there_is_any() {
 }
 
 #[test]
-fn list_and_sessions_show_what_there_is() {
+fn list_and_sessions_show_all_entries() {
     let home = Home::new();
     let id = home.put(LINES);
     let image = [
@@ -193,7 +193,7 @@ fn grep_searches_all_outputs_of_the_session_and_no_other() {
 }
 
 #[test]
-fn grep_says_what_it_does_not_show() {
+fn grep_reports_omitted_matches() {
     let home = Home::new();
     let id = home.put(LINES);
     let binary = home.put(b"alpha\0\0\0\0\x01\x02\xff\xfe");
@@ -213,7 +213,7 @@ fn grep_says_what_it_does_not_show() {
 }
 
 #[test]
-fn sessions_and_refs_are_found_by_how_they_begin() {
+fn sessions_and_refs_are_found_by_prefix() {
     let home = Home::new();
     let put = |session: &str| {
         let done = home.run_with(&["output", "put", "-qs", session, "-"], b"alpha");
@@ -229,7 +229,8 @@ fn sessions_and_refs_are_found_by_how_they_begin() {
     let listed = home.run(&["output", "list", "-s", "4ee"]);
     assert!(listed.stdout.contains(&id), "{}", listed.stdout);
     let several = "error: 2 sessions begin with 'proxy/8e'\n\
-         hint: give more of it; these are proxy/8e01/messages/4ee4, proxy/8e01/messages/55aa\n";
+         hint: give a longer prefix; candidates: proxy/8e01/messages/4ee4, \
+         proxy/8e01/messages/55aa\n";
     home.check(&["output", "list", "-s", "proxy/8e"], 2, "", several);
     home.check(&["output", "read", "-s", "proxy/8e", short], 2, "", several);
     let names = home.run(&["output", "list", "--sessions"]);
@@ -252,7 +253,8 @@ fn gc_reports_and_removes() {
     let told = format!("removed 0 sessions with 0 outputs: 0 B freed, {size} kept\n");
     home.check(&["output", "gc", "--older-than", "1d"], 0, &told, "");
     let still = format!(
-        "warning: the store is still larger than asked, {size}: sessions of the last hour stay\n"
+        "warning: the store is still larger than requested, {size}: sessions of the last hour \
+         stay\n"
     );
     home.check(&["output", "gc", "--max-size", "1"], 0, &told, &still);
     let read = ["output", "read", "-s", "s", &id, "--limit", "1"];
@@ -271,7 +273,7 @@ fn gc_reports_and_removes() {
 }
 
 #[test]
-fn flags_and_environment_say_where_and_whose() {
+fn store_and_session_come_from_flags_or_environment() {
     let home = Home::new();
     let id = home.put(LINES);
     let store = home.store();
@@ -300,7 +302,7 @@ fn flags_and_environment_say_where_and_whose() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let home = Home::new();
     let id = home.put("line\n".repeat(400_000).as_bytes());
     for form in [&["--raw"][..], &["--json"], &[]] {
@@ -320,7 +322,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-fn help_teaches() {
+fn help_contains_examples_and_exit_codes() {
     let home = Home::new();
     for verb in ["put", "read", "grep", "gc", "erase", "list"] {
         let help = home.run(&["output", verb, "--help"]).stdout;
@@ -330,5 +332,5 @@ fn help_teaches() {
         );
     }
     let help = home.run(&["output", "--help"]).stdout;
-    assert!(help.contains("Exit codes: 0 done"), "{help}");
+    assert!(help.contains("Exit codes: 0 success"), "{help}");
 }

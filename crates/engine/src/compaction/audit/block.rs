@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use trimtab_model::Ref;
 
 use super::outputs::StoredOutput;
-use super::{Coverage, Missing};
-use crate::compaction::room::Room;
-use crate::compaction::text::{clipped, untagged};
+use super::{Coverage, MissingFact};
+use crate::compaction::text::{clip_line, untagged};
+use crate::compaction::text_budget::TextBudget;
 use crate::facts::{self, FactKind};
 
 /// What the block begins with.
@@ -34,25 +34,25 @@ pub struct FactBlock {
     pub coverage: Coverage,
 }
 
-/// Renders the block within `room`.
+/// Renders the block within `text_budget`.
 pub(super) fn render(
-    missing: &[Missing<'_>],
+    missing: &[MissingFact<'_>],
     outputs: &[StoredOutput<'_>],
-    room: &Room<'_>,
+    budget: &TextBudget<'_>,
 ) -> FactBlock {
     let frame = [OPENING, OUTPUTS, CLOSING];
-    let frame = frame.iter().map(|line| room.weight(line) + 1);
-    let Some(mut tokens) = room.tokens.checked_sub(frame.sum()) else {
+    let frame = frame.iter().map(|line| budget.weight(line) + 1);
+    let Some(mut tokens) = budget.tokens.checked_sub(frame.sum()) else {
         return nothing(outputs);
     };
     // Texts may weigh more together than one by one.
     loop {
-        let inner = room.with(tokens);
+        let inner = budget.with(tokens);
         let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
         let facts = facts_within(missing, &inner.with(tokens - first.weight));
         let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));
         let block = assemble(facts, &listed, outputs);
-        if room.holds(&block.text) {
+        if budget.holds(&block.text) {
             return block;
         }
         tokens /= 2;
@@ -74,20 +74,20 @@ struct FactLines {
 }
 
 /// The facts that matter most, as many as there is room for.
-fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> FactLines {
-    let mut left = room.tokens;
+fn facts_within(missing: &[MissingFact<'_>], budget: &TextBudget<'_>) -> FactLines {
+    let mut left = budget.tokens;
     let mut facts = 0;
     let mut kinds: BTreeMap<FactKind, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for fact in missing {
         let shown = shown(fact);
         let id = fact.stored.map_or("", Ref::id);
         let by_ref = kinds.get(&fact.kind);
-        let mut weight = room.weight(&shown) + 1;
+        let mut weight = budget.weight(&shown) + 1;
         if by_ref.is_none() {
-            weight += room.weight(fact.kind.plural()) + 1;
+            weight += budget.weight(fact.kind.plural()) + 1;
         }
         if by_ref.is_none_or(|groups| !groups.contains_key(id)) {
-            weight += room.weight(id) + 4;
+            weight += budget.weight(id) + 4;
         }
         let Some(rest) = left.checked_sub(weight) else {
             break;
@@ -103,7 +103,7 @@ fn facts_within(missing: &[Missing<'_>], room: &Room<'_>) -> FactLines {
             .map(|(kind, groups)| line(*kind, groups))
             .collect(),
         facts,
-        weight: room.tokens - left,
+        weight: budget.tokens - left,
     }
 }
 
@@ -121,16 +121,16 @@ fn line(kind: FactKind, groups: &BTreeMap<&str, Vec<String>>) -> String {
     format!("{}: {}", kind.plural(), groups.join("; "))
 }
 
-fn shown(fact: &Missing<'_>) -> String {
+fn shown(fact: &MissingFact<'_>) -> String {
     let text = match fact.kind {
         FactKind::Command => facts::unescaped(fact.text),
         _ => fact.text.into(),
     };
-    untagged(&clipped(&text, LONGEST))
+    untagged(&clip_line(&text, LONGEST))
 }
 
 /// Outputs that are named, newest first.
-struct Listed {
+struct ListedOutputs {
     /// How many are named with their call.
     labelled: usize,
     /// How many older ones are named by their ref alone.
@@ -145,10 +145,10 @@ fn entry(output: &StoredOutput<'_>) -> String {
 
 /// As many of the newest outputs as there is room for: all with their call, else all by
 /// their ref and as many as possible with their call, else the newest.
-fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
-    let bare = |output: &StoredOutput<'_>| room.weight(output.id) + 1;
-    let mut left = room.tokens;
-    let mut listed = Listed {
+fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> ListedOutputs {
+    let bare = |output: &StoredOutput<'_>| budget.weight(output.id) + 1;
+    let mut left = budget.tokens;
+    let mut listed = ListedOutputs {
         labelled: 0,
         bare: 0,
         weight: 0,
@@ -161,7 +161,7 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
         listed.bare += 1;
     }
     for output in outputs.iter().rev().take(listed.bare) {
-        let more = (room.weight(&entry(output)) + 1).saturating_sub(bare(output));
+        let more = (budget.weight(&entry(output)) + 1).saturating_sub(bare(output));
         let Some(rest) = left.checked_sub(more) else {
             break;
         };
@@ -169,11 +169,11 @@ fn outputs_within(outputs: &[StoredOutput<'_>], room: &Room<'_>) -> Listed {
         listed.labelled += 1;
     }
     listed.bare -= listed.labelled;
-    listed.weight = room.tokens - left;
+    listed.weight = budget.tokens - left;
     listed
 }
 
-fn assemble(facts: FactLines, listed: &Listed, outputs: &[StoredOutput<'_>]) -> FactBlock {
+fn assemble(facts: FactLines, listed: &ListedOutputs, outputs: &[StoredOutput<'_>]) -> FactBlock {
     let named = listed.labelled + listed.bare;
     let unnamed = outputs.len() - named;
     if facts.facts + named == 0 {

@@ -5,9 +5,9 @@
 //! what comes up again, and the rare id that nobody could guess.
 
 mod block;
-mod gather;
+mod gathered_facts;
 mod outputs;
-mod written;
+mod summary_text;
 
 use std::borrow::Borrow;
 
@@ -18,11 +18,11 @@ use trimtab_model::{Message, Ref};
 pub use block::FactBlock;
 pub(super) use block::without_block;
 
-use super::room::Room;
+use super::text_budget::TextBudget;
 use crate::facts::FactKind;
-use gather::Gathered;
+use gathered_facts::GatheredFacts;
 use outputs::{StoredOutput, stored_outputs};
-use written::Written;
+use summary_text::SummaryText;
 
 /// The least share of the facts that matter which a good summary has.
 const GOOD_COVERAGE: f64 = 0.6;
@@ -73,7 +73,7 @@ impl Coverage {
 
 /// A fact that matters and is not in the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing<'m> {
+pub struct MissingFact<'m> {
     /// What it is.
     pub kind: FactKind,
     /// The fact, as it stands in its message.
@@ -87,13 +87,13 @@ pub struct Missing<'m> {
 }
 
 /// What a summary leaves out.
-pub struct Audit<'m> {
+pub struct SummaryAudit<'m> {
     coverage: Coverage,
-    missing: Vec<Missing<'m>>,
+    missing: Vec<MissingFact<'m>>,
     outputs: Vec<StoredOutput<'m>>,
 }
 
-/// Looks for what matters in the `replaced` messages in what was `written` for them: the
+/// Looks for what matters in the `replaced` messages in what was `summary_text` for them: the
 /// summary, what is retained, and whatever else of theirs stays in the window.
 ///
 /// ```
@@ -106,20 +106,20 @@ pub struct Audit<'m> {
 /// assert_eq!(missing, ["1.47.0"]);
 /// assert_eq!((audit.coverage().facts, audit.coverage().covered), (3, 2));
 /// ```
-pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Audit<'m> {
+pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> SummaryAudit<'m> {
     let outputs = stored_outputs(replaced);
     let count = |message: &M| message.borrow().outputs().count();
-    let mut gathered = Gathered::with_outputs(replaced.iter().map(count).sum());
+    let mut gathered = GatheredFacts::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {
         gathered.read(at, message.borrow());
     }
-    let written = Written::new(written);
+    let written = SummaryText::new(written);
     let mut coverage = Coverage::default();
     let mut missing = Vec::new();
     let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
         if written.has(fact.kind, fact.text) {
-            covered.insert(written::essence(fact.kind, fact.text));
+            covered.insert(summary_text::fact_key(fact.kind, fact.text));
         } else {
             missing.push(fact);
         }
@@ -134,30 +134,30 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Aud
             .then(newest)
             .then(a.text.cmp(b.text))
     });
-    Audit {
+    SummaryAudit {
         coverage,
         missing,
         outputs,
     }
 }
 
-impl<'m> Audit<'m> {
+impl<'m> SummaryAudit<'m> {
     /// The counts, before any fact block.
     pub fn coverage(&self) -> Coverage {
         self.coverage
     }
 
     /// What is missing, what matters most first.
-    pub fn missing(&self) -> &[Missing<'m>] {
+    pub fn missing(&self) -> &[MissingFact<'m>] {
         &self.missing
     }
 
-    /// The text that makes up for what is missing, within `room`: the missing facts that
+    /// The text that makes up for what is missing, within `text_budget`: the missing facts that
     /// matter most, by kind and with the refs of the outputs that they came from, and every
     /// stored output of the replaced messages by its ref. Where the room forbids that, older
     /// outputs are named by their bare ref, and then the oldest are left out.
-    pub fn fact_block(&self, room: &Room<'_>) -> FactBlock {
-        let mut block = block::render(&self.missing, &self.outputs, room);
+    pub fn fact_block(&self, budget: &TextBudget<'_>) -> FactBlock {
+        let mut block = block::render(&self.missing, &self.outputs, budget);
         block.coverage = Coverage {
             added: block.coverage.added,
             ..self.coverage

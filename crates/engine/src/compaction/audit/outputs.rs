@@ -3,8 +3,8 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
-use trimtab_model::rounds::{self, Place};
-use trimtab_model::{Call, Kind, Message, Part, Ref};
+use trimtab_model::rounds::{self, PartPosition};
+use trimtab_model::{Call, Message, MessageKind, Part, Ref};
 
 use super::block::{CLOSING, OUTPUTS};
 use crate::compaction::text::short_arguments;
@@ -21,7 +21,7 @@ pub(super) struct StoredOutput<'m> {
     tool: &'m str,
     call: Option<&'m Call>,
     /// What an earlier fact block said of it.
-    said: &'m str,
+    earlier_label: &'m str,
 }
 
 impl StoredOutput<'_> {
@@ -30,19 +30,26 @@ impl StoredOutput<'_> {
         match self.call {
             Some(call) => short_arguments(call, ARGUMENTS),
             None if self.stored.is_some() => self.tool.to_owned(),
-            None => self.said.to_owned(),
+            None => self.earlier_label.to_owned(),
         }
     }
 }
 
 /// The stored outputs of the replaced messages, oldest first, each once.
 pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOutput<'_>> {
-    let calls = calls_of_outputs(replaced);
+    let pairing = rounds::pair(replaced);
+    let answered = pairing.outputs.iter();
+    let answered =
+        answered.filter_map(|(place, answer)| Some((*place, pairing.call_of(replaced, *answer)?)));
+    let calls: HashMap<PartPosition, &Call> = answered.collect();
     let mut all: Vec<StoredOutput<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (at, message) in replaced.iter().enumerate() {
         let message = message.borrow();
-        let is_summary = matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain));
+        let is_summary = matches!(
+            message.meta.kind,
+            Some(MessageKind::Summary | MessageKind::Retain)
+        );
         let parts = message.parts.iter();
         let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
         let outputs = message
@@ -56,8 +63,8 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
                     id: stored.id(),
                     stored: Some(stored),
                     tool: output.tool.as_deref().unwrap_or("output"),
-                    call: calls.get(&Place { message: at, part }).copied(),
-                    said: "",
+                    call: calls.get(&PartPosition { message: at, part }).copied(),
+                    earlier_label: "",
                 })
             });
         for output in texts.flat_map(named_in).chain(outputs) {
@@ -74,16 +81,6 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
     all
 }
 
-/// The call that each output answers.
-fn calls_of_outputs<M: Borrow<Message>>(messages: &[M]) -> HashMap<Place, &Call> {
-    let rounds = rounds::pair(messages).rounds.into_iter();
-    let pairs = rounds.flat_map(|round| round.calls).filter_map(|pair| {
-        let message = messages.get(pair.call.message)?.borrow();
-        Some((pair.output?, message.parts.get(pair.call.part)?.as_call()?))
-    });
-    pairs.collect()
-}
-
 /// The outputs that the fact block in an earlier summary names.
 fn named_in(summary: &str) -> impl Iterator<Item = StoredOutput<'_>> {
     let block = summary.split_once(OUTPUTS).map_or("", |(_, block)| block);
@@ -98,7 +95,7 @@ fn named_in_line(line: &str) -> Vec<StoredOutput<'_>> {
         stored: None,
         tool: "",
         call: None,
-        said,
+        earlier_label: said,
     };
     match line.strip_prefix("- ") {
         Some(entry) => {

@@ -1,5 +1,5 @@
 use super::*;
-use trimtab_model::{Call, Kind, Output, Part, Role};
+use trimtab_model::{Call, MessageKind, Output, Part, Role};
 
 fn bytes(text: &str) -> u64 {
     text.len() as u64
@@ -79,7 +79,7 @@ fn a_listing_is_behind_its_ref() {
     let log = [call("c", r#"{"command":"ls"}"#), stored("c", &listing)];
     let audit = audit(&log, &[]);
     assert_eq!(audit.coverage().facts, 1);
-    let block = audit.fact_block(&Room::new(400, &bytes));
+    let block = audit.fact_block(&TextBudget::new(400, &bytes));
     assert_eq!(block.refs, [reference("ref-c")]);
 }
 
@@ -87,7 +87,7 @@ fn a_listing_is_behind_its_ref() {
 fn the_block_names_facts_by_kind_and_every_output_by_its_ref() {
     let log = log();
     let audit = audit(&log, &["never change schema.sql"]);
-    let block = audit.fact_block(&Room::new(2_000, &bytes));
+    let block = audit.fact_block(&TextBudget::new(2_000, &bytes));
     let lines: Vec<&str> = block.text.lines().collect();
     assert_eq!(lines[0], "[Facts of the replaced messages]");
     assert!(block.text.contains("src/login.rs:88"), "{}", block.text);
@@ -105,26 +105,26 @@ fn the_block_names_facts_by_kind_and_every_output_by_its_ref() {
 fn without_room_the_oldest_outputs_go_first() {
     let log = log();
     let audit = audit(&log, &[]);
-    let block = audit.fact_block(&Room::new(90, &bytes));
+    let block = audit.fact_block(&TextBudget::new(90, &bytes));
     assert!(
         block.text.contains("ref-c2") && !block.text.contains("ref-c1"),
         "{}",
         block.text
     );
     assert_eq!(block.unnamed, 1);
-    assert_eq!(audit.fact_block(&Room::new(20, &bytes)).text, "");
+    assert_eq!(audit.fact_block(&TextBudget::new(20, &bytes)).text, "");
 }
 
 #[test]
 fn outputs_of_an_earlier_block_are_named_again() {
     let first = log();
-    let block = audit(&first, &[]).fact_block(&Room::new(2_000, &bytes));
+    let block = audit(&first, &[]).fact_block(&TextBudget::new(2_000, &bytes));
     let summary = format!("A summary.\n\n{}\nmore", block.text);
     let later = [
-        Message::user(summary).with_kind(Kind::Summary),
+        Message::user(summary).with_kind(MessageKind::Summary),
         stored("c9", "x"),
     ];
-    let again = audit(&later, &[]).fact_block(&Room::new(4_000, &bytes));
+    let again = audit(&later, &[]).fact_block(&TextBudget::new(4_000, &bytes));
     assert!(
         again.text.contains("- ref-c1 bash(cat src/login.rs)"),
         "{}",
@@ -137,7 +137,7 @@ fn outputs_of_an_earlier_block_are_named_again() {
 #[test]
 fn nothing_in_a_block_is_a_tag() {
     let log = [Message::user("You must write </summary> <b> at the end.")];
-    let block = audit(&log, &[]).fact_block(&Room::new(2_000, &bytes));
+    let block = audit(&log, &[]).fact_block(&TextBudget::new(2_000, &bytes));
     assert!(
         block.text.contains("&lt;/summary>") && !block.text.contains('<'),
         "{}",

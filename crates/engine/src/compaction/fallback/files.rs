@@ -5,51 +5,54 @@ use std::collections::HashMap;
 use trimtab_model::Ref;
 
 use super::outcome::CallOutcome;
-use super::paths::{Use, named_by};
-use super::replaced::Replaced;
-use super::section::{Section, Title};
-use crate::compaction::room::Room;
+use super::paths::{FileAccess, named_by};
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection};
+use crate::compaction::text_budget::TextBudget;
 
 /// More calls than this are not looked at.
 const MOST: usize = 400;
 
 /// What is known to have been done with a file.
 #[derive(Default)]
-struct Touched<'m> {
+struct FileHistory<'m> {
     read: bool,
     written: bool,
     stored: Option<&'m Ref>,
 }
 
 /// The files, the one touched last at the end.
-pub(super) fn touched(replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+pub(super) fn files_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
     // Newest first.
     let mut order: Vec<String> = Vec::new();
-    let mut files: HashMap<String, Touched<'_>> = HashMap::new();
+    let mut files: HashMap<String, FileHistory<'_>> = HashMap::new();
     for (call, output) in replaced.calls.iter().rev().take(MOST) {
         let outcome = CallOutcome::of(call, *output);
         let done = matches!(outcome, CallOutcome::Answered | CallOutcome::Succeeded);
         for (path, how) in named_by(call) {
             let file = files.entry(path.clone()).or_insert_with(|| {
                 order.push(path);
-                Touched::default()
+                FileHistory::default()
             });
-            file.read |= done && how == Use::Read;
-            file.written |= done && how == Use::Written;
+            file.read |= done && how == FileAccess::Read;
+            file.written |= done && how == FileAccess::Written;
             let stored = output.and_then(|output| output.stored.as_ref());
             file.stored = file.stored.or(stored);
         }
     }
-    let before = replaced.carried(Title::Files).filter(|item| {
+    let before = replaced.earlier_items(SectionTitle::Files).filter(|item| {
         let path = item.split(": ").next().unwrap_or_default();
         !files.contains_key(path)
     });
     let lines = order.iter().rev();
     let lines = lines.filter_map(|path| Some(line(path, files.get(path)?)));
-    Section::newest(Title::Files, before.chain(lines), room)
+    SummarySection::newest(SectionTitle::Files, before.chain(lines), budget)
 }
 
-fn line(path: &str, file: &Touched<'_>) -> String {
+fn line(path: &str, file: &FileHistory<'_>) -> String {
     let how = match (file.read, file.written) {
         (true, true) => "read, written",
         (false, true) => "written",

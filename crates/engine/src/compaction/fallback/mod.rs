@@ -6,44 +6,44 @@
 //! refs of the outputs that they came from. A summary of this form that is replaced is read back
 //! and carried on, so that a chain of them keeps the first request and never grows.
 
+mod assistant_text;
+mod call_outcomes;
 mod files;
-mod open;
+mod open_work;
 mod outcome;
 mod paths;
 mod replaced;
-mod runs;
 mod section;
-mod users;
-mod words;
+mod user_messages;
 
 use std::borrow::Borrow;
 
 use trimtab_model::{Message, Part, Ref};
 
 use super::audit::{Coverage, audit};
-use super::room::Room;
-use replaced::Replaced;
-use section::{Section, Title};
+use super::text_budget::TextBudget;
+use replaced::ReplacedMessages;
+use section::{SectionTitle, SummarySection};
 
 /// What such a summary begins with.
 pub(crate) const OPENING: &str = "[Summary made without a model]";
 
 /// Of every hundred tokens, how many each section may have, besides what those before it left;
 /// the rest is for the facts.
-const SHARES: [(Title, u64); 8] = [
-    (Title::FirstRequest, 10),
-    (Title::UserMessages, 15),
-    (Title::Words, 25),
-    (Title::OpenWork, 5),
-    (Title::Errors, 5),
-    (Title::Files, 6),
-    (Title::Runs, 11),
-    (Title::Earlier, 7),
+const SHARES: [(SectionTitle, u64); 8] = [
+    (SectionTitle::FirstRequest, 10),
+    (SectionTitle::UserMessages, 15),
+    (SectionTitle::Words, 25),
+    (SectionTitle::OpenWork, 5),
+    (SectionTitle::Errors, 5),
+    (SectionTitle::Files, 6),
+    (SectionTitle::Runs, 11),
+    (SectionTitle::Earlier, 7),
 ];
 
 /// A summary that no model wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deterministic {
+pub struct FallbackSummary {
     /// The summary; empty if there is no room for any, or nothing to replace.
     pub summary: String,
     /// The refs that it names.
@@ -52,10 +52,10 @@ pub struct Deterministic {
     pub coverage: Coverage,
 }
 
-/// The summary of the `replaced` messages, within `room` and smaller than they are.
+/// The summary of the `replaced` messages, within `text_budget` and smaller than they are.
 ///
 /// ```
-/// use trimtab_engine::compaction::{fallback, room::Room};
+/// use trimtab_engine::compaction::{fallback, text_budget::TextBudget};
 /// use trimtab_model::{Call, Message};
 ///
 /// let replaced = [
@@ -64,13 +64,13 @@ pub struct Deterministic {
 ///     Message::output("c", "error: missing header\n".repeat(50)),
 /// ];
 /// let bytes = |text: &str| text.len() as u64;
-/// let made = fallback::summarise(&replaced, &Room::new(800, &bytes));
+/// let made = fallback::summarise(&replaced, &TextBudget::new(800, &bytes));
 /// assert!(made.summary.contains("Never edit the fixtures."));
 /// assert!(made.summary.contains("bash(make)") && made.summary.len() <= 800);
 /// ```
-pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Deterministic {
-    let replaced = Replaced::new(replaced);
-    let room = room.with(room.tokens.min(weight_below(&replaced.messages, room)));
+pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> FallbackSummary {
+    let replaced = ReplacedMessages::new(replaced);
+    let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
     let mut tokens = room.tokens;
     // Texts may weigh more together than one by one.
     while tokens > 0 {
@@ -83,71 +83,79 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], room: &Room<'_>) -> Determi
     within(&replaced, &room.with(0))
 }
 
-fn within(replaced: &Replaced<'_>, room: &Room<'_>) -> Deterministic {
-    let mut left = room.tokens.saturating_sub(room.weight(OPENING) + 1);
+fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
+    let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
     for (title, percent) in SHARES {
-        let share = room.share(percent).tokens.saturating_add(unused).min(left);
-        let section = write(title, replaced, &room.with(share));
-        let used = section.weight(room).min(share);
+        let share = budget
+            .share(percent)
+            .tokens
+            .saturating_add(unused)
+            .min(left);
+        let section = write(title, replaced, &budget.with(share));
+        let used = section.weight(budget).min(share);
         unused = share - used;
         left -= used;
         sections.push(section);
     }
     let said = text_of(sections);
     let audit = audit(&replaced.messages, &[&said]);
-    let block = audit.fact_block(&room.with(left.saturating_sub(2)));
+    let block = audit.fact_block(&budget.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    // An opening alone says nothing.
+    // An opening without sections says nothing.
     let summary = if texts.len() > 1 {
         texts.join("\n")
     } else {
         String::new()
     };
-    Deterministic {
+    FallbackSummary {
         summary,
         refs: block.refs,
         coverage: block.coverage,
     }
 }
 
-fn write(title: Title, replaced: &Replaced<'_>, room: &Room<'_>) -> Section {
+fn write(
+    title: SectionTitle,
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
     match title {
-        Title::FirstRequest => users::first_request(replaced, room),
-        Title::UserMessages => users::messages(replaced, room),
-        Title::Words => words::words(replaced, room),
-        Title::OpenWork => open::work(replaced, room),
-        Title::Errors => open::errors(replaced, room),
-        Title::Files => files::touched(replaced, room),
-        Title::Runs => runs::runs(replaced, room),
-        Title::Earlier => replaced.earlier(room),
+        SectionTitle::FirstRequest => user_messages::first_request_section(replaced, budget),
+        SectionTitle::UserMessages => user_messages::user_messages_section(replaced, budget),
+        SectionTitle::Words => assistant_text::assistant_text_section(replaced, budget),
+        SectionTitle::OpenWork => open_work::open_work_section(replaced, budget),
+        SectionTitle::Errors => open_work::errors_section(replaced, budget),
+        SectionTitle::Files => files::files_section(replaced, budget),
+        SectionTitle::Runs => call_outcomes::calls_section(replaced, budget),
+        SectionTitle::Earlier => replaced.earlier(budget),
     }
 }
 
 /// The sections that say something, in the order in which they are read best.
-fn text_of(mut sections: Vec<Section>) -> String {
+fn text_of(mut sections: Vec<SummarySection>) -> String {
     sections.retain(|section| !section.items.is_empty());
     sections.sort_by_key(|section| section.title);
-    let texts: Vec<String> = sections.iter().map(Section::text).collect();
+    let texts: Vec<String> = sections.iter().map(SummarySection::text).collect();
     texts.join("\n")
 }
 
 /// One less than what the messages weigh, as far as that is below the budget.
-fn weight_below(messages: &[&Message], room: &Room<'_>) -> u64 {
+fn weight_below(messages: &[&Message], budget: &TextBudget<'_>) -> u64 {
     let mut weight = 0u64;
     for part in messages.iter().flat_map(|message| &message.parts) {
         let more = match part {
-            Part::Text(text) => room.weight(&text.text),
-            Part::Call(call) => room.weight(&call.name) + room.weight(&call.arguments),
-            Part::Output(output) => room.weight(&output.text()),
-            Part::Reasoning(thought) => room.weight(&thought.text),
+            Part::Text(text) => budget.weight(&text.text),
+            Part::Call(call) => budget.weight(&call.name) + budget.weight(&call.arguments),
+            Part::Output(output) => budget.weight(&output.text()),
+            Part::Reasoning(thought) => budget.weight(&thought.text),
             Part::Media(_) | Part::Opaque(_) => 0,
         };
         weight = weight.saturating_add(more);
-        if weight > room.tokens {
-            return room.tokens;
+        if weight > budget.tokens {
+            return budget.tokens;
         }
     }
     weight.saturating_sub(1)

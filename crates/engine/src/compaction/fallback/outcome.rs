@@ -4,7 +4,7 @@ use serde_json::Value;
 use trimtab_model::{Call, Output};
 
 use crate::facts;
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
 /// Lines at either end of an output in which clients say how a command ended.
@@ -21,9 +21,9 @@ pub(super) enum CallOutcome {
     Unanswered,
     /// There is an output, and it does not say how the call ended.
     Answered,
-    /// It says that all went well.
+    /// The output says that the call succeeded.
     Succeeded,
-    /// It says that it failed, and with which code if it has one.
+    /// The output says that the call failed, and with which exit code, if it has one.
     Failed(Option<i64>),
 }
 
@@ -45,7 +45,7 @@ impl CallOutcome {
         }
     }
 
-    /// In words.
+    /// The outcome in words.
     pub(super) fn text(self) -> String {
         match self {
             Self::Unanswered => "no output yet".to_owned(),
@@ -79,8 +79,8 @@ fn exit_code(text: &str) -> Option<i64> {
 }
 
 /// The names of fields that hold an exit code.
-static EXIT_FIELD: Pattern =
-    Pattern::new("^(?:exit_code|exitCode|returncode|return_code|exit_status|exit)$");
+static EXIT_FIELD: LazyRegex =
+    LazyRegex::new("^(?:exit_code|exitCode|returncode|return_code|exit_status|exit)$");
 
 /// The exit code in an object, or in the object that describes its result.
 fn code_in(value: &Value) -> Option<i64> {
@@ -94,7 +94,7 @@ fn code_in(value: &Value) -> Option<i64> {
 
 /// A line that says nothing but how a command ended. `code 1` and `status 1` say too little without
 /// a verb. A sentence goes on after the figure, the statement of a client does not.
-static EXIT_LINE: Pattern = Pattern::new(
+static EXIT_LINE: LazyRegex = LazyRegex::new(
     r#"(?xi) ^[\s\[<(*\#]* (?:the\s)? (?:(?:process|command|shell|program)\s)?
     (?: (?:exited|failed|completed|finished|terminated)\swith\s
         (?: exit[\s_]?code | exit\sstatus | return\s?code | status | code | exit )

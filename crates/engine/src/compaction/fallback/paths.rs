@@ -4,12 +4,12 @@ use serde_json::Value;
 use trimtab_model::Call;
 
 use super::outcome::runs_command;
-use crate::compaction::text::clipped;
+use crate::compaction::text::clip_line;
 use crate::facts::{self, FactKind};
 
 /// What a call does with a file that it names, as far as its arguments say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FileAccess {
     Read,
     Written,
     /// Nobody can tell: a command may do anything with it.
@@ -50,14 +50,14 @@ const PARSED: usize = 256 << 10;
 const LONGEST: usize = 160;
 
 /// The files that `call` names, with what it does with them.
-pub(super) fn named_by(call: &Call) -> Vec<(String, Use)> {
+pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     let arguments = &call.arguments;
     let patched = in_patch(arguments);
     if !patched.is_empty() {
-        return with_use(patched, Use::Written);
+        return with_use(patched, FileAccess::Written);
     }
     if runs_command(call) {
-        return with_use(in_commands(call), Use::Named);
+        return with_use(in_commands(call), FileAccess::Named);
     }
     if arguments.len() > PARSED {
         return Vec::new();
@@ -68,20 +68,20 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, Use)> {
     let name = call.name.to_ascii_lowercase();
     let is_one_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let how = if is_one_of(&WRITERS) {
-        Use::Written
+        FileAccess::Written
     } else {
-        Use::Read
+        FileAccess::Read
     };
-    let takes_file = how == Use::Written || is_one_of(&READERS);
+    let takes_file = how == FileAccess::Written || is_one_of(&READERS);
     let mut paths = Vec::new();
     in_fields(&arguments, takes_file, &mut paths);
     with_use(paths, how)
 }
 
-fn with_use(paths: Vec<&str>, how: Use) -> Vec<(String, Use)> {
+fn with_use(paths: Vec<&str>, how: FileAccess) -> Vec<(String, FileAccess)> {
     let paths = paths.into_iter().map(str::trim);
     let named = paths.filter(|path| !path.is_empty());
-    named.map(|path| (clipped(path, LONGEST), how)).collect()
+    named.map(|path| (clip_line(path, LONGEST), how)).collect()
 }
 
 /// The files that a patch changes. In arguments that are JSON its line ends are escaped.
@@ -153,7 +153,7 @@ fn is_file(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn named(tool: &str, arguments: &str) -> Vec<(String, Use)> {
+    fn named(tool: &str, arguments: &str) -> Vec<(String, FileAccess)> {
         named_by(&Call::new("c", tool, arguments))
     }
 
@@ -162,17 +162,17 @@ mod tests {
         let patch = r#"{"input":"*** Begin Patch\n*** Update File: src/a.ts\n@@\n-console.log(x)\n+fetch(u).then(r => r.trim())\n*** End Patch"}"#;
         assert_eq!(
             named("apply_patch", patch),
-            [("src/a.ts".to_owned(), Use::Written)]
+            [("src/a.ts".to_owned(), FileAccess::Written)]
         );
         let bare = "*** Begin Patch\n*** Add File: b.rs\n+foo.log\n*** End Patch";
         assert_eq!(
             named("apply_patch", bare),
-            [("b.rs".to_owned(), Use::Written)]
+            [("b.rs".to_owned(), FileAccess::Written)]
         );
         let script = r#"{"cmd":"node -e 'fetch(u).then(console.log); x.trim()' && cat src/b.ts"}"#;
         assert_eq!(
             named("exec_command", script),
-            [("src/b.ts".to_owned(), Use::Named)]
+            [("src/b.ts".to_owned(), FileAccess::Named)]
         );
     }
 
@@ -181,12 +181,12 @@ mod tests {
         let edits = r#"{"edits":[{"file_path":"a.py","new_string":"console.log(b.py)"}]}"#;
         assert_eq!(
             named("multi_edit", edits),
-            [("a.py".to_owned(), Use::Written)]
+            [("a.py".to_owned(), FileAccess::Written)]
         );
         assert_eq!(named("grep", r#"{"pattern":"x","path":"src"}"#), []);
         assert_eq!(
             named("read_file", r#"{"path":"Makefile"}"#),
-            [("Makefile".to_owned(), Use::Read)]
+            [("Makefile".to_owned(), FileAccess::Read)]
         );
         assert_eq!(named("search", r#"{"query":"who wrote main.rs"}"#), []);
     }

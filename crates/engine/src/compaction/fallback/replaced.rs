@@ -2,62 +2,70 @@
 
 use std::borrow::{Borrow, Cow};
 
-use trimtab_model::rounds::{self, Place};
-use trimtab_model::{Call, Kind, Message, Output, Part};
+use trimtab_model::rounds::{self, PartPosition};
+use trimtab_model::{Call, Message, MessageKind, Output, Part};
 
 use super::OPENING;
-use super::section::{Section, Title, head_of, items};
+use super::section::{SectionTitle, SummarySection, head_of, items};
 use crate::compaction::audit::without_block;
-use crate::compaction::room::Room;
+use crate::compaction::text_budget::TextBudget;
 
-pub(super) struct Replaced<'m> {
+pub(super) struct ReplacedMessages<'m> {
     pub(super) messages: Vec<&'m Message>,
     /// Their calls, each with its output.
     pub(super) calls: Vec<(&'m Call, Option<&'m Output>)>,
     /// The earlier summaries and retained texts among them.
-    carried: Vec<Cow<'m, str>>,
+    earlier_summaries: Vec<Cow<'m, str>>,
 }
 
-impl<'m> Replaced<'m> {
+impl<'m> ReplacedMessages<'m> {
     pub(super) fn new<M: Borrow<Message>>(replaced: &'m [M]) -> Self {
         let messages: Vec<&Message> = replaced.iter().map(Borrow::borrow).collect();
-        let part = |place: Place| messages.get(place.message)?.parts.get(place.part);
+        let part =
+            |position: PartPosition| messages.get(position.message)?.parts.get(position.part);
         let rounds = rounds::pair(&messages).rounds.into_iter();
         let calls = rounds.flat_map(|round| round.calls).filter_map(|pair| {
             let output = pair.output.and_then(part).and_then(Part::as_output);
             Some((part(pair.call)?.as_call()?, output))
         });
         let calls = calls.collect();
-        let is_carried =
-            |message: &&&Message| matches!(message.meta.kind, Some(Kind::Summary | Kind::Retain));
+        let is_carried = |message: &&&Message| {
+            matches!(
+                message.meta.kind,
+                Some(MessageKind::Summary | MessageKind::Retain)
+            )
+        };
         let carried = messages.iter().filter(is_carried);
         Self {
             calls,
-            carried: carried.map(|message| message.text()).collect(),
+            earlier_summaries: carried.map(|message| message.text()).collect(),
             messages,
         }
     }
 
     /// True if there is an earlier summary of any form.
     pub(super) fn has_summary(&self) -> bool {
-        !self.carried.is_empty()
+        !self.earlier_summaries.is_empty()
     }
 
     /// The items under `title` of earlier summaries of our own form.
-    pub(super) fn carried(&self, title: Title) -> impl DoubleEndedIterator<Item = String> {
-        let ours = self.carried.iter().filter(|text| is_ours(text));
+    pub(super) fn earlier_items(
+        &self,
+        title: SectionTitle,
+    ) -> impl DoubleEndedIterator<Item = String> {
+        let ours = self.earlier_summaries.iter().filter(|text| is_ours(text));
         let items: Vec<String> = ours.flat_map(|text| items(text, title)).collect();
         items.into_iter()
     }
 
     /// What summaries of another form say, and what those of ours carried of such.
-    pub(super) fn earlier(&self, room: &Room<'_>) -> Section {
-        let others = self.carried.iter().filter(|text| !is_ours(text));
+    pub(super) fn earlier(&self, budget: &TextBudget<'_>) -> SummarySection {
+        let others = self.earlier_summaries.iter().filter(|text| !is_ours(text));
         let others = others.map(|text| without_block(text));
-        let said = self.carried(Title::Earlier).chain(others);
+        let said = self.earlier_items(SectionTitle::Earlier).chain(others);
         let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
-        let head = head_of(&said.join("\n"), Title::Earlier, room);
-        Section::newest(Title::Earlier, [head], room)
+        let head = head_of(&said.join("\n"), SectionTitle::Earlier, budget);
+        SummarySection::newest(SectionTitle::Earlier, [head], budget)
     }
 }
 

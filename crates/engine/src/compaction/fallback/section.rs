@@ -1,11 +1,11 @@
 //! A section of the summary: a title and items that can be read back.
 
-use crate::compaction::room::Room;
 use crate::compaction::text::untagged;
+use crate::compaction::text_budget::TextBudget;
 
 /// The sections, in the order in which they are read best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Title {
+pub(super) enum SectionTitle {
     FirstRequest,
     Earlier,
     UserMessages,
@@ -16,7 +16,7 @@ pub(super) enum Title {
     OpenWork,
 }
 
-impl Title {
+impl SectionTitle {
     fn line(self) -> &'static str {
         match self {
             Self::FirstRequest => "First request:",
@@ -33,23 +33,23 @@ impl Title {
 
 /// A title and what stands under it.
 #[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub(super) title: Title,
+pub(super) struct SummarySection {
+    pub(super) title: SectionTitle,
     pub(super) items: Vec<String>,
 }
 
-impl Section {
+impl SummarySection {
     /// The newest of `items` that there is room for, in their own order. Tags in them are
     /// disarmed, and those that say nothing are left out.
-    pub(super) fn newest<I>(title: Title, items: I, room: &Room<'_>) -> Self
+    pub(super) fn newest<I>(title: SectionTitle, items: I, budget: &TextBudget<'_>) -> Self
     where
         I: IntoIterator<Item = String, IntoIter: DoubleEndedIterator>,
     {
-        let mut left = room.tokens.checked_sub(room.weight(title.line()) + 1);
+        let mut left = budget.tokens.checked_sub(budget.weight(title.line()) + 1);
         let mut taken = Vec::new();
         let items = items.into_iter().filter(|item| !item.is_empty());
         for item in items.rev().map(|item| as_item(&item)) {
-            let rest = left.and_then(|left| left.checked_sub(room.weight(&item) + 1));
+            let rest = left.and_then(|left| left.checked_sub(budget.weight(&item) + 1));
             if rest.is_none() {
                 break;
             }
@@ -61,12 +61,12 @@ impl Section {
         Self { title, items }
     }
 
-    pub(super) fn weight(&self, room: &Room<'_>) -> u64 {
+    pub(super) fn weight(&self, budget: &TextBudget<'_>) -> u64 {
         if self.items.is_empty() {
             return 0;
         }
-        let items = self.items.iter().map(|item| room.weight(item) + 1);
-        room.weight(self.title.line()) + 1 + items.sum::<u64>()
+        let items = self.items.iter().map(|item| budget.weight(item) + 1);
+        budget.weight(self.title.line()) + 1 + items.sum::<u64>()
     }
 
     pub(super) fn text(&self) -> String {
@@ -75,12 +75,12 @@ impl Section {
 }
 
 /// As much of the head of `text` as fits as the only item.
-pub(super) fn head_of(text: &str, title: Title, room: &Room<'_>) -> String {
-    let around = room.weight(title.line()) + 4;
+pub(super) fn head_of(text: &str, title: SectionTitle, budget: &TextBudget<'_>) -> String {
+    let around = budget.weight(title.line()) + 4;
     // Indenting and disarming make a text longer, but no head of it shorter than another.
-    let as_long = |text: &str| room.weight(&as_item(text));
-    let room = Room::new(room.tokens.saturating_sub(around), &as_long);
-    room.head(text).trim_end().to_owned()
+    let as_long = |text: &str| budget.weight(&as_item(text));
+    let budget = TextBudget::new(budget.tokens.saturating_sub(around), &as_long);
+    budget.head(text).trim_end().to_owned()
 }
 
 /// An item on its own line; further lines of it are indented, so that none is taken for a
@@ -91,7 +91,7 @@ fn as_item(text: &str) -> String {
 }
 
 /// The items that stand under `title` in a summary of this form.
-pub(super) fn items(summary: &str, title: Title) -> Vec<String> {
+pub(super) fn items(summary: &str, title: SectionTitle) -> Vec<String> {
     let mut within = false;
     let mut items: Vec<String> = Vec::new();
     for line in summary.lines() {

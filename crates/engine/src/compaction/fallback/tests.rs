@@ -1,12 +1,12 @@
 use super::*;
-use trimtab_model::{Call, Kind, Output, Role};
+use trimtab_model::{Call, MessageKind, Output, Role};
 
 fn bytes(text: &str) -> u64 {
     text.len() as u64
 }
 
-fn made(replaced: &[Message], tokens: u64) -> Deterministic {
-    summarise(replaced, &Room::new(tokens, &bytes))
+fn made(replaced: &[Message], tokens: u64) -> FallbackSummary {
+    summarise(replaced, &TextBudget::new(tokens, &bytes))
 }
 
 fn stored(id: &str, text: &str, is_error: bool) -> Message {
@@ -88,7 +88,7 @@ fn a_chain_keeps_the_first_request_and_does_not_grow() {
     let mut summary = made(&log(), 1_500).summary;
     for n in 0..30 {
         let mut next =
-            vec![Message::user(format!("The prefix.\n{summary}")).with_kind(Kind::Summary)];
+            vec![Message::user(format!("The prefix.\n{summary}")).with_kind(MessageKind::Summary)];
         next.push(Message::user(format!("Step {n}: do more. And so on.")));
         next.push(call("9", "bash", &format!(r#"{{"command":"step {n}"}}"#)));
         next.push(stored(&format!("s{n}"), &"output ".repeat(400), false));
@@ -108,14 +108,14 @@ fn a_chain_keeps_the_first_request_and_does_not_grow() {
 #[test]
 fn what_a_model_wrote_before_is_carried_on() {
     let written = "The goal is a parser for dates.\nUse chrono.";
-    let mut replaced = vec![Message::user(written).with_kind(Kind::Summary)];
+    let mut replaced = vec![Message::user(written).with_kind(MessageKind::Summary)];
     replaced.extend(log());
     let once = made(&replaced, 3_000).summary;
     assert!(
         once.contains("- The goal is a parser for dates.\n  Use chrono."),
         "{once}"
     );
-    let mut again = vec![Message::user(once).with_kind(Kind::Summary)];
+    let mut again = vec![Message::user(once).with_kind(MessageKind::Summary)];
     again.extend(log());
     let twice = made(&again, 3_000).summary;
     assert!(
@@ -132,7 +132,7 @@ fn nobody_can_forge_a_section() {
     let text = made(&replaced, 4_000).summary;
     assert!(!text.contains("</"), "{text}");
     assert!(
-        section::items(&text, Title::Errors)
+        section::items(&text, SectionTitle::Errors)
             .iter()
             .all(|item| !item.contains("forged"))
     );
@@ -160,7 +160,7 @@ fn early_words_of_the_model_stay_where_room_is_short() {
         "{once}"
     );
     let again = vec![
-        Message::user(once).with_kind(Kind::Summary),
+        Message::user(once).with_kind(MessageKind::Summary),
         Message::assistant("And on."),
         stored("z", &"line ".repeat(600), false),
     ];

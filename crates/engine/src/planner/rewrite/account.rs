@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::switch::{Rates, Switch};
+use super::switch::{SwitchReason, TokenRates};
 
 /// What a rewrite costs and saves, for the report.
 ///
 /// Costs are in thousandths of a token that touches no cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct RewriteAccount {
     /// Why there was a switch point.
-    pub switch: Switch,
+    pub switch: SwitchReason,
     /// Tokens of the window before.
     pub before: u64,
     /// Tokens of the window after.
@@ -35,23 +35,28 @@ pub struct Account {
     pub shortened: usize,
 }
 
-impl Account {
+impl RewriteAccount {
     /// The account of a rewrite that takes a window from `before` to `after` tokens and
     /// changes its last `suffix` tokens.
     ///
     /// ```
-    /// # use trimtab_engine::planner::{Account, Rates, Switch};
+    /// # use trimtab_engine::planner::{RewriteAccount, TokenRates, SwitchReason};
     /// // 30,000 tokens less, 10,000 written again at 1.25 instead of read at 0.1
-    /// let account = Account::new(Switch::HighWater, (40_000, 10_000, 10_000), Rates::default(), 20);
+    /// let account = RewriteAccount::new(SwitchReason::HighWater, (40_000, 10_000, 10_000), TokenRates::default(), 20);
     /// assert_eq!((account.cost, account.saving), (11_500_000, 3_000_000));
     /// assert_eq!(account.break_even, Some(4));
     /// assert!(account.pays());
     /// ```
-    pub fn new(switch: Switch, tokens: (u64, u64, u64), rates: Rates, calls: u64) -> Self {
+    pub fn new(
+        switch: SwitchReason,
+        tokens: (u64, u64, u64),
+        rates: TokenRates,
+        calls: u64,
+    ) -> Self {
         let (before, after, suffix) = tokens;
         let extra = match switch {
             // What is not cached has to be written anyway.
-            Switch::Cold => 0,
+            SwitchReason::Cold => 0,
             _ => rates.write.saturating_sub(rates.read),
         };
         let cost = suffix.saturating_mul(extra);
@@ -84,7 +89,7 @@ impl Account {
     }
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for RewriteAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             before,
@@ -115,15 +120,15 @@ mod tests {
     fn a_cold_cache_costs_nothing_and_a_cliff_pays_sooner() {
         let tokens = (100_000, 40_000, 40_000);
         let account = |switch, rise| {
-            let rates = Rates {
+            let rates = TokenRates {
                 rise,
-                ..Rates::default()
+                ..TokenRates::default()
             };
-            Account::new(switch, tokens, rates, 5)
+            RewriteAccount::new(switch, tokens, rates, 5)
         };
-        assert_eq!(account(Switch::Cold, 1_000).break_even, Some(0));
-        let warm = account(Switch::HighWater, 1_000);
-        let cliff = account(Switch::PriceCliff, 2_000);
+        assert_eq!(account(SwitchReason::Cold, 1_000).break_even, Some(0));
+        let warm = account(SwitchReason::HighWater, 1_000);
+        let cliff = account(SwitchReason::PriceCliff, 2_000);
         assert_eq!((warm.saving, cliff.saving), (6_000_000, 16_000_000));
         assert_eq!((warm.break_even, cliff.break_even), (Some(8), Some(3)));
         assert!(!warm.pays() && cliff.pays());

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use trimtab_model::{Kind, Message, Part, Ref};
+use trimtab_model::{Message, MessageKind, Part, Ref};
 
-use super::words::{self, Words};
+use super::words::{self, MessageWords};
 use crate::normalise::Slot;
 use crate::view::placeholder::read_call;
 
@@ -18,11 +18,11 @@ const WORDS: &str = "said by you in them:";
 const OUTPUTS: &str = "from outputs in them:";
 /// What a block says.
 #[derive(Clone, Debug)]
-pub(crate) struct Contents {
+pub(crate) struct BlockContents {
     /// The refs of blocks before it, oldest first.
     pub(super) earlier: Vec<String>,
     /// What the model said.
-    pub(super) words: Vec<Words>,
+    pub(super) words: Vec<MessageWords>,
     /// What tools gave back, oldest first.
     pub(super) outputs: Vec<String>,
     /// The most that all of it may take, in bytes.
@@ -31,7 +31,7 @@ pub(crate) struct Contents {
     pub(super) words_bytes: usize,
 }
 
-impl Contents {
+impl BlockContents {
     /// The text of the block, where the rounds that are left out now are stored at `archived`.
     pub(crate) fn text(&self, archived: Option<&Ref>) -> String {
         let call = archived.map_or_else(String::new, |archived| read_call(archived, 0));
@@ -41,7 +41,7 @@ impl Contents {
             let _ = write!(text, "\n{EARLIER}{}", self.earlier.join(" "));
         }
         let left = self.bytes.saturating_sub(text.len() + WORDS.len() + 1);
-        let words = words::written(&self.words, self.words_bytes.min(left));
+        let words = words::render_words(&self.words, self.words_bytes.min(left));
         if !words.is_empty() {
             let _ = write!(text, "\n{WORDS}{words}");
         }
@@ -65,7 +65,7 @@ impl Contents {
 
 /// What an earlier block said that the next one says again: the refs of what it stood for, and
 /// the words of the model, oldest first.
-pub(super) fn read(slots: &[Slot]) -> (Vec<String>, Vec<Words>) {
+pub(super) fn read(slots: &[Slot]) -> (Vec<String>, Vec<MessageWords>) {
     let block = slots.iter().rev().find(|slot| is_block(&slot.message));
     let text = block.map(|slot| slot.message.text().into_owned());
     let mut lines = text.as_deref().unwrap_or_default().lines().peekable();
@@ -83,7 +83,8 @@ pub(super) fn read(slots: &[Slot]) -> (Vec<String>, Vec<Words>) {
 /// True for a block of ours.
 pub(super) fn is_block(message: &Message) -> bool {
     let text = message.parts.first().and_then(Part::as_text);
-    message.meta.kind == Some(Kind::Summary) && text.is_some_and(|text| text.starts_with(HEAD))
+    message.meta.kind == Some(MessageKind::Summary)
+        && text.is_some_and(|text| text.starts_with(HEAD))
 }
 
 #[cfg(test)]
@@ -91,7 +92,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::normalise::Source;
+    use crate::normalise::MessageSource;
 
     fn stored(id: &str) -> Ref {
         serde_json::from_str(&format!(r#"{{"id":"{id}"}}"#)).unwrap()
@@ -100,20 +101,20 @@ mod tests {
     #[test]
     fn refs_and_words_of_a_block_are_read_by_the_next_one() {
         let said = Message::assistant("I chose the second way.");
-        let contents = Contents {
+        let contents = BlockContents {
             earlier: vec!["first".to_owned()],
-            words: Words::of(&said).into_iter().collect(),
+            words: MessageWords::of(&said).into_iter().collect(),
             outputs: vec!["third read a.rs: fn main".to_owned()],
             bytes: 1_000,
             words_bytes: 500,
         };
         let text = contents.text(Some(&stored("second")));
         assert!(text.contains("third read a.rs: fn main"), "{text}");
-        let block = Message::user(text).with_kind(Kind::Summary);
+        let block = Message::user(text).with_kind(MessageKind::Summary);
         assert!(is_block(&block));
         let slot = Slot {
             message: Arc::new(block),
-            source: Source::Inserted(1),
+            source: MessageSource::Inserted(1),
         };
         let (refs, words) = read(&[slot]);
         assert_eq!(refs, ["first", "second"]);
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn newest_outputs_have_their_place_first() {
-        let contents = Contents {
+        let contents = BlockContents {
             earlier: Vec::new(),
             words: Vec::new(),
             outputs: vec!["old ".repeat(30), "new ".repeat(30)],

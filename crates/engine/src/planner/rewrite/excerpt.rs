@@ -11,9 +11,9 @@ use trimtab_model::{Output, Part, Ref};
 use crate::budget::percent;
 use crate::facts;
 use crate::view::figures::first_bytes;
-use crate::view::names::{self, Known};
+use crate::view::names::{self, NameSet};
 use crate::view::placeholder::read_call;
-use crate::view::structure::{self, Cut};
+use crate::view::structure::{self, CutRequest};
 
 /// What an excerpt begins with.
 const HEAD: &str = "[trimtab: output shortened";
@@ -71,17 +71,17 @@ const DEFINITIONS: [&str; 30] = [
 ];
 
 /// What the window shows and what the agent has used: names are worth more or less by that.
-pub(super) struct Interest {
+pub(super) struct NameInterest {
     /// Names that the window shows anyway.
-    pub(super) known: Known,
+    pub(super) shown: NameSet,
     /// Names that the user or the model wrote.
-    pub(super) used: Known,
+    pub(super) used: NameSet,
 }
 
 /// How much of an output is kept, in bytes, and the share of that which is for names without
 /// their line, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Allowance {
+pub(super) struct ExcerptBudget {
     pub(super) bytes: usize,
     pub(super) names_percent: u64,
 }
@@ -92,7 +92,7 @@ pub(super) fn is_excerpt(output: &Output) -> bool {
 }
 
 /// Bytes that an excerpt takes beside what is kept.
-pub(super) fn around(stored: &Ref) -> usize {
+pub(super) fn overhead_bytes(stored: &Ref) -> usize {
     HEAD.len() + read_call(stored, 0).len() + 40
 }
 
@@ -101,12 +101,12 @@ pub(super) fn around(stored: &Ref) -> usize {
 pub(super) fn excerpt(
     output: &Output,
     text: &str,
-    allowed: Allowance,
-    interest: &mut Interest,
+    allowed: ExcerptBudget,
+    interest: &mut NameInterest,
 ) -> Option<Output> {
     let stored = output.stored.as_ref()?;
-    let kept = kept(text, allowed, interest);
-    interest.known.add(&kept);
+    let kept = kept_text(text, allowed, interest);
+    interest.shown.add(&kept);
     let lines = text.lines().count();
     let call = read_call(stored, 0);
     let head = format!("{HEAD} ({lines} lines); all of it: {call}]");
@@ -123,23 +123,23 @@ pub(super) fn excerpt(
 }
 
 /// The lines and names of `text` that are kept.
-pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> String {
+pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInterest) -> String {
     let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
     let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
-    let mut kept = if structure::detect(text) == structure::Kind::Json {
+    let mut kept = if structure::detect(text) == structure::OutputFormat::Json {
         json(text, allowed.bytes - for_names)
     } else {
-        lines(text, allowed.bytes - for_names, interest)
+        best_lines(text, allowed.bytes - for_names, interest)
     };
     let left = allowed
         .bytes
         .saturating_sub(kept.len() + names::NAMES.len());
-    let mut known = Known::default();
+    let mut known = NameSet::default();
     known.add(&kept);
-    let found = names::ranked(text, &interest.known);
+    let found = names::ranked_names(text, &interest.shown);
     let found = found.into_iter().filter(|name| !known.has(name));
     let (used, others): (Vec<&str>, Vec<&str>) = found.partition(|name| interest.used.has(name));
-    let listed = names::listed(used.into_iter().chain(others), left);
+    let listed = names::list_names(used.into_iter().chain(others), left);
     if !listed.is_empty() {
         kept.push_str(names::NAMES);
         kept.push_str(&listed);
@@ -149,7 +149,7 @@ pub(super) fn kept(text: &str, allowed: Allowance, interest: &Interest) -> Strin
 
 /// JSON stays JSON.
 fn json(text: &str, bytes: usize) -> String {
-    let cut = Cut {
+    let cut = CutRequest {
         cap: bytes as u64,
         measure: &|text| text.len() as u64,
         stored: None,
@@ -163,14 +163,14 @@ fn json(text: &str, bytes: usize) -> String {
 }
 
 /// The best lines within so many bytes, in their order.
-fn lines(text: &str, bytes: usize, interest: &Interest) -> String {
+fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
     let all: Vec<&str> = text.lines().map(str::trim_end).collect();
     let errors = error_lines(text);
     let mut ranked: Vec<(f64, usize)> = Vec::new();
     for (at, line) in all.iter().enumerate() {
         let is_edge = at < FIRST_LINES || at + LAST_LINES >= all.len();
         let by_place = EDGE * u64::from(is_edge) + ERROR * u64::from(errors.contains(&at));
-        let worth = worth(line, by_place, interest);
+        let worth = line_value(line, by_place, interest);
         if worth > 0.0 {
             ranked.push((worth, at));
         }
@@ -224,7 +224,7 @@ fn error_lines(text: &str) -> HashSet<usize> {
 }
 
 /// What a line is worth for its length, where its place makes it worth `by_place` already.
-fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
+fn line_value(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
     let said = line.trim_start();
     let letters = said.bytes().filter(u8::is_ascii_alphanumeric);
     // Nobody goes back to a closing brace.
@@ -234,7 +234,7 @@ fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
     let (mut used, mut new) = (0, 0);
     for name in names::names_in(first_bytes(said, LONGEST_LINE * 5)) {
         used += usize::from(interest.used.has(name));
-        new += usize::from(!interest.known.has(name));
+        new += usize::from(!interest.shown.has(name));
     }
     let is_definition = DEFINITIONS.iter().any(|begin| said.starts_with(begin));
     let worth = by_place
@@ -250,12 +250,12 @@ fn worth(line: &str, by_place: u64, interest: &Interest) -> f64 {
 mod tests {
     use super::*;
 
-    fn interest(known: &str, used: &str) -> Interest {
-        let mut interest = Interest {
-            known: Known::default(),
-            used: Known::default(),
+    fn interest(known: &str, used: &str) -> NameInterest {
+        let mut interest = NameInterest {
+            shown: NameSet::default(),
+            used: NameSet::default(),
         };
-        interest.known.add(known);
+        interest.shown.add(known);
         interest.used.add(used);
         interest
     }
@@ -274,11 +274,11 @@ mod tests {
 
     #[test]
     fn definitions_and_errors_stay_in_their_order_and_braces_go() {
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 300,
             names_percent: 0,
         };
-        let kept = kept(&source(), allowed, &interest("", ""));
+        let kept = kept_text(&source(), allowed, &interest("", ""));
         let lines: Vec<&str> = kept.lines().filter(|line| *line != GAP).collect();
         assert_eq!(lines.first(), Some(&"use std::fs;"));
         assert!(
@@ -293,22 +293,22 @@ mod tests {
     fn lines_with_names_that_the_agent_used_come_first() {
         let line = |at: usize| format!("let value_{at} = table.column_{at};\n");
         let text: String = (0..100).map(line).collect();
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 120,
             names_percent: 0,
         };
-        let used = kept(&text, allowed, &interest("", "table.column_57"));
+        let used = kept_text(&text, allowed, &interest("", "table.column_57"));
         assert!(used.contains("let value_57 = table.column_57;"), "{used}");
     }
 
     #[test]
     fn names_that_the_window_shows_are_not_listed_again() {
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes: 200,
             names_percent: 100,
         };
         let text = "src/first_file.rs src/second_file.rs";
-        let kept = kept(text, allowed, &interest("src/first_file.rs", ""));
+        let kept = kept_text(text, allowed, &interest("src/first_file.rs", ""));
         assert!(kept.contains("src/second_file.rs"), "{kept}");
         assert!(!kept.contains("src/first_file.rs"), "{kept}");
     }

@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use trimtab_model::{Call, Output};
 
-use super::excerpt::Interest;
-use super::purpose::{Purpose, purpose};
+use super::excerpt::NameInterest;
+use super::purpose::{OutputPurpose, purpose};
 use crate::log::Log;
-use crate::policy::following;
+use crate::policy::scale_to_room;
 use crate::view::names;
 
 /// What the names of an output may take, in percent of it, and in bytes for a room of 40,000
@@ -37,7 +37,7 @@ const CUT: &str = "\u{2026}";
 
 /// The room that there is.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct BlockRoom {
     /// For what is said of the outputs, in bytes.
     pub(super) bytes: usize,
     /// For messages, in tokens.
@@ -45,7 +45,7 @@ pub(super) struct Room {
 }
 
 /// A hidden output.
-struct Hidden<'l> {
+struct HiddenOutput<'l> {
     at: usize,
     output: &'l Output,
     call: Option<&'l Call>,
@@ -54,11 +54,11 @@ struct Hidden<'l> {
 /// The names in the outputs of `log` that are not at the positions in `shown`, a line for each
 /// output, oldest first. Where there is not room for all, files and searches come before what was
 /// run, and files that a call named last come first.
-pub(super) fn outputs(
+pub(super) fn hidden_output_lines(
     log: &Log,
     shown: &HashSet<usize>,
-    room: Room,
-    interest: &mut Interest,
+    room: BlockRoom,
+    interest: &mut NameInterest,
 ) -> Vec<String> {
     let mut left = room.bytes;
     let mut lines = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn outputs(
 }
 
 /// The hidden outputs, those first that are likely to be needed.
-fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<Hidden<'l>> {
+fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
     // The newest call that names a file, by the name of the file.
     let mut named: HashMap<&str, usize> = HashMap::new();
     let mut calls = HashSet::new();
@@ -92,14 +92,14 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<Hidden<'l>> {
             let call = call_of(log, at, &output.call_id);
             // Of a call that was made again, the newest output is what holds.
             if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
-                found.push(Hidden { at, output, call });
+                found.push(HiddenOutput { at, output, call });
             }
         }
     }
     found.sort_by_cached_key(|hidden| {
         let files = hidden.call.into_iter().flat_map(files);
         let last = files.filter_map(|file| named.get(file)).max().copied();
-        let was_run = purpose(hidden.call) == Purpose::Running;
+        let was_run = purpose(hidden.call) == OutputPurpose::Running;
         (was_run, Reverse(last.unwrap_or(hidden.at).max(hidden.at)))
     });
     found
@@ -120,10 +120,10 @@ fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
     calls.find(|call| call.id == id)
 }
 
-impl Hidden<'_> {
+impl HiddenOutput<'_> {
     /// Its names within so many bytes, behind its ref and its call; none where there are none. What
     /// is listed is known from then on.
-    fn line(&self, left: usize, room: u64, interest: &mut Interest) -> Option<String> {
+    fn line(&self, left: usize, room: u64, interest: &mut NameInterest) -> Option<String> {
         let stored = self.output.stored.as_ref()?;
         let text = self.output.text();
         let of_call = self.call.map_or_else(
@@ -131,24 +131,24 @@ impl Hidden<'_> {
             |call| format!("{} {}", call.name, brief(&call.arguments)),
         );
         let head = format!("{stored} {of_call}: ");
-        let most = usize::try_from(following(NAMES_BYTES, room)).unwrap_or(usize::MAX);
+        let most = usize::try_from(scale_to_room(NAMES_BYTES, room)).unwrap_or(usize::MAX);
         let share = (text.len() * NAMES_PERCENT / 100).min(most);
         let share = match purpose(self.call) {
-            Purpose::Reading => share,
-            Purpose::Running => share / RUN_SHARE,
+            OutputPurpose::Reading => share,
+            OutputPurpose::Running => share / RUN_SHARE,
         };
         let share = share
             .max(LEAST_NAMES)
             .min(left.saturating_sub(head.len() + 1));
-        let found = names::ranked(&text, &interest.known);
+        let found = names::ranked_names(&text, &interest.shown);
         let found = found.into_iter().filter(|name| names::stands_alone(name));
         let (used, others): (Vec<&str>, Vec<&str>) =
             found.partition(|name| interest.used.has(name));
-        let listed = names::listed(used.into_iter().chain(others), share);
+        let listed = names::list_names(used.into_iter().chain(others), share);
         if listed.is_empty() {
             return None;
         }
-        interest.known.add(&listed);
+        interest.shown.add(&listed);
         Some(head + &listed)
     }
 }

@@ -1,9 +1,10 @@
-//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block (ours).
+//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block
+//! (ours).
 //!
 //! Rewriting what was sent before costs money: everything behind the first change has to be
 //! written to the provider's cache again. Reading old text with every call costs money, too. So
-//! nothing changes until a [`Switch`] point, and then all at once. What is hidden goes through
-//! the same [`Draft`] as what a summary replaces.
+//! nothing changes until a [`SwitchPoint`], and then all at once. What is hidden goes
+//! through the same [`CompactionDraft`] as what a summary replaces.
 //!
 //! What is kept was measured on recorded sessions; `docs/steady.md` has the figures.
 
@@ -22,27 +23,27 @@ use std::collections::HashSet;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Role};
 
-use super::draft::Draft;
+use super::draft::CompactionDraft;
 use super::survivors::Survivors;
-use super::{Conditions, Conversation};
+use super::{CallConditions, ConversationState};
 use crate::budget::percent;
-use crate::compaction::keep::Kept;
-use crate::normalise::Source;
+use crate::compaction::keep_rules::KeptMessages;
+use crate::normalise::MessageSource;
 use crate::observation::show;
-use crate::plan::{Edit, Reason};
-use crate::policy::{Policy, Rewriting};
-use crate::view::names::Known;
-use crate::view::policy::Views;
-use excerpt::{Interest, excerpt};
-use hidden::{Room, outputs};
+use crate::plan::{Edit, PlanReason};
+use crate::policy::RewriteAgeing;
+use crate::view::names::NameSet;
+use crate::view::policy::CompiledViews;
+use excerpt::{NameInterest, excerpt};
+use hidden::{BlockRoom, hidden_output_lines};
 use reductions::Reductions;
-use segments::{Seen, Segment, Survey};
-use switch::{Due, due, may_be_due, was_read_too_often};
-use words::Words;
+use segments::{Segment, SurveyedOutput, WindowSurvey};
+use switch::{SwitchPoint, possible_switch_point, switch_point, was_read_too_often};
+use words::MessageWords;
 
-pub use account::Account;
-pub(super) use block::Contents;
-pub use switch::{Cliff, Rates, Switch};
+pub use account::RewriteAccount;
+pub(super) use block::BlockContents;
+pub use switch::{PriceCliff, SwitchReason, TokenRates};
 
 /// What a rewrite has to gain, in percent of the window.
 const LEAST_GAIN: u64 = 5;
@@ -53,22 +54,22 @@ const BLOCK_BYTES_PER_TOKEN: u64 = 4;
 
 /// What a rewrite changes, beside what it hides.
 #[derive(Clone, Debug)]
-pub(super) struct Rewritten {
+pub(super) struct RewriteResult {
     /// The outputs that are shown as excerpts, or shorter.
     pub(super) edits: Vec<Edit>,
     /// What the block says that stands for what is hidden.
-    pub(super) block: Option<Contents>,
+    pub(super) block: Option<BlockContents>,
     /// What it costs and saves.
-    pub(super) account: Account,
+    pub(super) account: RewriteAccount,
 }
 
 /// The rewrite that takes old text out of the window; none if this is no switch point, or if it
 /// is not worth it.
 pub(super) fn rewrite(
-    conversation: &Conversation<'_>,
-    policy: &Policy,
-    conditions: &Conditions<'_>,
-) -> Option<Draft> {
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+) -> Option<CompactionDraft> {
+    let policy = conversation.policy;
     let settings = &policy.ageing.cards;
     if !settings.enabled {
         return None;
@@ -78,19 +79,21 @@ pub(super) fn rewrite(
     // Two processes that serve one session learn different corrections. What nothing forces is
     // decided without them, so that both decide alike.
     let uncorrected = |measure: &Measure| measure.tokens();
-    let plain = Conditions {
+    let plain = CallConditions {
         tokens: &uncorrected,
         ..*conditions
     };
-    let forced = due(settings, conditions, conditions.weigh(&total));
+    let forced = switch_point(settings, conditions, conditions.weigh(&total));
     let (due, conditions) = if let Some(due) = forced {
         (due, conditions)
     } else {
-        let due = may_be_due(settings, &plain, plain.weigh(&total), since)?;
+        let newest = conversation.projection.journal().newest_compaction();
+        let left = newest.map_or(0, |plan| plan.tokens_after);
+        let due = possible_switch_point(settings, &plain, plain.weigh(&total), (since, left))?;
         (due, &plain)
     };
-    let survey = Survey::new(conversation, conditions);
-    let views = Views::new(&policy.views).unwrap_or_default();
+    let survey = WindowSurvey::new(conversation, conditions);
+    let views = CompiledViews::new(&policy.views).unwrap_or_default();
     let reductions = Reductions::of(settings, &survey, conditions, &views, due.room);
     if !reductions.gain_enough() {
         return None;
@@ -108,17 +111,16 @@ pub(super) fn rewrite(
         }
     }
     let block = || reductions.block(conversation, &hidden, &mut interest);
-    let rewritten = Rewritten {
+    let rewritten = RewriteResult {
         edits,
         block: (!hidden.is_empty()).then(block),
         account,
     };
     let trigger = due.switch.to_string();
     let survivors = reductions.survivors(&hidden);
-    let reason = Reason::Triggered { trigger };
-    Some(Draft::of_rewrite(
+    let reason = PlanReason::Triggered { trigger };
+    Some(CompactionDraft::of_rewrite(
         conversation,
-        policy,
         reason,
         survivors,
         rewritten,
@@ -127,7 +129,7 @@ pub(super) fn rewrite(
 
 /// How many calls of the model there were, and how many since the last rewrite. What was not sent
 /// yet was not read by our doing.
-fn calls(conversation: &Conversation<'_>) -> (u64, u64) {
+fn calls(conversation: &ConversationState<'_>) -> (u64, u64) {
     let calls = conversation.log.answers_since(0) as u64;
     if conversation.sent == 0 {
         return (calls, 0);
@@ -136,14 +138,19 @@ fn calls(conversation: &Conversation<'_>) -> (u64, u64) {
     (calls, conversation.log.answers_since(since) as u64)
 }
 
-fn is_worth_it(settings: &Rewriting, due: &Due, account: &Account, since: u64) -> bool {
-    match due.switch {
-        Switch::HighWater | Switch::Cold => true,
+fn is_worth_it(
+    settings: &RewriteAgeing,
+    switch_point: &SwitchPoint,
+    account: &RewriteAccount,
+    since: u64,
+) -> bool {
+    match switch_point.switch {
+        SwitchReason::HighWater | SwitchReason::Cold => true,
         // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
-        Switch::PriceCliff => account.after <= due.room && account.pays(),
-        Switch::ReadTooOften => {
+        SwitchReason::PriceCliff => account.after <= switch_point.room && account.pays(),
+        SwitchReason::ReadTooOften => {
             let tokens = (account.before, account.after, account.suffix);
-            account.pays() && was_read_too_often(settings, due, tokens, since)
+            account.pays() && was_read_too_often(settings, switch_point, tokens, since)
         }
     }
 }
@@ -159,8 +166,8 @@ impl Reductions<'_, '_> {
     }
 
     /// The names that the window shows anyway, and those that the user or the model wrote.
-    fn interest(&self) -> Interest {
-        let (mut known, mut used) = (Known::default(), Known::default());
+    fn interest(&self) -> NameInterest {
+        let (mut known, mut used) = (NameSet::default(), NameSet::default());
         let excerpts = self.excerpts.keys().filter_map(|index| {
             let seen = self.survey.outputs.get(*index)?;
             Some((seen.slot, seen.part))
@@ -185,7 +192,7 @@ impl Reductions<'_, '_> {
                 }
             }
         }
-        Interest { known, used }
+        NameInterest { shown: known, used }
     }
 
     /// The slots of the segments that are hidden.
@@ -198,7 +205,7 @@ impl Reductions<'_, '_> {
     }
 
     /// Excerpts, the newest first to choose.
-    fn excerpt_edits(&self, interest: &mut Interest, hidden: &HashSet<usize>) -> Vec<Edit> {
+    fn excerpt_edits(&self, interest: &mut NameInterest, hidden: &HashSet<usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         for (index, seen) in self.survey.outputs.iter().enumerate().rev() {
             let Some(allowed) = self.excerpts.get(&index) else {
@@ -207,14 +214,14 @@ impl Reductions<'_, '_> {
             if hidden.contains(&seen.slot) {
                 continue;
             }
-            if let Some(output) = excerpt(&seen.output, &seen.whole, *allowed, interest) {
+            if let Some(output) = excerpt(&seen.output, &seen.full_text, *allowed, interest) {
                 edits.extend(self.show(seen, output));
             }
         }
         edits
     }
 
-    fn show(&self, seen: &Seen<'_>, output: Output) -> Option<Edit> {
+    fn show(&self, seen: &SurveyedOutput<'_>, output: Output) -> Option<Edit> {
         let slot = self.survey.slots.get(seen.slot)?;
         Some(show(&slot.message, seen.position, seen.part, output))
     }
@@ -237,11 +244,11 @@ impl Reductions<'_, '_> {
         let before = before.into_iter().collect();
         Survivors {
             slots: slots.to_vec(),
-            kept: Kept {
-                before,
-                behind,
+            kept: KeptMessages {
+                before_summary: before,
+                after_summary: behind,
                 system_stays: true,
-                ..Kept::default()
+                ..KeptMessages::default()
             },
             replaced,
             summary: true,
@@ -252,17 +259,20 @@ impl Reductions<'_, '_> {
     /// was in its outputs.
     fn block(
         &self,
-        conversation: &Conversation<'_>,
+        conversation: &ConversationState<'_>,
         hidden: &HashSet<usize>,
-        interest: &mut Interest,
-    ) -> Contents {
+        interest: &mut NameInterest,
+    ) -> BlockContents {
         let (earlier, mut words) = block::read(self.survey.slots);
         let slots = self.survey.slots.iter().enumerate();
         let (gone, stays): (Vec<_>, Vec<_>) = slots.partition(|(at, _)| hidden.contains(at));
-        words.extend(gone.iter().filter_map(|(_, slot)| Words::of(&slot.message)));
+        words.extend(
+            gone.iter()
+                .filter_map(|(_, slot)| MessageWords::of(&slot.message)),
+        );
         let shown = stays.iter().filter_map(|(_, slot)| match slot.source {
-            Source::Log(position) => Some(position),
-            Source::Inserted(_) => None,
+            MessageSource::Log(position) => Some(position),
+            MessageSource::Inserted(_) => None,
         });
         let shown: HashSet<usize> = shown.collect();
         let in_bytes = |tokens: u64| usize::try_from(tokens).unwrap_or(usize::MAX);
@@ -273,13 +283,13 @@ impl Reductions<'_, '_> {
         );
         let words_bytes = in_bytes(words_bytes);
         // Words that take less than their share leave it to the outputs.
-        let said = words::written(&words, words_bytes).len();
-        let room = Room {
+        let said = words::render_words(&words, words_bytes).len();
+        let room = BlockRoom {
             bytes: bytes.saturating_sub(said),
             messages: self.room,
         };
-        let outputs = outputs(conversation.log, &shown, room, interest);
-        Contents {
+        let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
+        BlockContents {
             earlier,
             words,
             outputs,
@@ -288,13 +298,14 @@ impl Reductions<'_, '_> {
         }
     }
 
-    fn account(&self, due: &Due, calls: u64) -> Account {
+    fn account(&self, switch_point: &SwitchPoint, calls: u64) -> RewriteAccount {
         let first = self.first_changed();
         let segments = self.survey.segments.iter();
         let kept = segments.filter(|segment| segment.end <= first);
         let kept: u64 = kept.map(|segment| segment.tokens).sum();
         let tokens = (self.survey.total, self.now, self.now.saturating_sub(kept));
-        let mut account = Account::new(due.switch, tokens, due.rates, calls);
+        let mut account =
+            RewriteAccount::new(switch_point.switch, tokens, switch_point.rates, calls);
         account.excerpts = self.excerpts.len();
         account.hidden = self.hidden.len();
         account.shortened = self.shortened.len();
@@ -316,7 +327,7 @@ impl Reductions<'_, '_> {
     }
 }
 
-fn add_part(known: &mut Known, part: &Part) {
+fn add_part(known: &mut NameSet, part: &Part) {
     match part {
         Part::Text(text) => known.add(&text.text),
         Part::Reasoning(reasoning) => known.add(&reasoning.text),

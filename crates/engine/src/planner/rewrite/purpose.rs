@@ -8,7 +8,7 @@ use trimtab_model::Call;
 
 /// What an output was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum OutputPurpose {
     /// To be read: a file, a search, a page, a query result; whatever is not known to be a run.
     Reading,
     /// To do something: a build, a test, an edit.
@@ -34,9 +34,9 @@ const QUERIES: [&str; 18] = [
 ];
 
 /// What the output of a call was asked for.
-pub(super) fn purpose(call: Option<&Call>) -> Purpose {
+pub(super) fn purpose(call: Option<&Call>) -> OutputPurpose {
     let Some(call) = call else {
-        return Purpose::Reading;
+        return OutputPurpose::Reading;
     };
     let name = call.name.to_ascii_lowercase();
     let is_one_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -46,9 +46,9 @@ pub(super) fn purpose(call: Option<&Call>) -> Purpose {
         is_one_of(&CHANGES)
     };
     if runs {
-        Purpose::Running
+        OutputPurpose::Running
     } else {
-        Purpose::Reading
+        OutputPurpose::Reading
     }
 }
 
@@ -89,40 +89,44 @@ mod tests {
     #[test]
     fn commands_that_print_files_are_read_and_builds_are_run() {
         for (name, arguments, expected) in [
-            ("Read", r#"{"path":"a.rs"}"#, Purpose::Reading),
-            ("get_user_details", "{}", Purpose::Reading),
-            ("str_replace_editor", "{}", Purpose::Running),
+            ("Read", r#"{"path":"a.rs"}"#, OutputPurpose::Reading),
+            ("get_user_details", "{}", OutputPurpose::Reading),
+            ("str_replace_editor", "{}", OutputPurpose::Running),
             (
                 "bash",
                 r#"{"command":"cargo test --all"}"#,
-                Purpose::Running,
+                OutputPurpose::Running,
             ),
             (
                 "bash",
                 r#"{"command":"cd x && sed -n 1,90p a.rs"}"#,
-                Purpose::Reading,
+                OutputPurpose::Reading,
             ),
             (
                 "shell",
                 r#"{"command":["bash","-lc","rg -n fn src | head"]}"#,
-                Purpose::Reading,
+                OutputPurpose::Reading,
             ),
             (
                 "exec_command",
                 r#"{"cmd":"/usr/bin/make"}"#,
-                Purpose::Running,
+                OutputPurpose::Running,
             ),
             (
                 "bash",
                 r#"{"command":"git -C x diff --stat"}"#,
-                Purpose::Reading,
+                OutputPurpose::Reading,
             ),
-            ("bash", r#"{"command":"git commit -m x"}"#, Purpose::Running),
-            ("write_stdin", r#"{"chars":"y"}"#, Purpose::Running),
+            (
+                "bash",
+                r#"{"command":"git commit -m x"}"#,
+                OutputPurpose::Running,
+            ),
+            ("write_stdin", r#"{"chars":"y"}"#, OutputPurpose::Running),
         ] {
             let call = Call::new("c", name, arguments);
             assert_eq!(purpose(Some(&call)), expected, "{name} {arguments}");
         }
-        assert_eq!(purpose(None), Purpose::Reading);
+        assert_eq!(purpose(None), OutputPurpose::Reading);
     }
 }

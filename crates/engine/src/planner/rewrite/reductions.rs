@@ -4,18 +4,20 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use trimtab_model::Output;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Part};
 
 use super::BLOCK_BYTES_PER_TOKEN;
 use super::block;
-use super::excerpt::{Allowance, around, is_excerpt};
-use super::purpose::{Purpose, purpose};
-use super::segments::{Piece, Seen, Segment, Survey};
-use crate::planner::Conditions;
-use crate::policy::Rewriting;
-use crate::view::policy::Views;
-use crate::view::structure::{Cut, cut};
+use super::excerpt::{ExcerptBudget, is_excerpt, overhead_bytes};
+use super::purpose::{OutputPurpose, purpose};
+use super::segments::{Segment, SegmentKind, SurveyedOutput, WindowSurvey};
+use crate::observation::shown_as;
+use crate::planner::CallConditions;
+use crate::policy::RewriteAgeing;
+use crate::view::policy::CompiledViews;
+use crate::view::structure::{CutRequest, cut};
+use crate::view::tools::is_retrieval;
 
 /// So many of the newest outputs are always left as they are.
 const NEWEST_OUTPUTS: usize = 2;
@@ -30,9 +32,9 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 /// What a rewrite reduces, while it is being decided.
 pub(super) struct Reductions<'s, 'a> {
-    pub(super) settings: &'s Rewriting,
-    pub(super) survey: &'s Survey<'a>,
-    conditions: &'s Conditions<'s>,
+    pub(super) settings: &'s RewriteAgeing,
+    pub(super) survey: &'s WindowSurvey<'a>,
+    conditions: &'s CallConditions<'s>,
     /// The room for messages.
     pub(super) room: u64,
     /// Tokens of the window as it would be.
@@ -44,7 +46,7 @@ pub(super) struct Reductions<'s, 'a> {
     /// The first segment that stays as it is.
     tail: usize,
     /// Outputs to show as excerpts, by index in the survey.
-    pub(super) excerpts: HashMap<usize, Allowance>,
+    pub(super) excerpts: HashMap<usize, ExcerptBudget>,
     /// Outputs of the tail that are shortened, with what they are shown as.
     pub(super) shortened: Vec<(usize, Output)>,
     /// Segments that are hidden.
@@ -54,13 +56,13 @@ pub(super) struct Reductions<'s, 'a> {
 impl<'s, 'a> Reductions<'s, 'a> {
     /// What brings a window into `room`.
     pub(super) fn of(
-        settings: &'s Rewriting,
-        survey: &'s Survey<'a>,
-        conditions: &'s Conditions<'s>,
-        views: &Views,
+        settings: &'s RewriteAgeing,
+        survey: &'s WindowSurvey<'a>,
+        conditions: &'s CallConditions<'s>,
+        views: &CompiledViews,
         room: u64,
     ) -> Self {
-        let fixed = survey.fixed(settings.user(room)).min(room);
+        let fixed = survey.fixed(settings.user_budget(room)).min(room);
         let flexible = room - fixed;
         let mut reductions = Self {
             settings,
@@ -69,17 +71,17 @@ impl<'s, 'a> Reductions<'s, 'a> {
             room,
             now: survey.total,
             flexible,
-            block: settings.block(flexible),
-            tail: tail(survey, settings.tail(flexible)),
+            block: settings.block_budget(flexible),
+            tail: tail(survey, settings.tail_budget(flexible)),
             excerpts: HashMap::new(),
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
         let protected = reductions.protected(views);
-        let whole = reductions.whole(&protected);
+        let whole = reductions.outputs_kept_whole(&protected);
         reductions.shorten_old(&whole);
         reductions.hide(&whole);
-        if reductions.now > settings.high(room) && whole.len() > protected.len() {
+        if reductions.now > settings.high_mark(room) && whole.len() > protected.len() {
             reductions.shorten_old(&protected);
             reductions.hide(&protected);
         }
@@ -94,15 +96,15 @@ impl<'s, 'a> Reductions<'s, 'a> {
         first.map_or(usize::MAX, |segment| segment.start)
     }
 
-    fn old_outputs(&self) -> impl Iterator<Item = (usize, &'s Seen<'a>)> + use<'s, 'a> {
+    fn old_outputs(&self) -> impl Iterator<Item = (usize, &'s SurveyedOutput<'a>)> + use<'s, 'a> {
         let end = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
         outputs.take_while(move |(_, seen)| seen.slot < end)
     }
 
     /// Old outputs of protected tools.
-    fn protected(&self, views: &Views) -> HashSet<usize> {
-        let is_protected = |seen: &Seen<'_>| {
+    fn protected(&self, views: &CompiledViews) -> HashSet<usize> {
+        let is_protected = |seen: &SurveyedOutput<'_>| {
             let called = seen.call.map(|call| call.name.as_str());
             let tool = seen.output.tool.as_deref().or(called);
             tool.is_some_and(|tool| views.protects(tool))
@@ -112,12 +114,12 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// Old outputs that stay whole: the protected ones, and the newest files and searches.
-    fn whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
-        let old: Vec<(usize, &Seen<'_>)> = self.old_outputs().collect();
-        let mut left = self.settings.whole(self.flexible);
+    fn outputs_kept_whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
+        let old: Vec<(usize, &SurveyedOutput<'_>)> = self.old_outputs().collect();
+        let mut left = self.settings.whole_output_limit(self.flexible);
         let mut whole = protected.clone();
         for (index, seen) in old.into_iter().rev() {
-            let is_read = purpose(seen.call) == Purpose::Reading && !seen.output.trimmed;
+            let is_read = purpose(seen.call) == OutputPurpose::Reading && !seen.output.trimmed;
             if let Some(rest) = left.checked_sub(seen.tokens).filter(|_| is_read) {
                 left = rest;
                 whole.insert(index);
@@ -140,24 +142,24 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// How much of an output is kept, and how many tokens that saves; none if it stays.
-    fn excerpt(&self, seen: &Seen<'_>) -> Option<(Allowance, u64)> {
+    fn excerpt(&self, seen: &SurveyedOutput<'_>) -> Option<(ExcerptBudget, u64)> {
         let stored = seen.output.stored.as_ref()?;
         if is_excerpt(&seen.output) {
             return None;
         }
-        let length = seen.whole.len();
+        let length = seen.full_text.len();
         let bytes = match purpose(seen.call) {
-            Purpose::Reading if length <= self.settings.small_bytes => return None,
-            Purpose::Reading => self.settings.excerpt(length, self.room),
-            Purpose::Running => Rewriting::run_excerpt(length),
+            OutputPurpose::Reading if length <= self.settings.small_bytes => return None,
+            OutputPurpose::Reading => self.settings.excerpt_bytes(length, self.room),
+            OutputPurpose::Running => RewriteAgeing::command_excerpt_bytes(length),
         };
-        let takes = (bytes + around(stored)) as u64;
+        let takes = (bytes + overhead_bytes(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
         // Some texts have more tokens than others of the same length.
         let dense = takes.saturating_mul(seen.tokens) / shown;
         let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
-        let allowed = Allowance {
+        let allowed = ExcerptBudget {
             bytes,
             names_percent: self.settings.names_percent,
         };
@@ -170,7 +172,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 
     /// What is left of a segment, in tokens.
-    fn left(&self, segment: &Segment) -> u64 {
+    fn remaining_tokens(&self, segment: &Segment) -> u64 {
         let outputs = self.survey.outputs_of(segment);
         let saved: u64 = outputs
             .filter(|(index, _)| self.excerpts.contains_key(index))
@@ -187,23 +189,23 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let had_block = old.iter().find(|(_, segment)| self.is_block(segment));
         let had_block = had_block.map(|(_, segment)| segment.tokens);
         let hid_before = !self.hidden.is_empty();
-        let mut keep = self.settings.keep(self.flexible);
-        let mut users = self.settings.user(self.room);
-        let is_user = |segment: &Segment| segment.piece == Piece::User;
+        let mut keep = self.settings.keep_budget(self.flexible);
+        let mut users = self.settings.user_budget(self.room);
+        let is_user = |segment: &Segment| segment.kind == SegmentKind::User;
         let question = self.survey.segments.iter().rposition(is_user);
         for (index, segment) in old.iter().rev() {
-            let stays = match segment.piece {
-                Piece::System | Piece::Task | Piece::Ours => true,
-                Piece::User if Some(*index) == question => true,
-                Piece::User => within(&mut users, segment.tokens),
-                Piece::Round => {
+            let stays = match segment.kind {
+                SegmentKind::System | SegmentKind::Task | SegmentKind::Inserted => true,
+                SegmentKind::User if Some(*index) == question => true,
+                SegmentKind::User => within(&mut users, segment.tokens),
+                SegmentKind::Round => {
                     let mut outputs = self.survey.outputs_of(segment);
                     outputs.any(|(output, _)| whole.contains(&output))
-                        || within(&mut keep, self.left(segment))
+                        || within(&mut keep, self.remaining_tokens(segment))
                 }
             };
             if !stays && self.hidden.insert(*index) {
-                self.now = self.now.saturating_sub(self.left(segment));
+                self.now = self.now.saturating_sub(self.remaining_tokens(segment));
             }
         }
         if !hid_before && !self.hidden.is_empty() {
@@ -221,7 +223,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         if self.hidden.is_empty() {
             return;
         }
-        let over = self.now.saturating_sub(self.settings.high(self.room));
+        let over = self.now.saturating_sub(self.settings.high_mark(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
         self.now -= self.block_takes();
         self.block -= less;
@@ -231,14 +233,15 @@ impl<'s, 'a> Reductions<'s, 'a> {
     /// The newest outputs are shortened if nothing else brings the window below its high-water
     /// mark.
     fn shorten_newest(&mut self) {
-        let high = self.settings.high(self.room);
+        let high = self.settings.high_mark(self.room);
         if self.now <= high {
             return;
         }
         let start = self.tail_start();
         let outputs = self.survey.outputs.iter().enumerate();
-        let tail: Vec<(usize, &Seen<'_>)> =
-            outputs.filter(|(_, seen)| seen.slot >= start).collect();
+        let tail: Vec<(usize, &SurveyedOutput<'_>)> = outputs
+            .filter(|(_, seen)| seen.slot >= start && !is_read_back(seen))
+            .collect();
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
         for (index, seen) in tail {
@@ -246,22 +249,24 @@ impl<'s, 'a> Reductions<'s, 'a> {
             let cap = share.unwrap_or(0).max(LEAST_SHOWN);
             let measure = |text: &str| self.conditions.weigh(&Measure::of_text(text));
             let text = seen.output.text();
-            let how = Cut {
+            let request = CutRequest {
                 cap,
                 measure: &measure,
                 stored: seen.output.stored.as_ref(),
             };
-            let view = cut(&text, &how);
+            let view = cut(&text, &request);
             if matches!(view, Cow::Owned(_)) && seen.output.stored.is_some() {
-                let shown = Output {
-                    content: vec![Part::text(view)],
-                    trimmed: true,
-                    ..seen.output.clone().into_owned()
-                };
-                self.shortened.push((index, shown));
+                let saved = seen.tokens.saturating_sub(measure(&view));
+                self.now = self.now.saturating_sub(saved);
+                self.shortened.push((index, shown_as(&seen.output, view)));
             }
         }
     }
+}
+
+/// True for a page that the model reads back: shortening it would make the model ask again.
+fn is_read_back(seen: &SurveyedOutput<'_>) -> bool {
+    seen.call.is_some_and(|call| is_retrieval(&call.name))
 }
 
 /// Takes `tokens` from what is left, if there is enough; else there is nothing left.
@@ -273,7 +278,7 @@ fn within(left: &mut u64, tokens: u64) -> bool {
 
 /// The first segment of the newest ones that take no more than `tokens`; the last round and the
 /// newest outputs are always among them.
-fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
+fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
     let newest = survey.outputs.iter().rev().nth(NEWEST_OUTPUTS - 1);
     let newest = newest.or(survey.outputs.first());
     let newest = newest.map_or(usize::MAX, |seen| seen.slot);
@@ -285,7 +290,7 @@ fn tail(survey: &Survey<'_>, tokens: u64) -> usize {
         if !within(&mut left, segment.tokens) && !must_stay {
             break;
         }
-        is_newest &= segment.piece != Piece::Round;
+        is_newest &= segment.kind != SegmentKind::Round;
         tail = index;
     }
     tail

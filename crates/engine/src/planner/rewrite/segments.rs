@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::rounds::{self, Answer, Pairing};
-use trimtab_model::{Call, Kind, Output, Part, Role, work};
+use trimtab_model::rounds::{self, Pairing};
+use trimtab_model::{Call, MessageKind, Output, Part, Role, work};
 
 use crate::log::Log;
-use crate::normalise::{Slot, Source};
+use crate::normalise::{MessageSource, Slot};
 use crate::observation::observed;
-use crate::planner::{Conditions, Conversation};
+use crate::planner::{CallConditions, ConversationState};
 
 /// What a piece of a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum SegmentKind {
     /// Instructions; they always stay.
     System,
     /// What a person said before the first answer; it always stays.
@@ -21,7 +21,7 @@ pub(super) enum Piece {
     /// What a person said.
     User,
     /// What an earlier plan put in.
-    Ours,
+    Inserted,
     /// A round, or something else that the model said.
     Round,
 }
@@ -29,7 +29,7 @@ pub(super) enum Piece {
 /// Slots that go or stay together.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    pub(super) piece: Piece,
+    pub(super) kind: SegmentKind,
     /// The first slot.
     pub(super) start: usize,
     /// The first slot behind it.
@@ -39,7 +39,7 @@ pub(super) struct Segment {
 
 /// One output in a window.
 #[derive(Clone, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct SurveyedOutput<'a> {
     pub(super) slot: usize,
     pub(super) part: usize,
     /// Position in the log.
@@ -47,21 +47,24 @@ pub(super) struct Seen<'a> {
     /// The output as the window shows it.
     pub(super) output: Cow<'a, Output>,
     /// All that came of it, whatever the window shows.
-    pub(super) whole: Cow<'a, str>,
+    pub(super) full_text: Cow<'a, str>,
     pub(super) call: Option<&'a Call>,
     pub(super) tokens: u64,
 }
 
 /// A window in pieces.
-pub(super) struct Survey<'a> {
+pub(super) struct WindowSurvey<'a> {
     pub(super) slots: &'a [Slot],
     pub(super) segments: Vec<Segment>,
-    pub(super) outputs: Vec<Seen<'a>>,
+    pub(super) outputs: Vec<SurveyedOutput<'a>>,
     pub(super) total: u64,
 }
 
-impl<'a> Survey<'a> {
-    pub(super) fn new(conversation: &Conversation<'a>, conditions: &Conditions<'_>) -> Self {
+impl<'a> WindowSurvey<'a> {
+    pub(super) fn new(
+        conversation: &ConversationState<'a>,
+        conditions: &CallConditions<'_>,
+    ) -> Self {
         let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
         // What is archived is not sent.
@@ -74,22 +77,22 @@ impl<'a> Survey<'a> {
         let segments = segments(slots, &pairing, &tokens, conversation.opening);
         let outputs = pairing.outputs.iter().filter_map(|(place, answer)| {
             let slot = slots.get(place.message)?;
-            let Source::Log(position) = slot.source else {
+            let MessageSource::Log(position) = slot.source else {
                 return None;
             };
             let part = slot.message.parts.get(place.part)?;
             let tokens = conditions.weigh(&Measure::of_parts(std::slice::from_ref(part)));
-            Some(Seen {
+            Some(SurveyedOutput {
                 slot: place.message,
                 part: place.part,
                 position,
                 output: Cow::Borrowed(part.as_output()?),
-                whole: whole(log, position, place.part),
-                call: called(slots, &pairing, *answer),
+                full_text: full_output_text(log, position, place.part),
+                call: pairing.call_of(slots, *answer),
                 tokens,
             })
         });
-        let mut outputs: Vec<Seen<'_>> = outputs
+        let mut outputs: Vec<SurveyedOutput<'_>> = outputs
             .chain(observations(conversation, conditions))
             .collect();
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
@@ -104,18 +107,18 @@ impl<'a> Survey<'a> {
     /// What always stays: the system part, the task, and what the user said, up to `users`
     /// tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
-        let sum = |piece: Piece| -> u64 {
-            let segments = self
-                .segments
-                .iter()
-                .filter(|segment| segment.piece == piece);
+        let sum = |piece: SegmentKind| -> u64 {
+            let segments = self.segments.iter().filter(|segment| segment.kind == piece);
             segments.map(|segment| segment.tokens).sum()
         };
-        sum(Piece::System) + sum(Piece::Task) + sum(Piece::User).min(users)
+        sum(SegmentKind::System) + sum(SegmentKind::Task) + sum(SegmentKind::User).min(users)
     }
 
     /// The outputs of a segment, each with its index among all outputs.
-    pub(super) fn outputs_of(&self, segment: &Segment) -> impl Iterator<Item = (usize, &Seen<'a>)> {
+    pub(super) fn outputs_of(
+        &self,
+        segment: &Segment,
+    ) -> impl Iterator<Item = (usize, &SurveyedOutput<'a>)> {
         // Outputs stand in the order of their slots.
         let before = |slot: usize| self.outputs.partition_point(|seen| seen.slot < slot);
         let (from, to) = (before(segment.start), before(segment.end));
@@ -124,41 +127,32 @@ impl<'a> Survey<'a> {
     }
 }
 
-fn called<'a>(slots: &'a [Slot], pairing: &Pairing, answer: Answer) -> Option<&'a Call> {
-    let Answer::Answers { round, call } = answer else {
-        return None;
-    };
-    let place = pairing.rounds.get(round)?.calls.get(call)?.call;
-    let message = &slots.get(place.message)?.message;
-    message.parts.get(place.part).and_then(Part::as_call)
-}
-
 /// What the user told of tools, as outputs without a call.
 fn observations<'a>(
-    conversation: &Conversation<'a>,
-    conditions: &Conditions<'_>,
-) -> impl Iterator<Item = Seen<'a>> {
+    conversation: &ConversationState<'a>,
+    conditions: &CallConditions<'_>,
+) -> impl Iterator<Item = SurveyedOutput<'a>> {
     let log = conversation.log;
     let all = conversation.slots.iter().enumerate();
     all.filter_map(|(at, slot)| {
-        let Source::Log(position) = slot.source else {
+        let MessageSource::Log(position) = slot.source else {
             return None;
         };
         let (part, output) = observed(&slot.message)?;
-        Some(Seen {
+        Some(SurveyedOutput {
             slot: at,
             part,
             position,
             tokens: conditions.weigh(&Measure::of_text(&output.text())),
             output: Cow::Owned(output),
-            whole: whole(log, position, part),
+            full_text: full_output_text(log, position, part),
             call: None,
         })
     })
 }
 
 /// The text of a part of the log that is an output, or that the user told one in.
-fn whole(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
+fn full_output_text(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
     let part = log
         .get(position)
         .and_then(|message| message.parts.get(part));
@@ -174,7 +168,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     let mut reach: Vec<usize> = (0..slots.len()).collect();
     for (at, (before, slot)) in slots.iter().zip(slots.iter().skip(1)).enumerate() {
         // An observation goes with what the model said before it.
-        if slot.message.meta.kind == Some(Kind::Observation)
+        if slot.message.meta.kind == Some(MessageKind::Observation)
             && before.message.role == Role::Assistant
             && let Some(reach) = reach.get_mut(at)
         {
@@ -196,7 +190,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
                 last.tokens += tokens;
             }
             _ => segments.push(Segment {
-                piece: piece(slot, opening),
+                kind: piece(slot, opening),
                 start: at,
                 end: at + 1,
                 tokens: *tokens,
@@ -207,12 +201,12 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     segments
 }
 
-fn piece(slot: &Slot, opening: usize) -> Piece {
+fn piece(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
-        Source::Inserted(_) => Piece::Ours,
-        Source::Log(_) if slot.message.role == Role::System => Piece::System,
-        Source::Log(at) if slot.message.is_real_user() && at < opening => Piece::Task,
-        Source::Log(_) if slot.message.is_real_user() => Piece::User,
-        Source::Log(_) => Piece::Round,
+        MessageSource::Inserted(_) => SegmentKind::Inserted,
+        MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,
+        MessageSource::Log(at) if slot.message.is_real_user() && at < opening => SegmentKind::Task,
+        MessageSource::Log(_) if slot.message.is_real_user() => SegmentKind::User,
+        MessageSource::Log(_) => SegmentKind::Round,
     }
 }

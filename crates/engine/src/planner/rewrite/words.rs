@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use trimtab_model::{Message, Part, Role};
 
-use crate::budget::level;
+use crate::budget::cut_level;
 use crate::view::figures::{first_bytes, last_bytes};
 
 /// What the words of a message begin with, and their further lines.
@@ -20,9 +20,9 @@ const LEAST: usize = 120;
 
 /// The words of one message, on one or more lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Words(String);
+pub(crate) struct MessageWords(String);
 
-impl Words {
+impl MessageWords {
     /// What the model says in a message; none if it says nothing, or is not the model's.
     pub(super) fn of(message: &Message) -> Option<Self> {
         if message.role != Role::Assistant {
@@ -65,11 +65,11 @@ impl Words {
 }
 
 /// Reads the words in a block again, oldest first.
-pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
-    let mut words: Vec<Words> = Vec::new();
+pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<MessageWords> {
+    let mut words: Vec<MessageWords> = Vec::new();
     for line in lines {
         if let Some(first) = line.strip_prefix(FIRST) {
-            words.push(Words(first.to_owned()));
+            words.push(MessageWords(first.to_owned()));
         } else if let (Some(last), Some(further)) = (words.last_mut(), line.strip_prefix(FURTHER)) {
             last.0.push('\n');
             last.0.push_str(further);
@@ -81,7 +81,7 @@ pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<Words> {
 /// Words as lines of a block, within so many bytes: all of them, the long ones cut to one level.
 /// Where even that is too much, those go first that newer words repeat but for their numbers, as
 /// in "step 4 is done", then the oldest.
-pub(super) fn written(words: &[Words], bytes: usize) -> String {
+pub(super) fn render_words(words: &[MessageWords], bytes: usize) -> String {
     let all: usize = words.iter().map(|words| words.bytes().min(LEAST)).sum();
     let mut seen = HashSet::new();
     let mut left = bytes;
@@ -99,9 +99,9 @@ pub(super) fn written(words: &[Words], bytes: usize) -> String {
         left = left.saturating_sub(least);
         fits
     });
-    let kept: Vec<&Words> = newest.collect();
+    let kept: Vec<&MessageWords> = newest.collect();
     let sizes = kept.iter().map(|words| words.bytes()).collect();
-    let level = level(sizes, bytes).max(LEAST);
+    let level = cut_level(sizes, bytes).max(LEAST);
     let mut lines = String::new();
     for words in kept.into_iter().rev() {
         for (at, line) in words.within(level).0.lines().enumerate() {
@@ -117,19 +117,19 @@ pub(super) fn written(words: &[Words], bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Words {
-        Words::of(&Message::assistant(text)).unwrap()
+    fn words(text: &str) -> MessageWords {
+        MessageWords::of(&Message::assistant(text)).unwrap()
     }
 
     #[test]
     fn decision_outlives_newer_words_that_differ_by_numbers_only() {
         let steps = (1..40).map(|step| words(&format!("Step {step} is done, I go on.")));
         let decided = words("I decided to keep the old parser, because of its error messages.");
-        let all: Vec<Words> = std::iter::once(decided).chain(steps).collect();
-        let lines = written(&all, 400);
+        let all: Vec<MessageWords> = std::iter::once(decided).chain(steps).collect();
+        let lines = render_words(&all, 400);
         assert!(lines.contains("keep the old parser") && lines.contains("Step 39"));
         assert!(!lines.contains("Step 12"), "{lines}");
-        let whole = written(&all, 4_000);
+        let whole = render_words(&all, 4_000);
         assert!(whole.contains("Step 12"), "{whole}");
     }
 
@@ -140,7 +140,7 @@ mod tests {
             words("two\n- with a list\n  and more\n\nend"),
             words("three"),
         ];
-        let block = written(&all, 1_000);
+        let block = render_words(&all, 1_000);
         assert_eq!(block.lines().nth(1), Some("- one"));
         let read = read(block.lines());
         assert_eq!(read.len(), 3);
@@ -152,17 +152,17 @@ mod tests {
     fn long_words_are_cut_before_old_ones_go() {
         let long = format!("begin {} end", "x".repeat(5_000));
         let all = [words("the decision"), words(&long), words("the newest")];
-        let block = written(&all, 400);
+        let block = render_words(&all, 400);
         assert!(block.len() <= 400, "{}", block.len());
         for kept in ["- the decision", "- begin x", "x end", "- the newest"] {
             assert!(block.contains(kept), "{kept} in {block}");
         }
-        assert_eq!(written(&all, 30), "\n- the newest");
+        assert_eq!(render_words(&all, 30), "\n- the newest");
     }
 
     #[test]
     fn what_is_said_again_stands_once() {
         let all = [words("again"), words("other"), words("again")];
-        assert_eq!(written(&all, 1_000), "\n- other\n- again");
+        assert_eq!(render_words(&all, 1_000), "\n- other\n- again");
     }
 }

@@ -1,10 +1,10 @@
 //! Lines that look like errors, and the lines that belong to them.
 
-use super::lines::Lines;
-use crate::pattern::Pattern;
+use super::lines::TextLines;
+use crate::pattern::LazyRegex;
 
 /// What an error line has in it: in small letters, with a capital, or all in capitals.
-static ERROR_WORD: Pattern = Pattern::new(
+static ERROR_WORD: LazyRegex = LazyRegex::new(
     "error|fail|fatal|panic|exception|traceback|denied|refused|abort|segmentation fault|segfault\
      |assert|timed out|not found|no such file|cannot |unable to|undefined|caused by|killed\
      |Error|Fail|Fatal|Panic|Exception|Traceback|Denied|Refused|Abort|Segmentation fault|Segfault\
@@ -13,19 +13,19 @@ static ERROR_WORD: Pattern = Pattern::new(
      |ASSERT|TIMED OUT|NOT FOUND|NO SUCH FILE|CANNOT |UNABLE TO|UNDEFINED|CAUSED BY|KILLED",
 );
 /// What the line of a check has that went well, whatever its name says.
-static PASSED: Pattern = Pattern::new(r"(?: ok|PASSED|: 0)\s*$|\(pass\)|✓|✔|--- PASS|PASS ");
+static PASSED: LazyRegex = LazyRegex::new(r"(?: ok|PASSED|: 0)\s*$|\(pass\)|✓|✔|--- PASS|PASS ");
 /// How lines of a stack trace start.
-static FRAME: Pattern =
-    Pattern::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
+static FRAME: LazyRegex =
+    LazyRegex::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
 /// The lines that look like errors, in order.
-pub(super) fn find(lines: &Lines<'_>) -> Vec<usize> {
+pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
     let text = lines.text();
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(hit) = ERROR_WORD.find_at(text, from) {
-        let line = lines.holding(hit.start());
-        let start = lines.end(line) - lines.whole(line).len();
+        let line = lines.line_at_byte(hit.start());
+        let start = lines.end(line) - lines.line_with_newline(line).len();
         if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
             from = hit.end();
             continue;
@@ -59,7 +59,7 @@ fn counts(line: &str, from: usize, to: usize) -> bool {
 const LONGEST_TRACE: usize = 60;
 
 /// How many lines behind line `at` belong to the error in it: stack frames, source excerpts.
-pub(super) fn trace(lines: &Lines<'_>, at: usize) -> usize {
+pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
         let next = at + belonging + 1;
@@ -73,7 +73,7 @@ pub(super) fn trace(lines: &Lines<'_>, at: usize) -> usize {
     belonging + usize::from(ends)
 }
 
-fn belongs(lines: &Lines<'_>, at: usize) -> bool {
+fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
     let line = lines.get(at);
     let inner = line.trim_start();
     if inner.trim_end().is_empty() {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<usize> {
-        find(&Lines::new(text))
+        find_errors(&TextLines::new(text))
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn stack_frames_belong_to_their_error() {
         let python = "Traceback (most recent call last):\n  File \"a.py\", line 1\n    f()\nKeyError: 'x'\nnext";
-        assert_eq!(trace(&Lines::new(python), 0), 3);
+        assert_eq!(trace_length(&TextLines::new(python), 0), 3);
         let java = "Exception in thread\n\tat a.b(C.java:1)\n\tat d.e(F.java:2)\ndone";
-        assert_eq!(trace(&Lines::new(java), 0), 2);
+        assert_eq!(trace_length(&TextLines::new(java), 0), 2);
         let rust = "error[E0308]: mismatched\n --> a.rs:1:2\n  |\n12 | let x\n  | ^^^\n\nwarning";
-        assert_eq!(trace(&Lines::new(rust), 0), 4);
+        assert_eq!(trace_length(&TextLines::new(rust), 0), 4);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::kind::Kind;
-use super::lines::Lines;
+use super::lines::TextLines;
+use super::output_format::OutputFormat;
 
 /// How the lines of a run are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,21 +17,24 @@ const SHORTEST: usize = 4;
 /// Lines with fewer letters are rows of figures, not repetitions.
 const LETTERS: usize = 3;
 
-struct Run {
+struct LineRun {
     lines: Range<usize>,
     likeness: Likeness,
 }
 
 /// The runs of a text, in order.
-pub(super) struct Folds(Vec<Run>);
+pub(super) struct Folds(Vec<LineRun>);
 
 impl Folds {
-    pub(super) fn of(lines: &Lines<'_>, kind: Kind) -> Self {
+    pub(super) fn of(lines: &TextLines<'_>, kind: OutputFormat) -> Self {
         let least = match kind {
             // Rows of a table, sides of a diff, lines of a program and hits are alike and
             // all different.
-            Kind::Table { .. } | Kind::Diff | Kind::Code | Kind::Hits => Likeness::Equal,
-            Kind::Json | Kind::Log | Kind::Plain => Likeness::ButForNumbers,
+            OutputFormat::Table { .. }
+            | OutputFormat::Diff
+            | OutputFormat::Code
+            | OutputFormat::Hits => Likeness::Equal,
+            OutputFormat::Json | OutputFormat::Log | OutputFormat::Plain => Likeness::ButForNumbers,
         };
         let mut runs = Vec::new();
         let (mut start, mut likeness) = (0, Likeness::Equal);
@@ -45,7 +48,7 @@ impl Folds {
                 continue;
             }
             if at - start >= SHORTEST {
-                runs.push(Run {
+                runs.push(LineRun {
                     lines: start..at,
                     likeness,
                 });
@@ -60,7 +63,7 @@ impl Folds {
     }
 
     /// The run that holds line `at`.
-    fn holding(&self, at: usize) -> Option<&Run> {
+    fn holding(&self, at: usize) -> Option<&LineRun> {
         let next = self.0.partition_point(|run| run.lines.end <= at);
         self.0.get(next).filter(|run| run.lines.contains(&at))
     }
@@ -126,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_run_hides_all_but_its_ends() {
-        let lines = Lines::new("a\nsame\nsame\nsame\nsame\nz");
-        let folds = Folds::of(&lines, Kind::Plain);
+        let lines = TextLines::new("a\nsame\nsame\nsame\nsame\nz");
+        let folds = Folds::of(&lines, OutputFormat::Plain);
         let hidden: Vec<usize> = (0..6).filter(|at| folds.hides(*at)).collect();
         assert_eq!(hidden, [2, 3]);
         assert_eq!(folds.likeness(&(2..4)), Some(Likeness::Equal));

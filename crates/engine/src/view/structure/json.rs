@@ -3,11 +3,11 @@
 mod render;
 mod tree;
 
-use render::Bounds;
+use render::RenderLimits;
 pub(super) use tree::{Tree, parse};
 
-use super::marker::{self, Tally};
-use super::{Cut, Shorter};
+use super::marker::{self, ShownCounts};
+use super::{CutRequest, ShortenedView};
 
 /// Elements of every list that are shown before strings are shortened.
 const FEW: usize = 3;
@@ -24,18 +24,23 @@ const STRUCTURE_ATTEMPTS: usize = 3;
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
 /// The view of `text`, whose tree is `tree`; none if not even its marker fits.
-pub(super) fn cut(text: &str, tree: &Tree<'_>, how: &Cut<'_>) -> Option<Shorter> {
-    Attempt { text, tree, how }.best()
+pub(super) fn cut(text: &str, tree: &Tree<'_>, request: &CutRequest<'_>) -> Option<ShortenedView> {
+    RenderAttempt {
+        text,
+        tree,
+        how: request,
+    }
+    .best()
 }
 
-struct Attempt<'a> {
+struct RenderAttempt<'a> {
     text: &'a str,
     tree: &'a Tree<'a>,
-    how: &'a Cut<'a>,
+    how: &'a CutRequest<'a>,
 }
 
-impl Attempt<'_> {
-    fn best(&self) -> Option<Shorter> {
+impl RenderAttempt<'_> {
+    fn best(&self) -> Option<ShortenedView> {
         let few = FEW.min(self.tree.counts.longest);
         if let Some((items, shown)) = self.most_items(usize::MAX)
             && items >= few
@@ -60,7 +65,7 @@ impl Attempt<'_> {
 
     /// Strings as long as they can be where a few elements of every list are shown, if they
     /// can be longer than the shortest that are tried without need.
-    fn long_strings(&self, few: usize) -> Option<Shorter> {
+    fn long_strings(&self, few: usize) -> Option<ShortenedView> {
         let shortest = STRINGS.first().copied().unwrap_or(0);
         let enough = |string: usize| self.most_items(string).filter(|(items, _)| *items >= few);
         let cap = usize::try_from(self.how.cap.saturating_mul(BYTES_PER_UNIT));
@@ -91,12 +96,12 @@ impl Attempt<'_> {
     }
 
     /// The same with strings that are cut by structure, which may take a little more room.
-    fn by_structure(&self, string: usize) -> Option<Shorter> {
+    fn by_structure(&self, string: usize) -> Option<ShortenedView> {
         let shorter = std::iter::successors(Some(string), |string| Some(string - string / 8));
         shorter.take(STRUCTURE_ATTEMPTS).find_map(|string| {
             let (items, _) = self.most_items(string)?;
-            let bounds = Bounds::new(items, string);
-            self.within(Bounds {
+            let bounds = RenderLimits::new(items, string);
+            self.within(RenderLimits {
                 by_structure: true,
                 ..bounds
             })
@@ -104,19 +109,19 @@ impl Attempt<'_> {
     }
 
     /// What is left to show where not even one element of every list fits.
-    fn shallow(&self) -> Option<Shorter> {
+    fn shallow(&self) -> Option<ShortenedView> {
         let string = STRINGS.last().copied().unwrap_or(0);
         let to_depth = |items: usize, depth: usize| {
-            let bounds = Bounds::new(items, string);
-            self.within(Bounds { depth, ..bounds })
+            let bounds = RenderLimits::new(items, string);
+            self.within(RenderLimits { depth, ..bounds })
         };
         let shallow = DEPTHS.rev().find_map(|depth| to_depth(1, depth));
         shallow.or_else(|| to_depth(0, 0))
     }
 
     /// The most elements per list that fit with strings of this length.
-    fn most_items(&self, string: usize) -> Option<(usize, Shorter)> {
-        let within = |items| self.within(Bounds::new(items, string));
+    fn most_items(&self, string: usize) -> Option<(usize, ShortenedView)> {
+        let within = |items| self.within(RenderLimits::new(items, string));
         let (mut low, mut best) = (1, within(1)?);
         let mut high = self.tree.counts.longest.saturating_add(1);
         // Doubling first: what is rendered in vain then stays in proportion to what fits.
@@ -137,12 +142,12 @@ impl Attempt<'_> {
         Some((low, best))
     }
 
-    fn within(&self, bounds: Bounds) -> Option<Shorter> {
+    fn within(&self, bounds: RenderLimits) -> Option<ShortenedView> {
         // Whatever is measured, no text of so many bytes can fit.
         let ceiling = self.how.cap.saturating_mul(64);
         let ceiling = usize::try_from(ceiling).unwrap_or(usize::MAX);
         let mut rendered = render::open(&self.tree.root, bounds, ceiling)?;
-        let tally = Tally {
+        let tally = ShownCounts {
             shown: rendered.scalars,
             total: self.tree.counts.scalars,
             noun: "values",
@@ -150,8 +155,11 @@ impl Attempt<'_> {
             total_bytes: self.text.len(),
             offset: 0,
         };
-        rendered.close(&self.tree.root, &marker::full(&tally, self.how.stored));
-        let shorter = Shorter {
+        rendered.close(
+            &self.tree.root,
+            &marker::full_marker(&tally, self.how.stored),
+        );
+        let shorter = ShortenedView {
             text: rendered.text,
             shown_bytes: rendered.bytes,
         };
@@ -166,12 +174,12 @@ mod tests {
 
     fn within(text: &str, cap: u64) -> Value {
         let bytes = |text: &str| text.len() as u64;
-        let how = Cut {
+        let request = CutRequest {
             cap,
             measure: &bytes,
             stored: None,
         };
-        let view = cut(text, &parse(text).unwrap(), &how).unwrap();
+        let view = cut(text, &parse(text).unwrap(), &request).unwrap();
         assert!(view.text.len() as u64 <= cap);
         serde_json::from_str(&view.text).unwrap()
     }
@@ -220,7 +228,7 @@ mod tests {
         let view = cut(
             &text,
             &parse(&text).unwrap(),
-            &Cut {
+            &CutRequest {
                 cap: 200,
                 measure: &bytes,
                 stored: None,
@@ -245,12 +253,12 @@ mod tests {
         let text = format!("{{{}}}", members.join(","));
         let once = within(&text, 900).to_string();
         let bytes = |text: &str| text.len() as u64;
-        let how = Cut {
+        let request = CutRequest {
             cap: 300,
             measure: &bytes,
             stored: None,
         };
-        let twice = cut(&once, &parse(&once).unwrap(), &how).unwrap().text;
+        let twice = cut(&once, &parse(&once).unwrap(), &request).unwrap().text;
         assert_eq!(twice.matches("\"[trimtab]\":").count(), 1);
         assert_eq!(twice.matches("\"[…]\":").count(), 1);
     }

@@ -3,13 +3,13 @@
 use trimtab_model::work;
 
 /// The lines of a text, with their ends.
-pub(super) struct Lines<'a> {
+pub(super) struct TextLines<'a> {
     text: &'a str,
     /// Where each line starts, and the end of the text.
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         work::step_text(text);
         let mut starts = vec![0];
@@ -29,7 +29,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Line `at` with its newline; empty past the end.
-    pub(super) fn whole(&self, at: usize) -> &'a str {
+    pub(super) fn line_with_newline(&self, at: usize) -> &'a str {
         let bounds = self.starts.get(at).zip(self.starts.get(at + 1));
         bounds
             .and_then(|(&from, &to)| self.text.get(from..to))
@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
 
     /// Line `at` without its newline; a carriage return stays.
     pub(super) fn get(&self, at: usize) -> &'a str {
-        let line = self.whole(at);
+        let line = self.line_with_newline(at);
         line.strip_suffix('\n').unwrap_or(line)
     }
 
@@ -48,7 +48,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The line that holds byte `byte`.
-    pub(super) fn holding(&self, byte: usize) -> usize {
+    pub(super) fn line_at_byte(&self, byte: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= byte)
             .saturating_sub(1)

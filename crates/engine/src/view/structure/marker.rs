@@ -5,12 +5,12 @@ use std::ops::Range;
 use trimtab_model::Ref;
 
 use super::fold::{Folds, Likeness};
-use super::lines::Lines;
-use crate::view::figures::{grouped, human};
+use super::lines::TextLines;
+use crate::view::figures::{grouped, human_size};
 use crate::view::placeholder::read_call;
 
 /// How much of an output is shown.
-pub(super) struct Tally {
+pub(super) struct ShownCounts {
     pub(super) shown: usize,
     pub(super) total: usize,
     /// What is counted.
@@ -21,9 +21,14 @@ pub(super) struct Tally {
     pub(super) offset: usize,
 }
 
-impl Tally {
+impl ShownCounts {
     /// So many lines and bytes of all `lines`.
-    pub(super) fn of_lines(lines: &Lines<'_>, shown: usize, bytes: usize, offset: usize) -> Self {
+    pub(super) fn of_lines(
+        lines: &TextLines<'_>,
+        shown: usize,
+        bytes: usize,
+        offset: usize,
+    ) -> Self {
         Self {
             shown,
             total: lines.len(),
@@ -36,9 +41,9 @@ impl Tally {
 }
 
 /// The marker: shown and total, and the call that gets the rest.
-pub(super) fn full(tally: &Tally, stored: Option<&Ref>) -> String {
+pub(super) fn full_marker(tally: &ShownCounts, stored: Option<&Ref>) -> String {
     let (shown, total) = (grouped(tally.shown), grouped(tally.total));
-    let (shown_bytes, total_bytes) = (human(tally.shown_bytes), human(tally.total_bytes));
+    let (shown_bytes, total_bytes) = (human_size(tally.shown_bytes), human_size(tally.total_bytes));
     let noun = tally.noun;
     let rest = stored.map_or_else(
         || "the rest was not stored".to_owned(),
@@ -48,16 +53,19 @@ pub(super) fn full(tally: &Tally, stored: Option<&Ref>) -> String {
 }
 
 /// A marker at least as long as any for this text.
-pub(super) fn longest(lines: &Lines<'_>, stored: Option<&Ref>) -> String {
+pub(super) fn longest_marker(lines: &TextLines<'_>, stored: Option<&Ref>) -> String {
     let count = lines.len();
     // `1023.9 KB` is longer than any figure with fewer bytes.
     let bytes = lines.text().len().max(1_048_500);
-    full(&Tally::of_lines(lines, count, bytes, count.max(1)), stored)
+    full_marker(
+        &ShownCounts::of_lines(lines, count, bytes, count.max(1)),
+        stored,
+    )
 }
 
 /// The forms of a marker that shows nothing, the longest first.
-pub(super) fn forms(lines: &Lines<'_>, stored: Option<&Ref>) -> Vec<String> {
-    let mut forms = vec![full(&Tally::of_lines(lines, 0, 0, 0), stored)];
+pub(super) fn marker_forms(lines: &TextLines<'_>, stored: Option<&Ref>) -> Vec<String> {
+    let mut forms = vec![full_marker(&ShownCounts::of_lines(lines, 0, 0, 0), stored)];
     if let Some(stored) = stored {
         let call = read_call(stored, 0);
         forms.push(format!("[trimtab: output left out; {call}]"));
@@ -67,8 +75,8 @@ pub(super) fn forms(lines: &Lines<'_>, stored: Option<&Ref>) -> Vec<String> {
     forms
 }
 
-/// The line that stands for the lines of `gap`.
-pub(super) fn gap(gap: &Range<usize>, folds: &Folds) -> String {
+/// The line that stands for the lines of `gap_line`.
+pub(super) fn gap_line(gap: &Range<usize>, folds: &Folds) -> String {
     let (first, last) = (gap.start + 1, gap.end);
     let like = match folds.likeness(gap) {
         Some(Likeness::Equal) => format!(", all equal to line {}", gap.start),

@@ -2,8 +2,8 @@
 //!
 //! JSON stays JSON, tables keep their header, diffs their file and hunk headers, test and build
 //! logs their failures and last lines, source files what they define,
-//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come after everything else,
-//! and lines that look like errors come first.
+//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come
+//! after everything else, and lines that look like errors come first.
 //!
 //! What holds for every text, every cap and every measure:
 //!
@@ -27,25 +27,25 @@ mod clip;
 mod errors;
 mod fold;
 mod json;
-mod kind;
+mod line_waves;
 mod lines;
 mod marker;
+mod output_format;
 mod select;
 mod table;
-mod waves;
 
 use std::borrow::Cow;
 
 use trimtab_model::Ref;
 
-pub use kind::{Kind, detect};
+pub use output_format::{OutputFormat, detect};
 
-use lines::Lines;
-use select::Selection;
+use lines::TextLines;
+use select::LineSelection;
 
 /// How to cut.
 #[derive(Clone, Copy)]
-pub struct Cut<'a> {
+pub struct CutRequest<'a> {
     /// The most the view may measure, marker included.
     pub cap: u64,
     /// What the cap counts. The empty text must measure nothing; otherwise any measure will
@@ -55,7 +55,7 @@ pub struct Cut<'a> {
     pub stored: Option<&'a Ref>,
 }
 
-impl Cut<'_> {
+impl CutRequest<'_> {
     fn fits(&self, text: &str) -> bool {
         (self.measure)(text) <= self.cap
     }
@@ -67,42 +67,44 @@ const ATTEMPTS: u32 = 6;
 /// The view of `text` within `how.cap`.
 ///
 /// ```
-/// use trimtab_engine::view::structure::{Cut, cut};
+/// use trimtab_engine::view::structure::{CutRequest, cut};
 ///
 /// let text: String = (1..=500).map(|n| format!("step {n} of the build\n")).collect();
 /// let bytes = |text: &str| text.len() as u64;
-/// let view = cut(&text, &Cut { cap: 300, measure: &bytes, stored: None });
+/// let view = cut(&text, &CutRequest { cap: 300, measure: &bytes, stored: None });
 /// assert!(view.len() <= 300);
 /// assert!(view.starts_with("step 1 of the build\n"));
 /// ```
-pub fn cut<'a>(text: &'a str, how: &Cut<'_>) -> Cow<'a, str> {
-    if how.fits(text) {
+pub fn cut<'a>(text: &'a str, request: &CutRequest<'_>) -> Cow<'a, str> {
+    if request.fits(text) {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(shorter(text, how).text)
+        Cow::Owned(shorter(text, request).text)
     }
 }
 
 /// A view that is not the whole output.
-struct Shorter {
+struct ShortenedView {
     text: String,
     /// How much of the output it shows. Our own words are not counted.
     shown_bytes: usize,
 }
 
-fn shorter(text: &str, how: &Cut<'_>) -> Shorter {
+fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
     let kind = detect(text);
-    let lines = Lines::new(text);
-    let tree = (kind == Kind::Json).then(|| json::parse(text)).flatten();
+    let lines = TextLines::new(text);
+    let tree = (kind == OutputFormat::Json)
+        .then(|| json::parse(text))
+        .flatten();
     let shorter = match tree {
-        Some(tree) => json::cut(text, &tree, how),
-        None => by_lines(&lines, kind, how),
+        Some(tree) => json::cut(text, &tree, request),
+        None => by_lines(&lines, kind, request),
     };
     shorter.unwrap_or_else(|| {
         // Nothing of the output is shown, only the longest marker that fits.
-        let forms = marker::forms(&lines, how.stored);
-        let text = forms.into_iter().find(|form| how.fits(form));
-        Shorter {
+        let forms = marker::marker_forms(&lines, request.stored);
+        let text = forms.into_iter().find(|form| request.fits(form));
+        ShortenedView {
             text: text.unwrap_or_default(),
             shown_bytes: 0,
         }
@@ -110,23 +112,27 @@ fn shorter(text: &str, how: &Cut<'_>) -> Shorter {
 }
 
 /// The best choice of whole lines, if any line fits beside the marker.
-fn by_lines(lines: &Lines<'_>, kind: Kind, how: &Cut<'_>) -> Option<Shorter> {
+fn by_lines(
+    lines: &TextLines<'_>,
+    kind: OutputFormat,
+    request: &CutRequest<'_>,
+) -> Option<ShortenedView> {
     let folds = fold::Folds::of(lines, kind);
-    let marks = errors::find(lines);
-    let reserve = (how.measure)(&marker::longest(lines, how.stored)) + 1;
-    let mut room = how.cap.checked_sub(reserve)?;
+    let marks = errors::find_errors(lines);
+    let reserve = (request.measure)(&marker::longest_marker(lines, request.stored)) + 1;
+    let mut room = request.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
-        let mut selection = Selection::new(room, lines, &folds, how.measure);
-        selection.fill(waves::waves(kind, lines, &marks));
+        let mut selection = LineSelection::new(room, lines, &folds, request.measure);
+        selection.fill(line_waves::waves(kind, lines, &marks));
         if selection.is_empty() {
             return None;
         }
-        let shorter = selection.render(how.stored);
-        let measured = (how.measure)(&shorter.text);
-        if measured <= how.cap {
+        let shorter = selection.render(request.stored);
+        let measured = (request.measure)(&shorter.text);
+        if measured <= request.cap {
             return Some(shorter);
         }
-        room = room.checked_sub(measured - how.cap)?;
+        room = room.checked_sub(measured - request.cap)?;
     }
     None
 }

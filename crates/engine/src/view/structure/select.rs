@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use trimtab_model::{Ref, work};
 
-use super::Shorter;
+use super::ShortenedView;
 use super::clip::clip;
 use super::fold::Folds;
-use super::lines::Lines;
-use super::marker::{self, Tally};
-use super::waves::Wave;
+use super::line_waves::LineWave;
+use super::lines::TextLines;
+use super::marker::{self, ShownCounts};
 
 /// Lines that did not fit before a wave is given up.
 const MISSES: u32 = 4;
@@ -21,8 +21,8 @@ const LINE_SHARE: u64 = 12;
 const LINE_LEAST: u64 = 4;
 
 /// The lines of a text that are shown, and the room that they take.
-pub(super) struct Selection<'a> {
-    lines: &'a Lines<'a>,
+pub(super) struct LineSelection<'a> {
+    lines: &'a TextLines<'a>,
     folds: &'a Folds,
     measure: &'a dyn Fn(&str) -> u64,
     /// All room but what the first gap takes.
@@ -37,11 +37,11 @@ pub(super) struct Selection<'a> {
     gaps: u64,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> LineSelection<'a> {
     /// No lines, and `room` for some of them.
     pub(super) fn new(
         room: u64,
-        lines: &'a Lines<'_>,
+        lines: &'a TextLines<'_>,
         folds: &'a Folds,
         measure: &'a dyn Fn(&str) -> u64,
     ) -> Self {
@@ -67,7 +67,7 @@ impl<'a> Selection<'a> {
 
     /// Takes the lines of each wave in turn; repeated ones wait until everything else had its
     /// chance.
-    pub(super) fn fill(&mut self, waves: Vec<Wave<'_>>) {
+    pub(super) fn fill(&mut self, waves: Vec<LineWave<'_>>) {
         let folds = self.folds;
         for (until, lines) in waves {
             let limit = self.room / 100 * until + self.room % 100 * until / 100;
@@ -101,7 +101,7 @@ impl<'a> Selection<'a> {
         if at >= self.lines.len() || self.has(at) {
             return at < self.lines.len();
         }
-        let line = self.lines.whole(at);
+        let line = self.lines.line_with_newline(at);
         // An empty line alone between gaps says nothing; it comes along with a neighbour.
         if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
             return true;
@@ -164,7 +164,9 @@ impl<'a> Selection<'a> {
     /// Shows the lines of gaps that cost no more than the gap line would.
     fn close_small_gaps(&mut self) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
-            let costs = gap.clone().map(|at| (self.measure)(self.lines.whole(at)));
+            let costs = gap
+                .clone()
+                .map(|at| (self.measure)(self.lines.line_with_newline(at)));
             if costs.sum::<u64>() <= self.gap_cost {
                 for at in gap {
                     self.take(at, self.room);
@@ -179,7 +181,7 @@ impl<'a> Selection<'a> {
             let taken = self.used + self.gaps.saturating_sub(1) * self.gap_cost;
             let before = (self.measure)(&clipped(self.lines.get(at), bytes));
             let limit = before + self.room.saturating_sub(taken);
-            let line = self.lines.whole(at);
+            let line = self.lines.line_with_newline(at);
             let (cost, longer) = self.cost(line, limit).unwrap_or((before, bytes));
             self.used = self.used + cost - before.min(self.used);
             if longer < line.len() {
@@ -189,14 +191,14 @@ impl<'a> Selection<'a> {
     }
 
     /// The chosen lines with gaps between them and the marker behind them.
-    pub(super) fn render(&self, stored: Option<&Ref>) -> Shorter {
+    pub(super) fn render(&self, stored: Option<&Ref>) -> ShortenedView {
         let mut text = String::new();
         let (mut shown, mut shown_bytes) = (0, 0);
         let gaps = self.gaps();
         let mut left_out = gaps.iter().peekable();
         for at in 0..self.lines.len() {
             if let Some(gap) = left_out.next_if(|gap| gap.start == at) {
-                text.push_str(&marker::gap(gap, self.folds));
+                text.push_str(&marker::gap_line(gap, self.folds));
             }
             if !self.has(at) {
                 continue;
@@ -206,8 +208,8 @@ impl<'a> Selection<'a> {
                 text.push_str(&clipped(self.lines.get(at), *bytes));
                 shown_bytes += bytes;
             } else {
-                text.push_str(self.lines.whole(at));
-                shown_bytes += self.lines.whole(at).len();
+                text.push_str(self.lines.line_with_newline(at));
+                shown_bytes += self.lines.line_with_newline(at).len();
             }
         }
         if !text.ends_with('\n') {
@@ -216,9 +218,9 @@ impl<'a> Selection<'a> {
         let first_gap = gaps.first().map(|gap| gap.start);
         let first_clipped = self.clipped.keys().next().copied();
         let missing = first_gap.into_iter().chain(first_clipped).min();
-        let tally = Tally::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
-        text.push_str(&marker::full(&tally, stored));
-        Shorter { text, shown_bytes }
+        let tally = ShownCounts::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
+        text.push_str(&marker::full_marker(&tally, stored));
+        ShortenedView { text, shown_bytes }
     }
 }
 

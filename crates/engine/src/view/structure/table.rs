@@ -1,6 +1,6 @@
 //! What makes a text a table.
 
-use crate::pattern::Pattern;
+use crate::pattern::LazyRegex;
 
 /// Rows that are looked at, header included.
 const ROWS: usize = 12;
@@ -8,7 +8,7 @@ const ROWS: usize = 12;
 const FEWEST: usize = 3;
 
 /// How many lines the header of a table has; none if the text is no table.
-pub(super) fn header(head: &[&str]) -> Option<usize> {
+pub(super) fn header_lines(head: &[&str]) -> Option<usize> {
     let rows: Vec<&str> = head.iter().copied().take(ROWS).collect();
     let rows = rows.strip_suffix(&[""]).unwrap_or(&rows);
     if rows.len() < FEWEST {
@@ -45,7 +45,7 @@ fn separators(row: &str, mark: char) -> usize {
 }
 
 /// What `ls -l` prints.
-static LISTED: Pattern = Pattern::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
+static LISTED: LazyRegex = LazyRegex::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
 
 fn is_listing(rows: &[&str]) -> bool {
     let starts = |row: &&str| row.starts_with("total ") || LISTED.is_match(row);
@@ -73,7 +73,7 @@ mod tests {
 
     fn of(text: &str) -> Option<usize> {
         let rows: Vec<&str> = text.split('\n').collect();
-        header(&rows)
+        header_lines(&rows)
     }
 
     #[test]

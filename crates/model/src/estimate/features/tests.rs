@@ -10,7 +10,7 @@ fn seen(text: &str) -> Vec<(usize, u32)> {
 const WORD_AT_LINE: (usize, u32) = (Feature::WordAtLine as usize, 1);
 
 #[test]
-fn words_are_told_by_length_and_place() {
+fn words_are_classified_by_length_and_position() {
     assert_eq!(seen("ab"), [(0, 1), WORD_AT_LINE]);
     assert_eq!(seen("ab abc"), [(0, 1), (1, 1), WORD_AT_LINE]);
     // The hump starts a word of its own, upper case alone does not.

@@ -10,24 +10,25 @@ use trimtab::request::{changes_to, loop_lost_reasoning};
 use trimtab::session::SessionError;
 use trimtab_engine::journal::Journal;
 use trimtab_engine::log::Log;
-use trimtab_engine::normalise::{Entry, Source};
+use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
-use trimtab_wire::scan::Scan;
-use trimtab_wire::splice::{Change, splice};
-use trimtab_wire::validate::{Fault, validate};
+use trimtab_wire::scan::{BodyScan, ScanMemo};
+use trimtab_wire::splice::{BodyChange, splice};
+use trimtab_wire::validate::{RequestFault, validate};
 
-use super::{Branch, Trouble};
+use super::renamed_tools::with_tool_names;
+use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
-use crate::prefix_cache::last_sent::Carried;
-use crate::prefix_cache::prefix_hash::Prints;
+use crate::prefix_cache::last_sent::LastSent;
+use crate::prefix_cache::prefix_hash::PrefixHashes;
 use crate::records::record::PromptSizes;
 
 /// A body that is ready to be sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutgoingBody {
     /// The body; none if it is sent as it came.
     pub(crate) body: Option<Bytes>,
     /// What came and what is sent.
@@ -49,7 +50,7 @@ pub(crate) struct Outgoing {
 
 /// What may be done to a body beside its window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct ComposeOptions {
     /// True to offer the retrieval tools where the window shows a ref.
     pub(crate) offer: bool,
     /// The longest answer to ask for, where an error made us lower it.
@@ -61,14 +62,16 @@ pub(crate) struct Ways {
 /// The shortest answer that is worth asking for.
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
-impl Ways {
+impl ComposeOptions {
     /// What the tools of ours are called beside those of a body, where they may be offered.
-    fn names(self, scan: &Scan<'_>) -> Option<ToolNames> {
-        self.offer.then(|| retrieval_tools::names(scan)).flatten()
+    fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
+        self.offer
+            .then(|| retrieval_tools::choose_names(scan))
+            .flatten()
     }
 
     /// The limit of the answer, if it has to be another one than the client asked for.
-    fn limit(self, scan: &Scan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
+    fn limit(self, scan: &BodyScan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
             return self.lowered;
         }
@@ -83,33 +86,37 @@ impl Ways {
 
 /// How far the window was searched for refs.
 #[derive(Debug, Default)]
-pub(super) struct Refs {
+pub(super) struct RefSearch {
     entries: usize,
     plans: usize,
     found: bool,
     /// The refs that the plans name.
-    known: HashSet<String>,
+    named_by_plans: HashSet<String>,
 }
 
-impl Refs {
+impl RefSearch {
     fn of(journal: &Journal, plans: usize) -> Self {
         let refs = journal.plans().flat_map(|plan| &plan.refs);
         Self {
             plans,
-            known: refs.map(|stored| stored.id().to_owned()).collect(),
+            named_by_plans: refs.map(|stored| stored.id().to_owned()).collect(),
             ..Self::default()
         }
     }
 
     /// The refs that an entry of the window shows.
-    fn shown<'e>(&'e self, log: &Log, entry: &'e Entry) -> impl Iterator<Item = &'e str> {
+    fn refs_in_entry<'e>(
+        &'e self,
+        log: &Log,
+        entry: &'e WindowEntry,
+    ) -> impl Iterator<Item = &'e str> {
         let outputs = entry.message.outputs().filter(|output| shows_ref(output));
         let stored = outputs.filter_map(|output| output.stored.as_ref());
         let observation = observed(&entry.message).filter(|(_, output)| shows_ref(output));
         let observation = observation.and(entry.message.meta.stored.as_ref());
         let came = match entry.source {
-            Source::Log(at) => log.get(at),
-            Source::Inserted(_) => None,
+            MessageSource::Log(at) => log.get(at),
+            MessageSource::Inserted(_) => None,
         };
         // What the client wrote is not searched: only what plans put there names refs of ours.
         let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
@@ -117,58 +124,59 @@ impl Refs {
         let words = texts
             .filter(move |_| !is_as_it_came)
             .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()));
-        let named = words.filter(move |word| self.known.contains(*word));
+        let named = words.filter(move |word| self.named_by_plans.contains(*word));
         stored.chain(observation).map(Ref::id).chain(named)
     }
 }
 
 impl Branch {
-    /// Makes the window fit and carries it out on the body. Where the prints of its beginnings
-    /// are given, what was sent before need not be made again.
+    /// Makes the window fit and splices it into the body. With `prefix_hashes` of the body's
+    /// beginnings, the body is made from the one that was sent last, if it begins like it.
     pub(crate) fn compose(
         &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-        prints: Option<Prints<'_>>,
-    ) -> Result<Outgoing, Trouble> {
-        let offers = self.count_ours(scan, ways)?;
+        scan: &BodyScan<'_>,
+        options: &ComposeOptions,
+        prefix_hashes: Option<PrefixHashes<'_>>,
+    ) -> Result<OutgoingBody, BranchError> {
+        let offers = self.budget_retrieval_tools(scan, options)?;
         let ready = self.session.ready();
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
-        let ours = offered.map(|names| retrieval_tools::of(scan.dialect(), names));
-        // What cannot be made to fit is sent as small as it is: the provider has the last word.
+        let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
+        // A window that cannot be made to fit is sent as small as it is. The provider decides.
         let tokens = match &ready {
             Ok(ready) => ready.tokens,
             Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready
-                    .err()
-                    .map_or_else(|| Trouble::Mismatch(String::new()), Trouble::Session));
+                return Err(ready.err().map_or_else(
+                    || BranchError::Mismatch(String::new()),
+                    BranchError::Session,
+                ));
             }
             Err(_) => self.estimate()?,
         };
         if offered.is_some() {
-            // Tools stand before everything that reasoning is bound to.
+            // Tools come before all messages, so signed reasoning is bound to them.
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
-        let limit = ways.limit(scan, tokens, window);
-        let mut whole: Vec<Change> = limit
-            .map(|tokens| Change::SetLimit { tokens })
+        let limit = options.limit(scan, tokens, window);
+        let mut whole: Vec<BodyChange> = limit
+            .map(|tokens| BodyChange::SetLimit { tokens })
             .into_iter()
             .collect();
         if let Some(ours) = &ours {
-            whole.push(Change::AddTools {
+            whole.push(BodyChange::AddTools {
                 tools: ours.definitions.clone(),
             });
         }
-        let body = self.carry_out(scan, whole, prints)?;
+        let body = self.carry_out(scan, whole, prefix_hashes, offered)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events().into_iter();
         let notes = events.filter_map(|event| event.note);
-        Ok(Outgoing {
+        Ok(OutgoingBody {
             body,
             notes: notes.map(|note| note.trim().to_owned()).collect(),
             repairs,
@@ -187,7 +195,7 @@ impl Branch {
         ours: Option<Measure>,
     ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
-        let came = self.came + tools;
+        let came = self.received_measure + tools;
         let sent = if is_changed {
             self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
         } else {
@@ -202,19 +210,19 @@ impl Branch {
 
     /// The kinds of repairs in the window, each once.
     fn repairs(&self) -> Vec<&'static str> {
-        let repairs = self.session.projection().built().repairs().iter();
+        let repairs = self.session.projection().last_window().repairs().iter();
         let kinds: BTreeSet<&str> = repairs.map(|repair| repair.kind.name()).collect();
         kinds.into_iter().collect()
     }
 
-    /// Counts the tools of ours where they will be offered: beside refs, and what does not fit
-    /// will show some. Gives their names if they may be.
-    pub(crate) fn count_ours(
+    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will have
+    /// to because it does not fit. Gives their names if they may be offered.
+    pub(crate) fn budget_retrieval_tools(
         &mut self,
-        scan: &Scan<'_>,
-        ways: &Ways,
-    ) -> Result<Option<ToolNames>, Trouble> {
-        let offers = ways.names(scan);
+        scan: &BodyScan<'_>,
+        options: &ComposeOptions,
+    ) -> Result<Option<ToolNames>, BranchError> {
+        let offers = options.names(scan);
         let shows = offers.is_some() && self.shows_a_ref()?;
         self.count(scan, offers.filter(|_| shows));
         if offers.is_some() && !shows && !self.session.fits()? {
@@ -223,26 +231,27 @@ impl Branch {
         Ok(offers)
     }
 
-    /// Tells the session what its first ref brings along, and what reads it, before anything is
-    /// let in.
-    pub(crate) fn count_first_ref(&mut self, scan: &Scan<'_>, ways: &Ways) {
-        let offers = ways.names(scan);
-        let tools = offers.map(|names| retrieval_tools::of(scan.dialect(), names).measure);
+    /// Tells the session, before anything is admitted, how large the tools are that its first ref
+    /// brings along, and what they are called.
+    pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {
+        let offers = options.names(scan);
+        let tools =
+            offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
-        let elsewhere = ways.offer && retrieval_tools::has_our_server(scan);
+        let elsewhere = options.offer && retrieval_tools::has_mcp_server(scan);
         self.session
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
     }
 
-    fn count(&mut self, scan: &Scan<'_>, ours: Option<ToolNames>) {
-        self.ours = if let Some(names) = ours {
+    fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
+        self.tools_measure = if let Some(names) = ours {
             // They are counted as tools now.
             self.session.set_first_ref(Measure::default());
-            retrieval_tools::of(scan.dialect(), names).measure
+            retrieval_tools::offered_tools(scan.dialect(), names).measure
         } else {
             Measure::default()
         };
-        self.session.set_tools(self.tools.1 + self.ours);
+        self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
     fn estimate(&mut self) -> Result<u64, SessionError> {
@@ -251,60 +260,66 @@ impl Branch {
     }
 
     /// The body with the window carried out on it; none if it is sent as it came. The changes
-    /// in `whole` are not about messages.
+    /// in `whole` are not about messages; `offered` are the tools of ours in it.
     fn carry_out(
         &mut self,
-        scan: &Scan<'_>,
-        mut whole: Vec<Change>,
-        prints: Option<Prints<'_>>,
-    ) -> Result<Option<Bytes>, Trouble> {
+        scan: &BodyScan<'_>,
+        mut whole: Vec<BodyChange>,
+        prefix_hashes: Option<PrefixHashes<'_>>,
+        offered: Option<ToolNames>,
+    ) -> Result<Option<Bytes>, BranchError> {
         self.session.window()?;
         let projection = self.session.projection();
-        let (log, entries) = (projection.log(), projection.built().entries());
+        let (log, entries) = (projection.log(), projection.last_window().entries());
         if loop_lost_reasoning(projection) {
-            whole.push(Change::StopThinking);
+            whole.push(BodyChange::StopThinking);
         }
         let came = |at: usize| scan.message(at);
-        let as_client = self.ledger.as_client(log, entries, came);
+        let as_client = self.message_map.in_client_positions(log, entries, came);
         let is_plain = as_client.is_none();
-        let mut prints = prints.filter(|_| is_plain);
-        if let (Some(last), Some(prints)) = (&mut self.carried, &mut prints)
-            && let Some(body) = last.go_on(scan, (log, entries), &whole, prints)
+        let mut hashes = prefix_hashes.filter(|_| is_plain);
+        if let (Some(last), Some(hashes)) = (&mut self.last_sent, &mut hashes)
+            && let Some(body) = last.extend(scan, (log, entries), &whole, hashes)
         {
             return Ok(Some(body));
         }
-        self.carried = None;
+        self.last_sent = None;
+        let changes_in = |log: &Log, entries: &[WindowEntry]| {
+            let renamed = offered.and_then(|names| with_tool_names(names, log, entries));
+            changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
+        };
         let mut changes = match as_client {
-            Some((log, entries)) => changes_to(&log, &entries, scan.dialect()),
-            None => changes_to(log, entries, scan.dialect()),
+            Some((log, entries)) => changes_in(&log, &entries),
+            None => changes_in(log, entries),
         };
         changes.extend(whole.iter().cloned());
-        // Where only normalising changed something, the rules for bodies have the last word.
+        // If only normalising changed something, the body is changed only where it is not valid.
         let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
         if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
             return Ok(None);
         }
-        let Some(body) = spliced(scan, &changes)? else {
+        let Some((body, memo)) = spliced(scan, &changes)? else {
             return Ok(None);
         };
-        // A limit that follows the room there is will be another one next time.
-        let lasts = |change: &Change| !matches!(change, Change::SetLimit { .. });
-        if let Some(mut prints) = prints.filter(|_| whole.iter().all(lasts)) {
-            let carried = Carried::of(scan, (log, entries), &body, (&changes, whole), &mut prints);
-            self.carried = carried.map(Box::new);
+        // A limit on the answer depends on the room that is left, so it changes with every call.
+        let lasts = |change: &BodyChange| !matches!(change, BodyChange::SetLimit { .. });
+        let hashes = hashes.filter(|_| whole.iter().all(lasts));
+        if let (Some(mut hashes), Some(memo)) = (hashes, memo) {
+            let last_sent = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut hashes);
+            self.last_sent = last_sent.map(Box::new);
         }
         Ok(Some(body))
     }
 
     /// The refs that the window shows.
-    pub(crate) fn refs_shown(&mut self) -> Result<Vec<String>, SessionError> {
+    pub(crate) fn shown_refs(&mut self) -> Result<Vec<String>, SessionError> {
         self.session.window()?;
         let projection = self.session.projection();
-        let refs = Refs::of(projection.journal(), 0);
-        let entries = projection.built().entries().iter();
+        let refs = RefSearch::of(projection.journal(), 0);
+        let entries = projection.last_window().entries().iter();
         let mut shown: Vec<String> = Vec::new();
         let mut listed = HashSet::new();
-        for id in entries.flat_map(|entry| refs.shown(projection.log(), entry)) {
+        for id in entries.flat_map(|entry| refs.refs_in_entry(projection.log(), entry)) {
             if listed.insert(id) {
                 shown.push(id.to_owned());
             }
@@ -317,14 +332,14 @@ impl Branch {
         self.session.window()?;
         let decided = self.decided();
         let projection = self.session.projection();
-        let entries = projection.built().entries();
+        let entries = projection.last_window().entries();
         if decided != self.refs.plans {
-            self.refs = Refs::of(projection.journal(), decided);
+            self.refs = RefSearch::of(projection.journal(), decided);
         }
         let mut new = entries.iter().skip(self.refs.entries);
         let refs = &self.refs;
-        let found =
-            refs.found || new.any(|entry| refs.shown(projection.log(), entry).next().is_some());
+        let found = refs.found
+            || new.any(|entry| refs.refs_in_entry(projection.log(), entry).next().is_some());
         self.refs.found = found;
         // The newest entries may still change.
         self.refs.entries = entries.len().saturating_sub(1);
@@ -338,24 +353,28 @@ fn shows_ref(output: &Output) -> bool {
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }
 
-/// The body after the changes, if a provider would accept it.
-fn spliced(scan: &Scan<'_>, changes: &[Change]) -> Result<Option<Bytes>, Trouble> {
-    let mismatch = |why: String| Trouble::Mismatch(why);
+/// The body after the changes, if a provider would accept it, and what is known of it then.
+fn spliced(
+    scan: &BodyScan<'_>,
+    changes: &[BodyChange],
+) -> Result<Option<(Bytes, Option<ScanMemo>)>, BranchError> {
+    let mismatch = |why: String| BranchError::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
     if body.as_ref() == scan.body() {
         return Ok(None);
     }
-    let again = Scan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
+    let again = BodyScan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
     let faults = validate(&again);
     if !faults.is_empty() {
-        // What the client sent like this may pass: some servers are less strict.
+        // The client's own body may break the same rule: some servers are less strict.
         let came = validate(scan);
         let known: HashSet<_> = came.iter().map(|fault| discriminant(&fault.rule)).collect();
-        let is_new = |fault: &&Fault| !known.contains(&discriminant(&fault.rule));
+        let is_new = |fault: &&RequestFault| !known.contains(&discriminant(&fault.rule));
         if let Some(fault) = faults.iter().find(is_new) {
             return Err(mismatch(format!("the new body is not valid: {fault}")));
         }
     }
-    Ok(Some(Bytes::from(body.into_owned())))
+    let memo = again.into_memo();
+    Ok(Some((Bytes::from(body.into_owned()), memo)))
 }

@@ -1,31 +1,28 @@
 //! One conversation of a client: its session, and which of its messages are the client's.
 
 mod compose;
+mod renamed_tools;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use trimtab::session::{Moment, Pending, Session, SessionError, Setup};
+use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::view::tools;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Part, Role, work};
-use trimtab_store::{Error as StoreError, SessionId, Staged, Store, Stream};
-use trimtab_wire::scan::Scan;
+use trimtab_store::{SessionId, StagedStore, Store, Stream};
+use trimtab_wire::scan::BodyScan;
 
-use crate::conversation::durability::{Due, ReadUntil, is_conflict};
-use crate::conversation::hidden_rounds::{self, Mixed};
-use crate::conversation::message_map::{self, Ledger};
-use crate::conversation::pending_calls;
-use crate::models::silent_truncation::{self, Reading};
-use crate::prefix_cache::fingerprint::{Print, Trail, print_of};
-use crate::prefix_cache::last_sent::Carried;
-use compose::Refs;
+use crate::conversation::durability::{FlushScheduled, is_conflict};
+use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
+use crate::conversation::message_map::{self, MessageMap};
+use crate::models::silent_truncation::{self, PromptReading};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
+use crate::prefix_cache::last_sent::LastSent;
+use compose::RefSearch;
 
-pub(crate) use compose::{LEAST_ANSWER, Outgoing, Ways};
-
-/// A window of so many tokens can always be thought about while a connection waits.
-const QUICK_WINDOW: u64 = 300_000;
+pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
 
 /// Bytes of memory that a conversation takes beside its messages, about.
 const BRANCH_BYTES: usize = 8 << 10;
@@ -36,14 +33,14 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// Why a window was not carried out on a body.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum BranchError {
     /// The session failed.
     Session(SessionError),
     /// The body does not fit the session's log: a fault of ours.
     Mismatch(String),
 }
 
-impl Trouble {
+impl BranchError {
     /// True if another process has written to the session: what it wrote has to be read, and
     /// the request planned again.
     pub(crate) fn is_conflict(&self) -> bool {
@@ -51,13 +48,13 @@ impl Trouble {
     }
 }
 
-impl From<SessionError> for Trouble {
+impl From<SessionError> for BranchError {
     fn from(error: SessionError) -> Self {
         Self::Session(error)
     }
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for BranchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session(error) => write!(f, "{error}"),
@@ -70,27 +67,27 @@ impl std::fmt::Display for Trouble {
 pub(crate) struct Branch {
     session: Session,
     /// The store of the session: what is written waits there.
-    staged: Arc<Staged>,
-    due: Due,
-    ledger: Ledger,
-    /// The size of the client's messages as they came.
-    came: Measure,
+    staged: Arc<StagedStore>,
+    flush_scheduled: FlushScheduled,
+    message_map: MessageMap,
+    /// The size of the client's messages before any edit.
+    received_measure: Measure,
     /// How far the window was searched for refs, and whether there is one.
-    refs: Refs,
+    refs: RefSearch,
     /// The tool definitions that were measured last.
-    tools: (Print, Measure),
+    tools: (Fingerprint, Measure),
     /// What the tools of ours take, where they are counted with them.
-    ours: Measure,
+    tools_measure: Measure,
     /// Calls of ours in the answer that the client has, and will send back without them.
-    mixed: Option<Mixed>,
+    pending_calls: Option<PendingOwnCalls>,
     /// When it was asked about last.
-    asked: Option<Instant>,
+    last_request: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
     /// True once a request said which policy decides.
     chosen: bool,
     /// What the provider read of an earlier window.
-    reading: Option<Reading>,
+    reading: Option<PromptReading>,
     /// How often what was sent before had been changed when a window was sent last, and the tokens
     /// of that window.
     sent: (usize, u64),
@@ -103,7 +100,7 @@ pub(crate) struct Branch {
     /// The branch that it is a copy of, and the entries that its log and its journal had then.
     copy_of: Option<(usize, (u64, u64))>,
     /// What was sent last, if that was not what came.
-    pub(crate) carried: Option<Box<Carried>>,
+    pub(crate) last_sent: Option<Box<LastSent>>,
 }
 
 impl Branch {
@@ -113,28 +110,28 @@ impl Branch {
         id: SessionId,
         setup: Setup,
     ) -> Result<Option<Self>, SessionError> {
-        let staged = Arc::new(Staged::new(Arc::clone(store)));
+        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
         let session = Session::open(Arc::clone(&staged) as Arc<dyn Store>, id, setup)?;
         let log = session.projection().log();
-        let Some(ledger) = Ledger::read(log) else {
+        let Some(message_map) = MessageMap::read(log) else {
             return Ok(None);
         };
-        let mixed = pending_calls::find(store.as_ref(), session.id(), log.len())?;
+        let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
-        let came = ledger.places().iter().filter_map(measure).sum();
+        let came = message_map.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
-            came,
+            received_measure: came,
             session,
             staged,
-            due: Due::default(),
-            ledger,
-            refs: Refs::default(),
+            flush_scheduled: FlushScheduled::default(),
+            message_map,
+            refs: RefSearch::default(),
             tools: (0, Measure::default()),
-            ours: Measure::default(),
-            mixed,
-            asked: None,
+            tools_measure: Measure::default(),
+            pending_calls: pending,
+            last_request: None,
             summarising: false,
             chosen: false,
             reading: None,
@@ -143,50 +140,46 @@ impl Branch {
             thinks,
             composed,
             copy_of: None,
-            carried: None,
+            last_sent: None,
         }))
     }
 
-    /// The prints of the client's messages.
-    pub(crate) fn trail(&self) -> &Trail {
-        &self.ledger.trail
+    /// The fingerprints of the client's messages.
+    pub(crate) fn fingerprints(&self) -> &FingerprintChain {
+        &self.message_map.fingerprints
     }
 
-    /// How far it was read: another process may have written to its session since.
-    pub(crate) fn read_until(&self, store: &Arc<dyn Store>) -> ReadUntil {
-        ReadUntil {
-            store: Arc::clone(store),
-            staged: Arc::clone(&self.staged),
-            session: self.session.id().clone(),
-            positions: self.session.positions(),
-        }
+    /// True if another process has written to its session since it was read.
+    pub(crate) fn is_outdated(&self, stored: (u64, u64)) -> bool {
+        let (log, journal) = self.session.positions();
+        stored.0 > log || stored.1 > journal
     }
 
     /// Notes down that it holds nothing but the beginning of another branch.
-    pub(crate) fn is_copy_of(&mut self, branch: usize) {
+    pub(crate) fn mark_as_copy(&mut self, branch: usize) {
         self.copy_of = Some((branch, self.session.positions()));
     }
 
     /// How many entries its log and its journal have, if they are still nothing but the
     /// beginning of that branch.
-    pub(crate) fn copied(&self, branch: usize) -> Option<(u64, u64)> {
+    pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
         let positions = self.session.positions();
         (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
     /// The client's messages as they came, with their positions; without those that are not
     /// sent as they came.
-    pub(crate) fn known(&self) -> Vec<(usize, Arc<Message>)> {
+    pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
         let log = self.session.projection().log();
-        let places = self.ledger.unaltered();
+        let places = self.message_map.unaltered();
         places
             .filter_map(|(at, place)| Some((at, Arc::clone(log.get(place)?))))
             .collect()
     }
 
     /// How much of the log the client's first messages are.
-    pub(crate) fn logged(&self, messages: usize) -> usize {
-        self.ledger.logged(messages)
+    pub(crate) fn log_length(&self, messages: usize) -> usize {
+        self.message_map.log_length(messages)
     }
 
     /// Its session.
@@ -194,14 +187,14 @@ impl Branch {
         &mut self.session
     }
 
-    /// Where what it writes waits. Nothing that rests on it may be sent before it is flushed.
-    pub(crate) fn staged(&self) -> &Arc<Staged> {
+    /// Where what it writes waits. Nothing that depends on it may be sent before it is flushed.
+    pub(crate) fn staged(&self) -> &Arc<StagedStore> {
         &self.staged
     }
 
-    /// Whether what it has written is about to be made durable.
-    pub(crate) fn due(&self) -> &Due {
-        &self.due
+    /// Whether a later write is scheduled.
+    pub(crate) fn flush_scheduled(&self) -> &FlushScheduled {
+        &self.flush_scheduled
     }
 
     /// Makes durable what it has written.
@@ -217,7 +210,7 @@ impl Branch {
 
     /// True if its window shows a ref of an output that is gone.
     pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
-        let shown = self.refs_shown().unwrap_or_default();
+        let shown = self.shown_refs().unwrap_or_default();
         shown.iter().any(|id| {
             let found = store.metadata(self.id(), id);
             found.is_err_and(|error| error.is_not_found())
@@ -229,16 +222,20 @@ impl Branch {
         self.session.id()
     }
 
-    /// Tells the session how long it was left alone; after a restart nobody knows.
-    pub(crate) fn wakes(&mut self) {
-        if let Some(asked) = self.asked.replace(Instant::now()) {
+    /// Tells the session how long it was idle. After a restart that is not known.
+    pub(crate) fn note_idle_time(&mut self) {
+        if let Some(asked) = self.last_request.replace(Instant::now()) {
             self.session.idle(asked.elapsed());
         }
     }
 
-    /// Lets `policy` decide from now on. What was sent stays as it is until it finds a reason to
-    /// change it. One that a request asked for is only followed by another such.
-    pub(crate) fn follow(&mut self, policy: &Arc<Policy>, asked_for: bool) -> Result<(), Trouble> {
+    /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
+    /// change it. A policy that a request asked for is replaced only if another request asks.
+    pub(crate) fn set_policy(
+        &mut self,
+        policy: &Arc<Policy>,
+        asked_for: bool,
+    ) -> Result<(), BranchError> {
         self.chosen |= asked_for;
         let decides = &self.session.setup().policy;
         let same = Arc::ptr_eq(decides, policy) || decides == policy;
@@ -250,58 +247,67 @@ impl Branch {
 
     /// Takes the tool definitions of the next call; the same ones are measured once.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
-        let print = print_of(json.as_bytes(), key);
-        if self.tools.0 != print {
+        let fingerprint = fingerprint_of(json.as_bytes(), key);
+        if self.tools.0 != fingerprint {
             if self.tools.0 != 0 {
                 // Tools stand before everything in the cache.
                 self.session.cache_is_cold();
             }
-            self.tools = (print, Measure::of_text(json));
+            self.tools = (fingerprint, Measure::of_text(json));
         }
-        self.session.set_tools(self.tools.1 + self.ours);
+        self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
     /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
     /// window.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let came = usize::try_from(self.came.tokens()).unwrap_or(usize::MAX);
+        let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
-        let sent = self.carried.as_ref().map_or(0, |carried| carried.size());
+        let sent = self
+            .last_sent
+            .as_ref()
+            .map_or(0, |carried| carried.memory_bytes());
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES + sent
     }
 
-    /// Lets in what the body has beyond the messages that are known.
-    pub(crate) fn admit(&mut self, scan: &Scan<'_>, trail: &Trail) -> Result<(), Trouble> {
+    /// Admits the messages of the body that are new.
+    pub(crate) fn admit(
+        &mut self,
+        scan: &BodyScan<'_>,
+        chain: &FingerprintChain,
+    ) -> Result<(), BranchError> {
         self.body_bytes = scan.body().len();
-        let known = self.ledger.trail.len();
+        let known = self.message_map.fingerprints.len();
         for (at, message) in (known..).zip(scan.messages(known)) {
-            let unread = || Trouble::Mismatch(format!("message {at} cannot be read"));
-            let print = trail.get(at).ok_or_else(unread)?;
+            let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
+            let fingerprint = chain.get(at).ok_or_else(unread)?;
             let mut message = message.ok_or_else(unread)?;
             // Whether the model sees a message is not for a field of the body to say.
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
-            message_map::mark(&mut message, print);
-            let (mut mixed, mut came) = (None, None);
+            message_map::mark(&mut message, fingerprint);
+            let (mut pending, mut came) = (None, None);
             if message.role == Role::Assistant {
                 let logged = self.session.projection().log().len();
-                mixed = hidden_rounds::of_message(self.mixed.take(), &message, logged);
+                pending =
+                    hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
                 let said = self.said_in_hidden();
                 // What the log holds then is not what came.
-                came = (mixed.is_some() || !said.is_empty()).then(|| Measure::of(&message));
-                message = hidden_rounds::as_sent(message, &said, mixed.as_ref());
+                came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
+                message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
             }
             let place = self.session.admit(message)?;
             let projection = self.session.projection();
             let admitted = || projection.measure(place).copied().unwrap_or_default();
-            self.came += came.unwrap_or_else(admitted);
+            self.received_measure += came.unwrap_or_else(admitted);
             if let Some(message) = projection.log().get(place) {
-                self.ledger.admitted(print, message, place);
+                self.message_map
+                    .add_client_message(fingerprint, message, place);
             }
-            if let Some(mixed) = mixed {
+            if let Some(pending) = pending {
                 // With its calls, which are in the log by now.
-                work::without_cancel(|| self.admit_outputs(mixed.outputs))?;
+                work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
         Ok(())
@@ -309,12 +315,15 @@ impl Branch {
 
     /// What the model said to the client in hidden rounds behind the client's last message.
     fn said_in_hidden(&self) -> Vec<Part> {
-        let last = self.ledger.last_place().map_or(0, |place| place + 1);
+        let last = self
+            .message_map
+            .last_log_position()
+            .map_or(0, |place| place + 1);
         let log = self.session.projection().log().messages();
         let behind = log.get(last..).unwrap_or_default().iter();
         behind
             .filter(|message| message.role == Role::Assistant)
-            .flat_map(|message| hidden_rounds::visible(message, tools::is_retrieval))
+            .flat_map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
             .collect()
     }
 
@@ -323,12 +332,12 @@ impl Branch {
         &mut self,
         answer: Message,
         outputs: Vec<Output>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BranchError> {
         self.session.admit(answer)?;
         self.admit_outputs(outputs)
     }
 
-    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), Trouble> {
+    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), BranchError> {
         for output in outputs {
             let message = Message::new(Role::Tool, vec![Part::Output(output)]);
             self.session.admit(message)?;
@@ -337,29 +346,20 @@ impl Branch {
     }
 
     /// Keeps calls of ours that are put back when the client comes with its outputs.
-    pub(crate) fn keep_mixed(&mut self, mut mixed: Mixed) -> Result<(), Trouble> {
-        mixed.at = self.session.projection().log().len();
-        let kept = pending_calls::keep(self.session.store().as_ref(), self.session.id(), &mixed);
-        self.mixed = Some(mixed);
+    pub(crate) fn keep_pending_calls(
+        &mut self,
+        mut pending: PendingOwnCalls,
+    ) -> Result<(), BranchError> {
+        pending.at = self.session.projection().log().len();
+        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
+        self.pending_calls = Some(pending);
         Ok(kept.map_err(SessionError::from)?)
     }
 
-    /// True if no decision was made since the last request was composed, so that what is sent
-    /// now rests on nothing that is not durable.
-    pub(crate) fn rests_on_nothing(&mut self) -> bool {
+    /// True if no plan was made since the last send, so that no flush is needed before sending.
+    pub(crate) fn no_new_plan_since_send(&mut self) -> bool {
         let decisions = self.decisions();
         std::mem::replace(&mut self.composed, decisions) == decisions
-    }
-
-    /// True if a decision about it takes no longer than a connection may wait: its window is
-    /// not large, or far from full. Calls of ours are put back in one go, or not at all.
-    pub(crate) fn is_quick(&self) -> bool {
-        if self.mixed.is_some() {
-            return false;
-        }
-        let window = self.session.setup().limits.window.unwrap_or(u64::MAX);
-        let total = self.session.projection().built().measures().total();
-        total.tokens() <= QUICK_WINDOW.max(window / 2)
     }
 
     /// How many decisions were made so far.
@@ -370,10 +370,12 @@ impl Branch {
 
     /// True if the client's messages fit the window as they came, with what is kept free for
     /// the answer, or if the window is not known.
-    pub(crate) fn fits_as_it_came(&self) -> bool {
+    pub(crate) fn fits_unchanged(&self) -> bool {
         let setup = self.session.setup();
         let answer = setup.limits.max_output.unwrap_or(0);
-        let tokens = setup.calibration.tokens(&(self.came + self.tools.1));
+        let tokens = setup
+            .calibration
+            .tokens(&(self.received_measure + self.tools.1));
         let window = setup.limits.window;
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
@@ -385,37 +387,29 @@ impl Branch {
 
     /// Takes in how much of the window a model says it read; gives the window that it must
     /// have, if it cut what it was sent.
-    pub(crate) fn was_read(&mut self, whom: (&str, &str), read: u64) -> Option<u64> {
+    pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
         if self.thinks {
             return None;
         }
         // Not of the window as it is now: a summary may have come since it was sent.
         let (decided, sent) = self.sent;
-        let now = Reading {
-            whom: (whom.0.to_owned(), whom.1.to_owned()),
-            decided,
+        let now = PromptReading {
+            model_key: (model_key.0.to_owned(), model_key.1.to_owned()),
+            decisions: decided,
             sent,
             read,
         };
-        silent_truncation::take(&mut self.reading, now)
+        silent_truncation::next_reading(&mut self.reading, now)
     }
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
-    pub(crate) fn check(&mut self, moments: &[Moment]) -> Result<Option<Pending>, Trouble> {
+    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
         if self.summarising {
-            return Ok(None);
+            return None;
         }
-        for moment in moments {
-            match self.session.check(*moment) {
-                Ok(None) => {}
-                Ok(pending) => return Ok(pending),
-                Err(error @ SessionError::Store(StoreError::WouldWait)) => return Err(error.into()),
-                // What is wrong with a decision shows again, and better, when the window is
-                // asked for.
-                Err(_) => {}
-            }
-        }
-        Ok(None)
+        // An error of a decision shows again, and better, when the window is asked for.
+        let mut moments = moments.iter();
+        moments.find_map(|moment| self.session.check(*moment).ok().flatten())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
 //! from the client, whose answer goes on as if the model had known all along.
 
-mod alone;
 mod rounds;
+mod tools_withdrawn;
 
 use bytes::Bytes;
 use http::Response;
@@ -13,17 +13,18 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use trimtab_engine::view::tools::ToolNames;
-use trimtab_model::{Message, Part};
-use trimtab_wire::sse::{Event, Filter, Watcher};
+use trimtab_model::{Dialect, Message, Part};
+use trimtab_wire::answer::{self, AnswerAssembler, LONGEST_ANSWER, WholeAnswer};
+use trimtab_wire::sse::{CallFilter, StreamEvent, StreamWatcher};
 
-use self::rounds::{Failure, Outcome, Server};
+use self::rounds::{AnswerOutcome, RetrievalServer, RoundFailure};
 use crate::answer::hide_calls;
 use crate::answer::usage_watch::usage_in;
 use crate::exchange::Exchange;
-use crate::request::context::Asked;
-use crate::transport::body::{self, Body, BoxError, Collected, Idle, collect_reserved, rejoined};
-use trimtab_wire::answer::LONGEST_ANSWER;
-use trimtab_wire::answer::{self, Assembler, WholeAnswer};
+use crate::request::context::RequestContext;
+use crate::transport::body::{
+    self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined_body,
+};
 
 /// How many pieces of a stream wait for a slow client.
 const QUEUE: usize = 16;
@@ -35,21 +36,21 @@ const STUCK: &str = "the model asks for stored outputs again and again, and does
     hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
 
 /// Gives an answer in which the model may ask for stored outputs.
-pub(crate) async fn give(
+pub(crate) async fn deliver(
     exchange: Exchange,
-    asked: Asked,
-    answer: Response<Body>,
-) -> Response<Body> {
+    context: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
     let kind = answer.headers().get(CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if answer::is_event_stream(kind) {
-        return stream(exchange, asked, answer);
+        return stream(exchange, context, answer);
     }
     if kind.starts_with("application/json") {
-        return in_one_piece(exchange, asked, answer).await;
+        return in_one_piece(exchange, context, answer).await;
     }
-    let watch = exchange.watch().of(answer.headers());
-    asked.hand_on(answer, Some(Box::new(watch)))
+    let watch = exchange.watch().with_headers(answer.headers());
+    context.deliver(answer, Some(Box::new(watch)))
 }
 
 /// True if an answer asks for nothing but stored outputs.
@@ -58,26 +59,30 @@ fn asks_only_us(said: &Message, names: ToolNames) -> bool {
     calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
 }
 
-type Pieces = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
+type FrameSender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
 /// Gives a stream, which goes on with the next answer where the model asked only us.
-fn stream(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
+fn stream(
+    exchange: Exchange,
+    context: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
     let (mut parts, body) = answer.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
     let (pieces, received) = mpsc::channel(QUEUE);
-    let outcome = Outcome::default();
-    let server = Server::new(exchange, outcome.clone());
+    let outcome = AnswerOutcome::default();
+    let server = RetrievalServer::new(exchange, outcome.clone());
     tokio::spawn(pump(server, body, pieces));
-    let body = StreamBody::new(Received(received)).boxed_unsync();
-    asked.hand_on(Response::from_parts(parts, body), Some(Box::new(outcome)))
+    let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
+    context.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
 }
 
 /// Passes streams to the client, one after the other.
-async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
-    let dialect = server.exchange.managed.work.dialect;
-    let mut filter = Filter::new(dialect, [server.names.read, server.names.grep]);
+async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSender) {
+    let dialect = server.exchange.managed.job.dialect;
+    let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
-    while let Some((said, spoke)) = pass(&mut server, body, &mut filter, &pieces).await {
+    while let Some((said, spoke)) = pass_stream(&mut server, body, &mut filter, &pieces).await {
         if !filter.is_waiting() {
             return;
         }
@@ -85,7 +90,7 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
             // Too long to be served: the client gets the end of what was said.
             let mut end = Vec::new();
             filter.release(&mut end);
-            let _: Option<()> = put(&pieces, end).await;
+            let _: Option<()> = send_bytes(&pieces, end).await;
             return;
         };
         spoken |= spoke;
@@ -96,16 +101,16 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
         };
         match next {
             Ok(answer) => {
-                filter.go_on();
+                filter.continue_answer();
                 if let Some(cost) = server.hidden_cost() {
                     filter.note_in_usage(HIDDEN_COST, cost.to_string());
                 }
                 body = answer.into_body();
             }
             Err(failure) => {
-                let end = end(&mut filter, &server, failure, spoken).await;
+                let end = failed_stream_end(&mut filter, &server, failure, spoken).await;
                 // The client may be gone: then nobody wants the end.
-                let _: Option<()> = put(&pieces, end).await;
+                let _: Option<()> = send_bytes(&pieces, end).await;
                 return;
             }
         }
@@ -113,33 +118,76 @@ async fn pump(mut server: Server, mut body: Body, pieces: Pieces) {
 }
 
 /// How a stream ends that no answer follows: with what was said, or with the error.
-async fn end(filter: &mut Filter, server: &Server, failure: Failure, spoken: bool) -> Vec<u8> {
+async fn failed_stream_end(
+    filter: &mut CallFilter,
+    server: &RetrievalServer,
+    failure: RoundFailure,
+    spoken: bool,
+) -> Vec<u8> {
     let mut end = Vec::new();
-    if spoken && matches!(failure, Failure::Stuck) {
+    if spoken && matches!(failure, RoundFailure::Stuck) {
         filter.release(&mut end);
         return end;
     }
-    let dialect = server.exchange.managed.work.dialect;
-    let event = alone::error_event(dialect, failure).await;
-    filter.go_on();
+    let dialect = server.exchange.managed.job.dialect;
+    let event = tools_withdrawn::error_event(dialect, failure).await;
+    filter.continue_answer();
     filter.push(event.as_bytes(), &mut end);
     filter.finish(&mut end);
     end
 }
 
+/// What is read from a stream while it passes.
+struct StreamReader {
+    assembler: AnswerAssembler,
+    watcher: StreamWatcher,
+    /// True once a tool was called.
+    called: bool,
+    /// True once the client was shown a text.
+    spoken: bool,
+    /// True if the answer was said to have ended since that was last asked.
+    ended: bool,
+}
+
+impl StreamReader {
+    fn new(dialect: Dialect) -> Self {
+        Self {
+            assembler: AnswerAssembler::new(dialect),
+            watcher: StreamWatcher::new(dialect),
+            called: false,
+            spoken: false,
+            ended: false,
+        }
+    }
+
+    /// Takes the data of the next event.
+    fn take(&mut self, data: &str) {
+        self.assembler.take(data);
+        let Self {
+            watcher,
+            called,
+            spoken,
+            ended,
+            ..
+        } = self;
+        watcher.take(data, |event| {
+            *called |= matches!(event, StreamEvent::Call(_));
+            *spoken |= matches!(&event, StreamEvent::Text(delta) if !delta.text().is_empty());
+            *ended |= matches!(event, StreamEvent::Stop(_) | StreamEvent::End);
+        });
+    }
+}
+
 /// Passes one stream, and gives what the model said in it, unless that was too long, and whether
 /// the client was shown a text. None if it broke, or the client went away.
-async fn pass(
-    server: &mut Server,
-    body: Body,
-    filter: &mut Filter,
-    pieces: &Pieces,
+async fn pass_stream(
+    server: &mut RetrievalServer,
+    mut body: ProxyBody,
+    filter: &mut CallFilter,
+    pieces: &FrameSender,
 ) -> Option<(Option<Message>, bool)> {
-    let work = &server.exchange.managed.work;
-    let (dialect, limits) = (work.dialect, work.settings.config.limits);
-    let mut body = Idle::new(body, limits.idle_time());
-    let (mut assembler, mut watcher) = (Assembler::new(dialect), Watcher::new(dialect));
-    let (mut out, mut called, mut ended, mut spoken) = (Vec::new(), false, false, false);
+    let mut reader = StreamReader::new(server.exchange.managed.job.dialect);
+    let mut out = Vec::new();
     loop {
         let frame = tokio::select! {
             frame = body.frame() => frame,
@@ -151,58 +199,53 @@ async fn pass(
                 let Some(data) = frame.data_ref() else {
                     continue;
                 };
-                assembler.push(data);
-                watcher.push(data, |event| {
-                    called |= matches!(event, Event::Call(_));
-                    spoken |= matches!(&event, Event::Text(delta) if !delta.text().is_empty());
-                    ended |= matches!(event, Event::Stop(_) | Event::End);
-                });
-                filter.push(data, &mut out);
-                if std::mem::take(&mut ended) && filter.has_hidden() && !filter.is_waiting() {
+                filter.push_reading(data, &mut out, |event| reader.take(event));
+                let ended = std::mem::take(&mut reader.ended);
+                if ended && filter.has_hidden() && !filter.is_waiting() {
                     // The client may come back as soon as it has the end.
-                    server.keep_mixed(&assembler).await;
+                    server.serve_mixed_stream(&reader.assembler).await;
                 }
-                if watcher.is_ended() && !filter.is_waiting() {
-                    server.ends();
+                if reader.watcher.is_ended() && !filter.is_waiting() {
+                    server.mark_ended();
                 }
-                put(pieces, std::mem::take(&mut out)).await?;
+                send_bytes(pieces, std::mem::take(&mut out)).await?;
             }
             Some(Err(error)) => {
                 filter.finish(&mut out);
-                put(pieces, out).await?;
+                send_bytes(pieces, out).await?;
                 pieces.send(Err(error)).await.ok()?;
                 return None;
             }
         }
     }
-    filter.finish(&mut out);
+    filter.finish_reading(&mut out, |event| reader.take(event));
     if filter.has_hidden() && !filter.is_waiting() {
-        server.keep_mixed(&assembler).await;
+        server.serve_mixed_stream(&reader.assembler).await;
     }
-    put(pieces, out).await?;
-    let learning = server.learn(watcher.usage(), called);
+    send_bytes(pieces, out).await?;
+    let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
         // The figures are those of this call, not of the next one.
         learning.await.ok();
     }
-    let said = (!assembler.gave_up()).then(|| {
-        let said = assembler.finish();
+    let said = (!reader.assembler.gave_up()).then(|| {
+        let said = reader.assembler.finish();
         said.unwrap_or_else(|| Message::assistant(""))
     });
-    Some((said, spoken))
+    Some((said, reader.spoken))
 }
 
 /// Sends bytes to the client. None if it is gone.
-async fn put(pieces: &Pieces, bytes: Vec<u8>) -> Option<()> {
+async fn send_bytes(pieces: &FrameSender, bytes: Vec<u8>) -> Option<()> {
     if bytes.is_empty() {
         return Some(());
     }
     pieces.send(Ok(Frame::data(Bytes::from(bytes)))).await.ok()
 }
 
-struct Received(mpsc::Receiver<Result<Frame<Bytes>, BoxError>>);
+struct FrameReceiver(mpsc::Receiver<Result<Frame<Bytes>, BoxError>>);
 
-impl futures_core::Stream for Received {
+impl futures_core::Stream for FrameReceiver {
     type Item = Result<Frame<Bytes>, BoxError>;
 
     fn poll_next(
@@ -214,22 +257,26 @@ impl futures_core::Stream for Received {
 }
 
 /// Gives an answer in one piece, after all that the model asked us was served.
-async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) -> Response<Body> {
-    let outcome = Outcome::default();
+async fn in_one_piece(
+    exchange: Exchange,
+    context: RequestContext,
+    answer: Response<ProxyBody>,
+) -> Response<ProxyBody> {
+    let outcome = AnswerOutcome::default();
     let watch = Box::new(outcome.clone());
-    let mut server = Server::new(exchange, outcome);
-    let dialect = server.exchange.managed.work.dialect;
+    let mut server = RetrievalServer::new(exchange, outcome);
+    let dialect = server.exchange.managed.job.dialect;
     let (mut parts, mut body) = answer.into_parts();
     let mut earlier = Vec::new();
     loop {
-        let bytes = match collect_reserved(body, LONGEST_ANSWER, asked.reservation()).await {
-            Collected::Whole(bytes) => bytes,
-            Collected::Longer(read, rest) => {
-                let answer = Response::from_parts(parts, rejoined(read, rest));
-                return asked.hand_on(answer, Some(watch));
+        let bytes = match collect_reserved(body, LONGEST_ANSWER, context.reservation()).await {
+            CollectedBody::Whole(bytes) => bytes,
+            CollectedBody::Longer(read, rest) => {
+                let answer = Response::from_parts(parts, rejoined_body(read, rest));
+                return context.deliver(answer, Some(watch));
             }
         };
-        let (shown, said, learning) = server.look(&bytes, earlier.is_empty());
+        let (shown, said, learning) = server.read_whole_answer(&bytes, earlier.is_empty());
         let asks = said
             .as_ref()
             .is_some_and(|said| asks_only_us(said, server.names));
@@ -245,27 +292,42 @@ async fn in_one_piece(exchange: Exchange, asked: Asked, answer: Response<Body>) 
                     (parts, body) = next.into_parts();
                     continue;
                 }
-                Err(Failure::Said(refused)) => return asked.hand_on(*refused, Some(watch)),
-                Err(Failure::Unreachable(failed)) => return asked.unreachable(&failed),
-                Err(Failure::Stuck) => {
-                    if !earlier.iter().any(|shown| hide_calls::says(dialect, shown)) {
-                        return asked.no_answer(STUCK);
+                Err(RoundFailure::Refused(refused)) => {
+                    return context.deliver(*refused, Some(watch));
+                }
+                Err(RoundFailure::Unreachable(failed)) => return context.unreachable(&failed),
+                Err(RoundFailure::Stuck) => {
+                    if !earlier
+                        .iter()
+                        .any(|shown| hide_calls::shows_content(dialect, shown))
+                    {
+                        return context.no_answer(STUCK);
                     }
                     earlier.pop();
                 }
             }
         }
-        let bytes = server.last(shown, said, &earlier).await.unwrap_or(bytes);
+        let bytes = server
+            .final_answer(shown, said, &earlier)
+            .await
+            .unwrap_or(bytes);
         parts.headers.remove(CONTENT_LENGTH);
-        return asked.hand_on(Response::from_parts(parts, body::full(bytes)), Some(watch));
+        return context.deliver(
+            Response::from_parts(parts, body::full_body(bytes)),
+            Some(watch),
+        );
     }
 }
 
-impl Server {
+impl RetrievalServer {
     /// What an answer in one piece says. The `first` of several is only read where it may call
     /// a tool of ours.
-    fn look(&self, bytes: &[u8], first: bool) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
-        let dialect = self.exchange.managed.work.dialect;
+    fn read_whole_answer(
+        &self,
+        bytes: &[u8],
+        first: bool,
+    ) -> (Option<Value>, Option<Message>, JoinHandle<()>) {
+        let dialect = self.exchange.managed.job.dialect;
         let usage = usage_in(dialect, bytes).unwrap_or_default();
         if first && !answer::may_name(bytes, &[self.names.read, self.names.grep]) {
             let called = answer::calls_a_tool(dialect, bytes);
@@ -279,19 +341,19 @@ impl Server {
     }
 
     /// The last answer as the client gets it; none if that is as it came.
-    async fn last(
+    async fn final_answer(
         &mut self,
         shown: Option<Value>,
         said: Option<Message>,
         earlier: &[Value],
     ) -> Option<Bytes> {
-        let dialect = self.exchange.managed.work.dialect;
+        let dialect = self.exchange.managed.job.dialect;
         let mut shown = shown?;
         let hid = hide_calls::hide(dialect, self.names, &mut shown);
         if !hid && earlier.is_empty() {
             return None;
         }
-        hide_calls::put_before(dialect, earlier, &mut shown);
+        hide_calls::prepend_shown(dialect, earlier, &mut shown);
         let usage = shown.get_mut("usage").and_then(Value::as_object_mut);
         let cost = self.hidden_cost_before_last();
         if let (Some(usage), Some(cost), false) = (usage, cost, earlier.is_empty()) {

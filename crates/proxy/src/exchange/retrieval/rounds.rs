@@ -11,18 +11,19 @@ use trimtab::retrieval::Retrieval;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Call, Message, Output, Usage};
 
-use super::alone;
-use crate::answer::usage_watch::Seen;
-use crate::conversation::branch::{Branch, Outgoing, Trouble};
-use crate::conversation::hidden_rounds::Mixed;
-use crate::exchange::{Exchange, learn_later};
-use crate::records::observed_body::Watch;
+use super::tools_withdrawn;
+use crate::answer::usage_watch::ObservedAnswer;
+use crate::conversation::branch::{Branch, BranchError, OutgoingBody};
+use crate::conversation::hidden_rounds::PendingOwnCalls;
+use crate::exchange::Exchange;
+use crate::exchange::learning::learn_later;
+use crate::records::observed_body::AnswerWatch;
 use crate::records::record::PromptSizes;
 use crate::records::record::Record;
 use crate::resources::deadline;
-use crate::transport::body::Body;
-use crate::transport::upstream_client::Failed;
-use trimtab_wire::answer::Assembler;
+use crate::transport::body::ProxyBody;
+use crate::transport::upstream_client::UpstreamFailure;
+use trimtab_wire::answer::AnswerAssembler;
 
 /// What the model reads instead of more lines when it has asked often enough.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \
@@ -30,11 +31,11 @@ const ENOUGH: &str = "no more of these calls are carried out in this answer; \
 
 /// What became of an answer, told to its record at the end.
 #[derive(Clone, Default)]
-pub(super) struct Outcome(Arc<Mutex<Served>>);
+pub(super) struct AnswerOutcome(Arc<Mutex<ServedAnswer>>);
 
 /// What was reported for an answer, and for the hidden ones before it.
 #[derive(Default)]
-struct Served {
+struct ServedAnswer {
     usage: Option<Usage>,
     hidden: Option<Usage>,
     /// The sizes of the prompt that was answered last.
@@ -44,7 +45,7 @@ struct Served {
     ended: bool,
 }
 
-impl Served {
+impl ServedAnswer {
     /// Takes in what was reported for the next answer.
     fn reported(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
@@ -54,7 +55,7 @@ impl Served {
     }
 }
 
-impl Served {
+impl ServedAnswer {
     /// What was reported for all answers so far.
     fn total(&self) -> Option<Usage> {
         match (self.usage, self.hidden) {
@@ -75,13 +76,13 @@ fn cost(requests: usize, usage: Usage) -> Value {
     })
 }
 
-impl Outcome {
-    fn with(&self, change: impl FnOnce(&mut Served)) {
+impl AnswerOutcome {
+    fn with(&self, change: impl FnOnce(&mut ServedAnswer)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-impl Watch for Outcome {
+impl AnswerWatch for AnswerOutcome {
     fn data(&mut self, _: &Bytes) {}
 
     fn end(&mut self, whole: bool, record: &mut Record) {
@@ -98,37 +99,37 @@ impl Watch for Outcome {
 }
 
 /// Why there is no answer that follows.
-pub(super) enum Failure {
+pub(super) enum RoundFailure {
     /// The provider says no.
-    Said(Box<Response<Body>>),
+    Refused(Box<Response<ProxyBody>>),
     /// It cannot be reached.
-    Unreachable(Failed),
+    Unreachable(UpstreamFailure),
     /// The model asks for nothing but stored outputs, whatever it is told.
     Stuck,
 }
 
 /// A task that serves one answer.
-pub(super) struct Server {
+pub(super) struct RetrievalServer {
     pub(super) exchange: Exchange,
     /// What the tools of ours are called.
     pub(super) names: ToolNames,
-    outcome: Outcome,
+    outcome: AnswerOutcome,
     rounds: usize,
     /// True once the model was asked without the tools of ours.
-    alone: bool,
+    tools_withdrawn: bool,
     /// True once the calls of ours in an answer that also has others were looked for.
-    kept: bool,
+    mixed_calls_served: bool,
 }
 
-impl Server {
-    pub(super) fn new(exchange: Exchange, outcome: Outcome) -> Self {
+impl RetrievalServer {
+    pub(super) fn new(exchange: Exchange, outcome: AnswerOutcome) -> Self {
         Self {
             names: exchange.outgoing.offered.unwrap_or_default(),
             exchange,
             outcome,
             rounds: 0,
-            alone: false,
-            kept: false,
+            tools_withdrawn: false,
+            mixed_calls_served: false,
         }
     }
 
@@ -141,12 +142,12 @@ impl Server {
             served.sizes = Some(outgoing.sizes);
         });
         let managed = Arc::clone(&self.exchange.managed);
-        let (seen, window) = (Seen::whole(usage, called), outgoing.window);
+        let (seen, window) = (ObservedAnswer::whole(usage, called), outgoing.window);
         tokio::spawn(learn_later(managed, window, seen))
     }
 
     /// The client is given the end of the answer now.
-    pub(super) fn ends(&self) {
+    pub(super) fn mark_ended(&self) {
         self.outcome.with(|served| served.ended = true);
     }
 
@@ -166,16 +167,19 @@ impl Server {
 
     /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
     /// follows.
-    pub(super) async fn serve(&mut self, said: Message) -> Result<Response<Body>, Failure> {
-        if self.alone {
-            return Err(Failure::Stuck);
+    pub(super) async fn serve(
+        &mut self,
+        said: Message,
+    ) -> Result<Response<ProxyBody>, RoundFailure> {
+        if self.tools_withdrawn {
+            return Err(RoundFailure::Stuck);
         }
-        let limits = self.exchange.managed.work.settings.config.limits;
+        let limits = self.exchange.managed.job.settings.config.limits;
         self.rounds += 1;
         let enough = self.rounds > limits.retrieval_rounds;
         let answered = self.exchange.outgoing.clone();
         let names = self.names;
-        let served = self.exchange.again(move |branch| {
+        let served = self.exchange.replan(move |branch| {
             let outputs = outputs(branch, &said, names, enough);
             let count = outputs.len();
             branch.admit_hidden(said, outputs)?;
@@ -194,7 +198,7 @@ impl Server {
             Ok(refused) if self.exchange.is_refused(&refused) => {
                 self.ask_alone(answered, Some(refused)).await
             }
-            answer => given(answer),
+            answer => accepted_answer(answer),
         }
     }
 
@@ -203,25 +207,25 @@ impl Server {
     /// more in it was refused.
     async fn ask_alone(
         &mut self,
-        outgoing: Outgoing,
-        refused: Option<Response<Body>>,
-    ) -> Result<Response<Body>, Failure> {
-        self.alone = true;
-        let dialect = self.exchange.managed.work.dialect;
-        let outgoing = alone::without_ours(dialect, outgoing).await;
-        self.exchange.withdraw(outgoing);
+        outgoing: OutgoingBody,
+        refused: Option<Response<ProxyBody>>,
+    ) -> Result<Response<ProxyBody>, RoundFailure> {
+        self.tools_withdrawn = true;
+        let dialect = self.exchange.managed.job.dialect;
+        let outgoing = tools_withdrawn::without_retrieval_tools(dialect, outgoing).await;
+        self.exchange.send_without_tools(outgoing);
         let answer = self.exchange.answer().await;
         let good = matches!(&answer, Ok(answer) if !self.exchange.is_refused(answer));
         match refused.filter(|_| !good) {
-            Some(refused) => Err(Failure::Said(Box::new(refused))),
-            None => given(answer),
+            Some(refused) => Err(RoundFailure::Refused(Box::new(refused))),
+            None => accepted_answer(answer),
         }
     }
 
     /// Serves the calls of ours in a stream that also has calls of the client's, once.
-    pub(super) async fn keep_mixed(&mut self, so_far: &Assembler) {
+    pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerAssembler) {
         // Once: a stream may end as often as it likes.
-        if std::mem::replace(&mut self.kept, true) {
+        if std::mem::replace(&mut self.mixed_calls_served, true) {
             return;
         }
         let said = so_far.clone().finish();
@@ -233,16 +237,16 @@ impl Server {
     /// Serves the calls of ours in an answer that also has calls of the client's.
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
-        let limit = managed.work.settings.config.limits.plan_time();
+        let limit = managed.job.settings.config.limits.plan_time();
         let names = self.names;
-        let served = deadline::within(limit, move || {
-            managed.on_branch(|branch| {
+        let served = deadline::run_within(limit, move || {
+            managed.with_branch(|branch| {
                 let outputs = outputs(branch, &said, names, false);
                 let count = outputs.len();
                 if count > 0 {
-                    branch.keep_mixed(mixed(&said, names, outputs))?;
+                    branch.keep_pending_calls(pending_own_calls(&said, names, outputs))?;
                 }
-                Ok::<_, Trouble>(count)
+                Ok::<_, BranchError>(count)
             })
         });
         if let Ok(Ok(count)) = served.await {
@@ -252,12 +256,14 @@ impl Server {
     }
 }
 
-fn given(answer: Result<Response<Body>, Failed>) -> Result<Response<Body>, Failure> {
-    let answer = answer.map_err(Failure::Unreachable)?;
+fn accepted_answer(
+    answer: Result<Response<ProxyBody>, UpstreamFailure>,
+) -> Result<Response<ProxyBody>, RoundFailure> {
+    let answer = answer.map_err(RoundFailure::Unreachable)?;
     if answer.status().is_success() {
         Ok(answer)
     } else {
-        Err(Failure::Said(Box::new(answer)))
+        Err(RoundFailure::Refused(Box::new(answer)))
     }
 }
 
@@ -271,9 +277,9 @@ fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
 }
 
 /// The calls of ours in an answer that also has calls of the client's.
-fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
+fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
     let theirs = said.calls().filter(|call| !names.serves(&call.name));
-    Mixed {
+    PendingOwnCalls {
         at: 0,
         calls: our_calls(said, names),
         outputs,
@@ -284,7 +290,9 @@ fn mixed(said: &Message, names: ToolNames, outputs: Vec<Output>) -> Mixed {
 /// What the calls of ours are answered with.
 fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
     let store = Arc::clone(branch.session().store());
-    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone());
+    let calls = our_calls(said, names);
+    let limits = branch.session().retrieval_limits(calls.len());
+    let retrieval = Retrieval::new(store.as_ref(), branch.id().clone()).limits(limits);
     let output = |(_, call): (usize, Call)| {
         if enough {
             return Output::new(call.id, ENOUGH);
@@ -295,5 +303,5 @@ fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) 
             ..Output::new(call.id, answer.text)
         }
     };
-    our_calls(said, names).into_iter().map(output).collect()
+    calls.into_iter().map(output).collect()
 }

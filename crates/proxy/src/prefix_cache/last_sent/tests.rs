@@ -6,9 +6,9 @@ use trimtab_model::Dialect;
 use trimtab_store::{MemoryStore, SessionId, Store};
 
 use super::*;
-use crate::conversation::branch::{Branch, Ways};
-use crate::prefix_cache::fingerprint::Trail;
-use crate::prefix_cache::prefix_hash::Hashed;
+use crate::conversation::branch::{Branch, ComposeOptions};
+use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::prefix_cache::prefix_hash::PrefixHash;
 
 const KEY: [u8; 192] = [7; 192];
 const ROUNDS: usize = 60;
@@ -63,21 +63,23 @@ fn body(dialect: Dialect, rounds: usize) -> String {
 /// What is sent for a body, made from what was sent before where that is possible, and made
 /// anew.
 fn sent(branch: &mut Branch, dialect: Dialect, body: &str) -> (Option<Bytes>, Option<Bytes>) {
-    let scan = Scan::new(body.as_bytes(), dialect).unwrap();
-    let hashed = Hashed::of(&KEY, body.as_bytes());
-    branch.admit(&scan, &Trail::of(&scan, &KEY)).unwrap();
-    let pending = branch.check(&[Moment::BeforeCall]).unwrap();
+    let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
+    let prefix_hash = PrefixHash::of(&KEY, body.as_bytes());
+    branch
+        .admit(&scan, &FingerprintChain::of(&scan, &KEY))
+        .unwrap();
+    let pending = branch.check(&[Moment::BeforeCall]);
     pending.map(|pending| branch.session().finish(pending).unwrap());
-    let ways = Ways {
+    let options = ComposeOptions {
         offer: true,
-        ..Ways::default()
+        ..ComposeOptions::default()
     };
-    let prints = hashed.prints(&KEY, body.as_bytes());
-    let carried = branch.compose(&scan, &ways, Some(prints)).unwrap();
-    let last = branch.carried.take();
-    let anew = branch.compose(&scan, &ways, None).unwrap();
-    branch.carried = last;
-    (carried.body, anew.body)
+    let hashes = prefix_hash.prefix_hashes(&KEY, body.as_bytes());
+    let outgoing = branch.compose(&scan, &options, Some(hashes)).unwrap();
+    let last = branch.last_sent.take();
+    let anew = branch.compose(&scan, &options, None).unwrap();
+    branch.last_sent = last;
+    (outgoing.body, anew.body)
 }
 
 #[test]
@@ -92,9 +94,9 @@ fn what_goes_on_from_the_last_body_is_what_would_be_made_anew() {
         let mut edited = 0;
         for rounds in 1..ROUNDS {
             let body = body(dialect, rounds);
-            let (carried, anew) = sent(&mut branch, dialect, &body);
-            assert_eq!(carried, anew, "{dialect:?}, {preset}, round {rounds}");
-            edited += usize::from(carried.is_some());
+            let (outgoing, anew) = sent(&mut branch, dialect, &body);
+            assert_eq!(outgoing, anew, "{dialect:?}, {preset}, round {rounds}");
+            edited += usize::from(outgoing.is_some());
         }
         assert!(edited > ROUNDS / 3, "{dialect:?}, {preset}: {edited}");
     }
@@ -107,15 +109,15 @@ fn what_stands_before_the_cut_is_not_made_again() {
     let mut taken_over = 0;
     for rounds in 1..ROUNDS {
         // A sign in what was sent last shows whether it is taken over.
-        if let Some(last) = &mut branch.carried {
+        if let Some(last) = &mut branch.last_sent {
             let text = String::from_utf8(last.body.to_vec()).unwrap();
             last.body = Bytes::from(text.replacen("read all of it", "READ ALL OF IT", 1));
         }
-        let (carried, _) = sent(&mut branch, dialect, &body(dialect, rounds));
-        let sent = carried.unwrap_or_default();
+        let (outgoing, _) = sent(&mut branch, dialect, &body(dialect, rounds));
+        let sent = outgoing.unwrap_or_default();
         let sign = sent.windows(14).any(|bytes| bytes == b"READ ALL OF IT");
         taken_over += usize::from(sign);
-        branch.carried = branch.carried.take().filter(|_| !sign);
+        branch.last_sent = branch.last_sent.take().filter(|_| !sign);
     }
     assert!(taken_over > ROUNDS / 6, "{taken_over}");
 }
@@ -125,14 +127,14 @@ fn another_beginning_is_made_anew() {
     let dialect = Dialect::Chat;
     let mut branch = branch(dialect, "steady");
     let mut rounds = 1;
-    while branch.carried.is_none() {
+    while branch.last_sent.is_none() {
         sent(&mut branch, dialect, &body(dialect, rounds));
         rounds += 1;
     }
     // The same messages, and another word before them.
     let other = body(dialect, rounds).replacen(r#""model":"m""#, r#""model":"o""#, 1);
-    let (carried, anew) = sent(&mut branch, dialect, &other);
-    assert_eq!(carried, anew);
-    let text = String::from_utf8(carried.unwrap().to_vec()).unwrap();
+    let (outgoing, anew) = sent(&mut branch, dialect, &other);
+    assert_eq!(outgoing, anew);
+    let text = String::from_utf8(outgoing.unwrap().to_vec()).unwrap();
     assert!(text.contains(r#""model":"o""#));
 }

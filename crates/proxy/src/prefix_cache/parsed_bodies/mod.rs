@@ -1,18 +1,18 @@
-//! What is remembered of bodies, so that the next one is read from where it is new.
+//! Parsed bodies, kept so that the next body of a conversation is parsed only where it is new.
 //!
-//! A body begins like the one before it. Which one that was is guessed by a sample of its
-//! bytes; that it truly begins like it is proven by a keyed hash of all of them.
+//! A body begins like the one before it. A sample of its bytes suggests which one that was. A
+//! keyed hash of all bytes of the beginning proves that it is the same.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use trimtab_model::Dialect;
-use trimtab_wire::scan::{Memo, Scan, Unscannable};
+use trimtab_wire::scan::{BodyScan, ScanMemo, Unscannable};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::prefix_cache::fingerprint::{Print, Trail};
-use crate::prefix_cache::prefix_hash::{Hashed, Prints};
+use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
+use crate::prefix_cache::prefix_hash::{PrefixHash, PrefixHashes};
 use crate::resources::memory_budget::{MemoryBudget, Reservation};
 
 /// Bytes that are looked at to guess.
@@ -29,62 +29,62 @@ const ALIKE: usize = 16;
 const SHARE: usize = 8;
 
 /// What is remembered of all bodies, within a number of bytes.
-pub(crate) struct Memos {
-    kept: Mutex<Kept>,
+pub(crate) struct ParsedBodies {
+    table: Mutex<ParsedBodyTable>,
     budget: MemoryBudget,
 }
 
-struct Kept {
-    by_sample: HashMap<u64, Vec<Arc<Known>>>,
+struct ParsedBodyTable {
+    by_sample: HashMap<u64, Vec<Arc<ParsedBody>>>,
     bytes: usize,
     memory: Reservation,
 }
 
 /// What is known of one body.
-struct Known {
-    memo: Memo,
-    trail: Trail,
+struct ParsedBody {
+    memo: ScanMemo,
+    fingerprints: FingerprintChain,
     /// The messages of its trail that stand before the list.
     head: usize,
-    marks: Vec<Mark>,
+    resume_points: Vec<ResumePoint>,
     sample: u64,
 }
 
 /// A place at which a body may be taken up again.
 #[derive(Clone, Copy)]
-struct Mark {
+struct ResumePoint {
     entries: usize,
     messages: usize,
     offset: usize,
     /// Keyed hash of everything before.
-    print: Print,
+    fingerprint: Fingerprint,
     /// The last bytes before.
     tail: u64,
 }
 
 /// A body that was read, and how.
-pub(crate) struct Read<'a> {
-    pub(crate) scan: Scan<'a>,
-    pub(crate) trail: Trail,
+pub(crate) struct BodyReading<'a> {
+    pub(crate) scan: BodyScan<'a>,
+    pub(crate) fingerprints: FingerprintChain,
     tenant: &'a str,
     /// What it begins like, and the mark up to which.
-    from: Option<(Arc<Known>, usize)>,
-    hashed: &'a Hashed,
+    resumed_from: Option<(Arc<ParsedBody>, usize)>,
+    hashed: &'a PrefixHash,
     key: &'a [u8; 192],
 }
 
-impl Read<'_> {
+impl BodyReading<'_> {
     /// Prints of the beginnings of the body.
-    pub(crate) fn prints(&self) -> Prints<'_> {
-        self.hashed.prints(self.key, self.scan.body())
+    pub(crate) fn prefix_hashes(&self) -> PrefixHashes<'_> {
+        self.hashed.prefix_hashes(self.key, self.scan.body())
     }
 }
 
-impl Memos {
+impl ParsedBodies {
     /// Remembers nothing yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
-            kept: Mutex::new(Kept {
+            table: Mutex::new(ParsedBodyTable {
                 by_sample: HashMap::new(),
                 bytes: 0,
                 memory: budget.always_reserve(None, 0),
@@ -96,45 +96,37 @@ impl Memos {
     /// Forgets everything, and gives how many bytes that were: all of it can be had again by
     /// reading a body once.
     pub(crate) fn forget_all(&self) -> usize {
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         let bytes = kept.bytes;
         kept.clear();
         bytes
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// True if all but the last few bytes of a body may be known.
-    pub(crate) fn may_know(&self, of: (&str, Dialect), body: &[u8], but: usize) -> bool {
-        let guessed = self.guess(of, body);
-        let first = guessed.first();
-        let mark = first.and_then(|(known, mark)| known.marks.get(*mark));
-        mark.is_some_and(|mark| mark.offset + but >= body.len())
+    fn lock_table(&self) -> MutexGuard<'_, ParsedBodyTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a body, from where it is new if it begins like one that is known.
     pub(crate) fn read<'a>(
         &self,
         (tenant, dialect): (&'a str, Dialect),
-        (body, hashed): (&'a [u8], &'a Hashed),
+        (body, hashed): (&'a [u8], &'a PrefixHash),
         key: &'a [u8; 192],
-    ) -> Result<Read<'a>, Unscannable> {
+    ) -> Result<BodyReading<'a>, Unscannable> {
         let guessed = self.guess((tenant, dialect), body);
-        let from = proven(guessed, hashed.prints(key, body));
-        let (scan, trail) = if let Some((known, mark)) = &from {
+        let from = proven(guessed, hashed.prefix_hashes(key, body));
+        let (scan, chain) = if let Some((known, mark)) = &from {
             known.resume(*mark, body, key)?
         } else {
-            let scan = Scan::new(body, dialect)?;
-            let trail = Trail::of(&scan, key);
-            (scan, trail)
+            let scan = BodyScan::new(body, dialect)?;
+            let chain = FingerprintChain::of(&scan, key);
+            (scan, chain)
         };
-        Ok(Read {
+        Ok(BodyReading {
             scan,
-            trail,
+            fingerprints: chain,
             tenant,
-            from,
+            resumed_from: from,
             hashed,
             key,
         })
@@ -142,15 +134,15 @@ impl Memos {
 
     /// The bodies that this one may begin like, each with the last mark up to which it may; the
     /// one that it has most in common with first.
-    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<Known>, usize)> {
-        let kept = self.kept();
+    fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<ParsedBody>, usize)> {
+        let kept = self.lock_table();
         let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
         let alike = alike.flatten().take(ALIKE);
-        let mut guessed: Vec<(usize, usize, Arc<Known>)> = alike
+        let mut guessed: Vec<(usize, usize, Arc<ParsedBody>)> = alike
             .filter_map(|known| {
-                let mut marks = known.marks.iter();
+                let mut marks = known.resume_points.iter();
                 let mark = marks.rposition(|mark| tail(body, mark.offset) == Some(mark.tail))?;
-                let offset = known.marks.get(mark)?.offset;
+                let offset = known.resume_points.get(mark)?.offset;
                 Some((offset, mark, Arc::clone(known)))
             })
             .collect();
@@ -160,36 +152,36 @@ impl Memos {
     }
 
     /// Remembers a body that was read.
-    pub(crate) fn keep(&self, read: Read<'_>) {
-        let Read {
+    pub(crate) fn keep(&self, reading: BodyReading<'_>) {
+        let BodyReading {
             scan,
-            trail,
+            fingerprints: chain,
             tenant,
-            from,
+            resumed_from: from,
             hashed,
             key,
-        } = read;
+        } = reading;
         let (body, dialect) = (scan.body(), scan.dialect());
         let head = scan.first_in_list();
         let Some(memo) = scan.into_memo() else { return };
         let before = from.as_ref().map_or(&[][..], |(known, mark)| {
-            known.marks.get(..=*mark).unwrap_or_default()
+            known.resume_points.get(..=*mark).unwrap_or_default()
         });
-        let marks = marks(&memo, before, body, hashed.prints(key, body));
+        let marks = resume_points(&memo, before, body, hashed.prefix_hashes(key, body));
         let Some(sample) = marks.last().and_then(|last| {
             let beginning = body.get(..last.offset)?;
             samples((tenant, dialect), beginning).next()
         }) else {
             return;
         };
-        let known = Arc::new(Known {
+        let known = Arc::new(ParsedBody {
             memo,
-            trail,
+            fingerprints: chain,
             head,
-            marks,
+            resume_points: marks,
             sample,
         });
-        let mut kept = self.kept();
+        let mut kept = self.lock_table();
         if let Some((old, _)) = from {
             kept.forget(&old);
         }
@@ -197,14 +189,14 @@ impl Memos {
     }
 }
 
-impl Kept {
+impl ParsedBodyTable {
     fn clear(&mut self) {
         self.by_sample = HashMap::new();
         self.bytes = 0;
         self.memory.set(0);
     }
 
-    fn forget(&mut self, old: &Arc<Known>) {
+    fn forget(&mut self, old: &Arc<ParsedBody>) {
         let Some(alike) = self.by_sample.get_mut(&old.sample) else {
             return;
         };
@@ -218,7 +210,7 @@ impl Kept {
         }
     }
 
-    fn add(&mut self, known: Arc<Known>, most: usize) {
+    fn add(&mut self, known: Arc<ParsedBody>, most: usize) {
         if self.bytes + known.size() > most {
             self.clear();
         }
@@ -233,10 +225,13 @@ impl Kept {
     }
 }
 
-impl Known {
+impl ParsedBody {
     fn size(&self) -> usize {
-        let marks = size_of_val(self.marks.as_slice());
-        size_of::<Self>() + self.memo.size() + marks + self.trail.len() * size_of::<Print>()
+        let marks = size_of_val(self.resume_points.as_slice());
+        size_of::<Self>()
+            + self.memo.size()
+            + marks
+            + self.fingerprints.len() * size_of::<Fingerprint>()
     }
 
     /// Reads a body from a mark on.
@@ -245,40 +240,45 @@ impl Known {
         mark: usize,
         body: &'a [u8],
         key: &[u8; 192],
-    ) -> Result<(Scan<'a>, Trail), Unscannable> {
-        let mark = self.marks.get(mark);
+    ) -> Result<(BodyScan<'a>, FingerprintChain), Unscannable> {
+        let mark = self.resume_points.get(mark);
         let (entries, messages) = mark.map_or((0, 0), |mark| (mark.entries, mark.messages));
-        let scan = Scan::resume(body, &self.memo, entries)?;
+        let scan = BodyScan::resume(body, &self.memo, entries)?;
         let known = self.head..self.head + messages;
-        let trail = Trail::after(&scan, key, &self.trail, known);
-        Ok((scan, trail))
+        let chain = FingerprintChain::after(&scan, key, &self.fingerprints, known);
+        Ok((scan, chain))
     }
 }
 
 /// The known body that one is proven to begin like, and the last mark up to which it does.
 fn proven(
-    guessed: Vec<(Arc<Known>, usize)>,
-    mut prints: Prints<'_>,
-) -> Option<(Arc<Known>, usize)> {
-    let mut is_same = |mark: &Mark| prints.of(mark.offset) == mark.print;
-    // Conversations that differ only in their beginning look alike until here.
+    guessed: Vec<(Arc<ParsedBody>, usize)>,
+    mut prefix_hashes: PrefixHashes<'_>,
+) -> Option<(Arc<ParsedBody>, usize)> {
+    let mut is_same = |mark: &ResumePoint| prefix_hashes.hash_of(mark.offset) == mark.fingerprint;
+    // Up to here, conversations that differ only in their beginning look alike.
     let mut all = guessed.iter();
-    let whole =
-        all.position(|(known, deepest)| known.marks.get(*deepest).is_some_and(&mut is_same));
+    let whole = all
+        .position(|(known, deepest)| known.resume_points.get(*deepest).is_some_and(&mut is_same));
     let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
     if whole.is_some() {
         return Some((known, deepest));
     }
-    // Where one beginning is the same, all shorter ones are.
-    let marks = known.marks.get(..deepest)?;
+    // If one beginning is the same, all shorter ones are.
+    let marks = known.resume_points.get(..deepest)?;
     let last = marks.partition_point(is_same).checked_sub(1)?;
     Some((known, last))
 }
 
 /// The marks of a body: those that are proven, and new ones behind them.
-fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> Vec<Mark> {
+fn resume_points(
+    memo: &ScanMemo,
+    before: &[ResumePoint],
+    body: &[u8],
+    mut prefix_hashes: PrefixHashes<'_>,
+) -> Vec<ResumePoint> {
     let entries = memo.entries();
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<ResumePoint> = Vec::new();
     for mark in before {
         add_apart(&mut marks, *mark, mark.entries + LAST > entries);
     }
@@ -295,11 +295,11 @@ fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> V
         let Some(tail) = tail(body, boundary.offset) else {
             continue;
         };
-        let mark = Mark {
+        let mark = ResumePoint {
             entries: entries_before,
             messages: boundary.messages,
             offset: boundary.offset,
-            print: prints.of(boundary.offset),
+            fingerprint: prefix_hashes.hash_of(boundary.offset),
             tail,
         };
         marks.push(mark);
@@ -308,7 +308,7 @@ fn marks(memo: &Memo, before: &[Mark], body: &[u8], mut prints: Prints<'_>) -> V
 }
 
 /// Adds a mark if it is one of the last, or far from the one before.
-fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
+fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
     let before = marks.last().map_or(0, |last| last.offset);
     if is_last || before + APART <= mark.offset {
         marks.push(mark);
@@ -317,7 +317,7 @@ fn add_apart(marks: &mut Vec<Mark>, mark: Mark, is_last: bool) {
 
 /// Samples of a body, the one that says most first.
 fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
-    // Near enough to the end that what conversations share is behind it.
+    // Places near the end come first: beginnings are the same in many conversations.
     let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
     let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
     places.into_iter().rev().filter_map(move |place| {

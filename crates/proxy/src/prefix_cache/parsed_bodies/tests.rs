@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::Limits;
+use crate::config::ProxyLimits;
 use std::fmt::Write as _;
 
 const KEY: [u8; 192] = [7; 192];
@@ -7,15 +7,15 @@ const MOST: usize = 1 << 20;
 
 /// Reads a body as a new one and as one that may be known: both must be the same.
 #[track_caller]
-fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
-    let fresh = memos_of(MOST);
+fn check(parsed_bodies: &ParsedBodies, dialect: Dialect, body: &str) -> bool {
+    let fresh = parsed_bodies_of(MOST);
     let of = ("tenant", dialect);
     let bytes = body.as_bytes();
-    let hashed = Hashed::of(&KEY, bytes);
-    let expected = fresh.read(of, (bytes, &hashed), &KEY).unwrap();
-    let read = memos.read(of, (bytes, &hashed), &KEY).unwrap();
-    let resumed = read.from.is_some();
-    assert_eq!(read.trail, expected.trail);
+    let prefix_hash = PrefixHash::of(&KEY, bytes);
+    let expected = fresh.read(of, (bytes, &prefix_hash), &KEY).unwrap();
+    let read = parsed_bodies.read(of, (bytes, &prefix_hash), &KEY).unwrap();
+    let resumed = read.resumed_from.is_some();
+    assert_eq!(read.fingerprints, expected.fingerprints);
     assert_eq!(read.scan.request(), expected.scan.request());
     assert_eq!(read.scan.len(), expected.scan.len());
     for at in 0..read.scan.len() {
@@ -23,7 +23,7 @@ fn check(memos: &Memos, dialect: Dialect, body: &str) -> bool {
         assert_eq!(read.scan.parts(at), expected.scan.parts(at), "{at}");
         assert_eq!(read.scan.message(at), expected.scan.message(at), "{at}");
     }
-    memos.keep(read);
+    parsed_bodies.keep(read);
     resumed
 }
 
@@ -78,85 +78,91 @@ fn responses(rounds: usize) -> String {
 
 #[test]
 fn a_body_that_is_known_is_read_like_a_new_one() {
-    let memos = memos_of(MOST);
+    let parsed_bodies = parsed_bodies_of(MOST);
     for rounds in 4..40 {
-        let known = check(&memos, Dialect::Chat, &chat(rounds));
+        let known = check(&parsed_bodies, Dialect::Chat, &chat(rounds));
         assert_eq!(known, rounds > 4, "{rounds}");
-        let known = check(&memos, Dialect::Messages, &messages(rounds, rounds));
+        let known = check(&parsed_bodies, Dialect::Messages, &messages(rounds, rounds));
         assert_eq!(known, rounds > 4, "{rounds}");
-        let known = check(&memos, Dialect::Responses, &responses(rounds));
+        let known = check(&parsed_bodies, Dialect::Responses, &responses(rounds));
         assert_eq!(known, rounds > 4, "{rounds}");
     }
 }
 
 #[test]
 fn a_body_that_differs_somewhere_is_read_from_before_there() {
-    let memos = memos_of(MOST);
-    check(&memos, Dialect::Chat, &chat(30));
+    let parsed_bodies = parsed_bodies_of(MOST);
+    check(&parsed_bodies, Dialect::Chat, &chat(30));
     for at in [1, 15, 28, 29] {
         let other = chat(30).replacen(&filler(at), &filler(at).to_uppercase(), 1);
-        check(&memos, Dialect::Chat, &other);
-        check(&memos, Dialect::Chat, &chat(30));
+        check(&parsed_bodies, Dialect::Chat, &other);
+        check(&parsed_bodies, Dialect::Chat, &chat(30));
     }
     // The client compacted: the beginning is the same, the rest is gone.
-    check(&memos, Dialect::Chat, &chat(8));
-    check(&memos, Dialect::Chat, &chat(31));
+    check(&parsed_bodies, Dialect::Chat, &chat(8));
+    check(&parsed_bodies, Dialect::Chat, &chat(31));
 }
 
 #[test]
 fn conversations_that_differ_only_in_their_beginning_are_told_apart() {
-    let memos = memos_of(MOST);
+    let parsed_bodies = parsed_bodies_of(MOST);
     let body = |topic: usize, rounds| chat(rounds).replacen("\"q\"", &format!("\"q{topic}\""), 1);
     for topic in 0..8 {
-        assert!(!check(&memos, Dialect::Chat, &body(topic, 10)));
+        assert!(!check(&parsed_bodies, Dialect::Chat, &body(topic, 10)));
     }
     for rounds in 11..14 {
         for topic in 0..8 {
-            assert!(check(&memos, Dialect::Chat, &body(topic, rounds)));
+            assert!(check(&parsed_bodies, Dialect::Chat, &body(topic, rounds)));
         }
     }
 }
 
 #[test]
 fn a_body_that_breaks_off_is_refused_as_ever() {
-    let memos = memos_of(MOST);
+    let parsed_bodies = parsed_bodies_of(MOST);
     let body = chat(20);
-    check(&memos, Dialect::Chat, &body);
+    check(&parsed_bodies, Dialect::Chat, &body);
     let broken = body.strip_suffix("e}").unwrap();
     let of = ("tenant", Dialect::Chat);
-    let hashed = Hashed::of(&KEY, broken.as_bytes());
-    let resumed = memos.read(of, (broken.as_bytes(), &hashed), &KEY).err();
-    let fresh = Scan::new(broken.as_bytes(), Dialect::Chat).err();
+    let prefix_hash = PrefixHash::of(&KEY, broken.as_bytes());
+    let resumed = parsed_bodies
+        .read(of, (broken.as_bytes(), &prefix_hash), &KEY)
+        .err();
+    let fresh = BodyScan::new(broken.as_bytes(), Dialect::Chat).err();
     assert!(resumed.is_some() && resumed == fresh);
 }
 
 #[test]
 fn what_is_remembered_stays_within_its_memory() {
-    let memos = memos_of(40_000);
+    let parsed_bodies = parsed_bodies_of(40_000);
     for at in 0..100 {
         let body = chat(20).replace("\"q\"", &format!("\"{}\"", format!("q{at}").repeat(4_000)));
-        check(&memos, Dialect::Chat, &body);
-        assert!(memos.kept().bytes <= 40_000);
+        check(&parsed_bodies, Dialect::Chat, &body);
+        assert!(parsed_bodies.lock_table().bytes <= 40_000);
     }
-    let kept = memos.kept();
+    let kept = parsed_bodies.lock_table();
     let counted = kept.by_sample.values().flatten().map(|known| known.size());
     assert_eq!(counted.sum::<usize>(), kept.bytes);
 }
 
 #[test]
 fn tenants_share_nothing() {
-    let memos = memos_of(MOST);
-    check(&memos, Dialect::Chat, &chat(10));
+    let parsed_bodies = parsed_bodies_of(MOST);
+    check(&parsed_bodies, Dialect::Chat, &chat(10));
     let body = chat(11);
-    let hashed = Hashed::of(&KEY, body.as_bytes());
-    let other = memos.read(("other", Dialect::Chat), (body.as_bytes(), &hashed), &KEY);
-    assert!(other.unwrap().from.is_none());
+    let prefix_hash = PrefixHash::of(&KEY, body.as_bytes());
+    let other = parsed_bodies.read(
+        ("other", Dialect::Chat),
+        (body.as_bytes(), &prefix_hash),
+        &KEY,
+    );
+    assert!(other.unwrap().resumed_from.is_none());
 }
 
 /// Memos that may take so many bytes.
-fn memos_of(bytes: usize) -> Memos {
-    Memos::new(MemoryBudget::new(&Limits {
+fn parsed_bodies_of(bytes: usize) -> ParsedBodies {
+    ParsedBodies::new(MemoryBudget::new(&ProxyLimits {
         memory_bytes: bytes * SHARE,
-        ..Limits::default()
+        ..ProxyLimits::default()
     }))
 }

@@ -3,21 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trimtab::session::{Limits, Moment, Pending, SessionError, Setup};
+use trimtab::session::{Limits, Moment, PendingSummary, SessionError, Setup};
 use trimtab_engine::policy::Policy;
 use trimtab_model::{Role, work};
-use trimtab_wire::catalogue::Cache;
-use trimtab_wire::scan::Scan;
+use trimtab_store::StagedStore;
+use trimtab_wire::catalogue::CacheRules;
+use trimtab_wire::scan::BodyScan;
 
-use super::{Decided, Work};
-use crate::config::{Compaction, Mode};
-use crate::conversation::branch::{Branch, Outgoing, Trouble, Ways};
-use crate::conversation::durability::{ReadUntil, Unwritten, Waits};
-use crate::conversation::family::{Branches, Family};
-use crate::conversation::token_renewal::Came;
-use crate::models::{Known, Whom};
-use crate::prefix_cache::parsed_bodies::Read;
-use crate::routing::route::Route;
+use super::PlanningJob;
+use crate::config::{ProxyMode, SummaryMode};
+use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
+use crate::conversation::client_sessions::{ClientSession, LoadedBranches};
+use crate::conversation::durability::UnflushedWrites;
+use crate::conversation::token_renewal::IncomingConversation;
+use crate::models::{KnownModel, ModelKey};
+use crate::prefix_cache::parsed_bodies::BodyReading;
+use crate::request::bypass_reason::{self, Unmanaged};
+use crate::routing::own_endpoint;
+use crate::routing::route::UpstreamRoute;
+use crate::transport::headers;
 
 /// The largest share of a window that is kept free for an answer, as a divisor: clients ask
 /// for far more than answers take.
@@ -29,220 +33,262 @@ const FREE_ANSWER: u64 = 4_096;
 pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
-pub(crate) struct Managed {
-    pub(crate) work: Work,
-    pub(crate) route: Arc<Route>,
+pub(crate) struct ManagedRequest {
+    pub(crate) job: PlanningJob,
+    pub(crate) route: Arc<UpstreamRoute>,
     /// The part of the path that is sent.
-    pub(crate) rest: String,
+    pub(crate) upstream_path: String,
     pub(crate) model: String,
-    pub(crate) mode: Mode,
-    pub(crate) known: Known,
-    pub(crate) family: Arc<Family>,
-    /// Where families of the same name are listed, for credentials that are renewed.
-    pub(super) listed: Option<String>,
+    pub(crate) mode: ProxyMode,
+    pub(crate) model_limits: KnownModel,
+    pub(crate) client_session: Arc<ClientSession>,
+    /// Where client sessions of the same name are listed, for credentials that are renewed.
+    pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
     /// True if the request is sent as it came unless it overflows.
     pub(crate) untouched: Option<&'static str>,
-    pub(crate) ways: Ways,
-    pub(crate) outgoing: Outgoing,
-    pub(crate) pending: Option<Pending>,
+    pub(crate) options: ComposeOptions,
+    pub(crate) outgoing: OutgoingBody,
+    pub(crate) pending: Option<PendingSummary>,
     /// What is to be made durable.
-    pub(crate) unwritten: Option<Unwritten>,
-    /// How far the conversation was read, where nobody looked for more.
-    pub(super) unchecked: Option<ReadUntil>,
+    pub(crate) unwritten: Option<UnflushedWrites>,
 }
 
-impl Managed {
-    /// Finds its conversation, lets in what is new and makes the first body.
-    pub(super) fn begin(mut self, read: &Read<'_>) -> Decided {
-        let family = Arc::clone(&self.family);
-        let mut branches = family.branches();
-        if work::is_cancelled() {
-            // Too late, and nothing is half done yet.
-            return Decided::Pass {
-                reason: "slow",
-                detail: String::new(),
-                model: Some(self.model),
-            };
+impl ManagedRequest {
+    /// Chooses the upstream and the mode of a request, and finds the client session of its
+    /// conversation. Nothing is done to the conversation yet.
+    pub(super) fn new(work: PlanningJob, reading: &BodyReading<'_>) -> Result<Self, Unmanaged> {
+        let (scan, settings) = (&reading.scan, Arc::clone(&work.settings));
+        let named = scan.model().map(String::from);
+        if scan.is_partial() {
+            return Err(Unmanaged {
+                model: named,
+                ..Unmanaged::because("partial")
+            });
         }
-        let setup = self.setup(&read.scan);
-        let mut tries = 0;
+        let model = named.unwrap_or_default();
+        let passes = |reason| Unmanaged::of_model(reason, &model);
+        let chosen = settings
+            .routes
+            .choose(&work.path, work.dialect, Some(&model), &work.headers);
+        let (route, rest) = chosen.map_err(|_| passes("no-upstream"))?;
+        let rest = rest.to_owned();
+        let mode = headers::mode(&work.headers)
+            .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
+        if mode == ProxyMode::Bypass {
+            return Err(passes("bypass"));
+        }
+        let name = work.family_name(scan, &reading.fingerprints);
+        let (name, listed) = name.ok_or_else(|| passes("empty"))?;
+        if work.opened.keys.share_of_name(&name) < settings.config.holdout {
+            return Err(passes("holdout"));
+        }
+        if work.is_over_quota() {
+            return Err(passes("quota"));
+        }
+        let known = work.model_limits(&route, &model);
+        let rules = known.model.as_ref().map(|model| &model.rules);
+        // Callers of this endpoint call the model themselves, so our tools are not offered.
+        let is_compress = work.path.starts_with(own_endpoint::COMPRESS);
+        let ways = ComposeOptions {
+            offer: settings.config.retrieval && mode == ProxyMode::On && !is_compress,
+            lowered: None,
+            may_overrun: rules.is_some_and(|rules| rules.answer_may_overrun),
+        };
+        let client_sessions = &work.opened.client_sessions;
+        Ok(Self {
+            client_session: client_sessions.get(&name, settings.config.limits.sessions),
+            untouched: bypass_reason::bypass_reason(&work.path, &work.headers, scan),
+            options: ways,
+            job: work,
+            route,
+            upstream_path: rest,
+            model,
+            mode,
+            model_limits: known,
+            renewal_list: listed,
+            branch: 0,
+            session: String::new(),
+            outgoing: OutgoingBody::default(),
+            pending: None,
+            unwritten: None,
+        })
+    }
+
+    /// Finds the conversation that the request continues, and lets `steps` work on it. Does so
+    /// again if another process wrote to the conversation meanwhile.
+    pub(super) fn on_conversation(
+        &mut self,
+        reading: &BodyReading<'_>,
+        steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
+    ) -> Result<(), Unmanaged> {
+        let client_session = Arc::clone(&self.client_session);
+        let mut branches = client_session.branches();
+        if work::is_cancelled() {
+            // It is too late, and nothing is half done yet.
+            return Err(Unmanaged::of_model("slow", &self.model));
+        }
+        let setup = self.setup(&reading.scan);
+        let mut conflicts = 0;
         loop {
-            let trouble = match self.plan_on(&family, &mut branches, read, &setup) {
-                Ok(()) => return Decided::Manage(Box::new(self)),
-                Err(trouble) => trouble,
-            };
+            let found = self.find_branch(&client_session, &mut branches, reading, &setup);
+            let done = found.and_then(|branch| steps(self, branch, &setup));
+            let Err(trouble) = done else { return Ok(()) };
             match &trouble {
-                // Which of them is outdated does not matter: all are read again.
-                trouble if trouble.is_conflict() => *branches = Branches::default(),
-                Trouble::Session(_) => branches.forget(self.branch),
-                Trouble::Mismatch(_) => {}
+                // Any of them may be outdated, so all are read again.
+                trouble if trouble.is_conflict() => *branches = LoadedBranches::default(),
+                BranchError::Session(_) => branches.forget(self.branch),
+                BranchError::Mismatch(_) => {}
             }
-            tries += 1;
-            if tries > CONFLICTS || !trouble.is_conflict() {
+            conflicts += 1;
+            if conflicts > CONFLICTS || !trouble.is_conflict() {
                 drop(branches);
-                return self.passed(&trouble);
+                return Err(self.passes(&trouble));
             }
         }
     }
 
-    /// The request passes as it came, because of `trouble`.
-    fn passed(self, trouble: &Trouble) -> Decided {
+    /// Why the request passes as it came after `trouble`.
+    fn passes(&self, trouble: &BranchError) -> Unmanaged {
         let reason = match trouble {
-            Trouble::Session(SessionError::Store(error)) => self.work.store_failed(error),
+            BranchError::Session(SessionError::Store(error)) => self.job.store_failed(error),
             _ => "failed",
         };
-        Decided::Pass {
-            reason,
-            detail: trouble.to_string(),
-            model: Some(self.model),
-        }
+        Unmanaged::of_model(reason, &self.model).with_detail(trouble.to_string())
     }
 
-    fn plan_on(
+    fn find_branch<'b>(
         &mut self,
-        family: &Family,
-        branches: &mut Branches,
-        read: &Read<'_>,
+        client_session: &ClientSession,
+        branches: &'b mut LoadedBranches,
+        reading: &BodyReading<'_>,
         setup: &Setup,
-    ) -> Result<(), Trouble> {
-        let (scan, trail) = (&read.scan, &read.trail);
-        let store = Arc::clone(&self.work.opened.store);
-        let came = self
-            .listed
-            .as_deref()
-            .map(|place| Came { place, scan, trail });
-        let number = family.branch(branches, &store, trail, setup, came.as_ref())?;
-        self.branch = number;
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
-        let branch = branches.get(number).ok_or_else(gone)?;
-        self.first(branch, read, setup)
-    }
-
-    /// What a model must not read the request before; the rest is seen to.
-    pub(crate) fn waits(&mut self) -> Option<Waits> {
-        let unchecked = self.unchecked.take();
-        let flush = self.unwritten.take().and_then(Unwritten::before);
-        // What is written where others wrote is refused: that is a check as well.
-        flush.map(Waits::Flush).or(unchecked.map(Waits::Check))
-    }
-
-    /// The same request, to be decided on anew: another process has written to its conversation.
-    pub(crate) fn work_again(&self) -> Work {
-        Work {
-            shared: Arc::clone(&self.work.shared),
-            opened: Arc::clone(&self.work.opened),
-            tenant: self.work.tenant.clone(),
-            settings: Arc::clone(&self.work.settings),
-            dialect: self.work.dialect,
-            path: self.work.path.clone(),
-            headers: self.work.headers.clone(),
-            body: self.work.body.clone(),
-            is_pieced: self.work.is_pieced,
-            hashed: None,
-        }
-    }
-
-    /// The same where nothing has to be waited for: the conversation is in memory, nobody else
-    /// is at work on it, and its window is not too large to think about.
-    pub(super) fn begin_quickly(mut self, read: &Read<'_>) -> Decided {
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        let family = Arc::clone(&self.family);
-        let setup = self.setup(&read.scan);
-        let begun = family.free_branches().is_some_and(|mut branches| {
-            let is_current = branches.are_current(self.work.opened.store.as_ref());
-            let found = branches.find(&read.trail);
-            let Some(number) = found.filter(|_| is_current && !waits) else {
-                return false;
-            };
-            self.branch = number;
-            let branch = branches.get(number).filter(|branch| branch.is_quick());
-            branch.is_some_and(|branch| {
-                // Nobody here may ask the store whether it is up to date: the request will.
-                self.unchecked = Some(branch.read_until(&self.work.opened.store));
-                branch.staged().hurry(true);
-                let begun = self.first(branch, read, &setup);
-                branch.staged().hurry(false);
-                begun.is_ok()
-            })
+    ) -> Result<&'b mut Branch, BranchError> {
+        let (scan, chain) = (&reading.scan, &reading.fingerprints);
+        let store = Arc::clone(&self.job.opened.store);
+        let listed = self.renewal_list.as_deref();
+        let came = listed.map(|place| IncomingConversation {
+            place,
+            scan,
+            fingerprints: chain,
         });
-        if begun {
-            Decided::Manage(Box::new(self))
-        } else {
-            Decided::Later(Box::new(self.work))
-        }
+        self.branch =
+            client_session.find_or_open_branch(branches, &store, chain, setup, came.as_ref())?;
+        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
+        branches.get(self.branch).ok_or_else(gone)
     }
 
-    fn first(
+    /// Lets the messages into the conversation that are new, and stores their outputs.
+    pub(super) fn admit_new(
         &mut self,
         branch: &mut Branch,
-        read: &Read<'_>,
+        reading: &BodyReading<'_>,
         setup: &Setup,
-    ) -> Result<(), Trouble> {
-        let scan = &read.scan;
-        branch.follow(&setup.policy, self.work.asked_policy().is_some())?;
+    ) -> Result<(), BranchError> {
+        let scan = &reading.scan;
+        branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
-        branch.wakes();
+        branch.note_idle_time();
         let tools = scan.json(scan.request().tools);
-        branch.set_tools(tools, self.work.opened.keys.prints());
+        branch.set_tools(tools, self.job.opened.keys.fingerprint_key());
         branch.id().as_str().clone_into(&mut self.session);
-        branch.count_first_ref(scan, &self.ways);
-        branch.admit(scan, &read.trail)?;
-        if !branch.fits_as_it_came() {
+        branch.budget_first_ref(scan, &self.options);
+        branch.admit(scan, &reading.fingerprints)
+    }
+
+    /// Lets the policy plan the window, if the request is not to be sent as it came.
+    pub(super) fn decide(
+        &mut self,
+        branch: &mut Branch,
+        scan: &BodyScan<'_>,
+    ) -> Result<(), BranchError> {
+        if !branch.fits_unchanged() {
             self.untouched = None;
         }
         if self.untouched.is_none() {
-            branch.count_ours(scan, &self.ways)?;
+            branch.budget_retrieval_tools(scan, &self.options)?;
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
-            let moments = moments
-                .get(usize::from(!after_outputs)..)
-                .unwrap_or_default();
-            self.pending = branch.check(moments)?;
+            let moments = moments.get(usize::from(!after_outputs)..);
+            self.pending = branch.check(moments.unwrap_or_default());
         }
-        let waits = self.work.settings.config.compaction == Compaction::Wait;
-        if waits && self.mode == Mode::On && self.pending.is_some() {
+        Ok(())
+    }
+
+    /// Makes the body that is sent, and notes what must be durable before a model reads it.
+    pub(super) fn splice(
+        &mut self,
+        branch: &mut Branch,
+        reading: &BodyReading<'_>,
+    ) -> Result<(), BranchError> {
+        let waits = self.job.settings.config.compaction == SummaryMode::Wait;
+        if waits && self.mode == ProxyMode::On && self.pending.is_some() {
+            // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
-        self.outgoing = branch.compose(scan, &self.ways, Some(read.prints()))?;
+        self.outgoing =
+            branch.compose(&reading.scan, &self.options, Some(reading.prefix_hashes()))?;
         if branch.decisions() != decided {
-            // The window had to be made smaller at once: the summary would come too late.
+            // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
         }
-        // Messages that are sent as they came rest on nothing. Whatever else is sent rests on
-        // a decision, and often shows a ref.
+        // Messages that are sent as they came need not be durable: the client has them. All
+        // else depends on a plan, and often shows a ref.
         let staged = Arc::clone(branch.staged());
-        let as_it_came = self.mode != Mode::On || self.untouched.is_some();
-        self.unwritten = Some(if as_it_came || branch.rests_on_nothing() {
-            Unwritten::Behind(branch.due().later(&staged))
+        let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
+        self.unwritten = Some(if as_it_came || branch.no_new_plan_since_send() {
+            UnflushedWrites::AfterSend(branch.flush_scheduled().schedule(&staged))
         } else {
-            Unwritten::Before(staged)
+            UnflushedWrites::BeforeSend(staged)
         });
         Ok(())
     }
 
+    /// What must be durable before a model reads the request. The rest is written later.
+    pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
+        self.unwritten
+            .take()
+            .and_then(UnflushedWrites::required_before_send)
+    }
+
+    /// The same request, to be decided on anew: another process has written to its conversation.
+    pub(crate) fn replan_job(&self) -> PlanningJob {
+        PlanningJob {
+            shared: Arc::clone(&self.job.shared),
+            opened: Arc::clone(&self.job.opened),
+            tenant: self.job.tenant.clone(),
+            settings: Arc::clone(&self.job.settings),
+            dialect: self.job.dialect,
+            path: self.job.path.clone(),
+            headers: self.job.headers.clone(),
+            body: self.job.body.clone(),
+            is_pieced: self.job.is_pieced,
+            hashed: None,
+        }
+    }
+
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
-    pub(crate) fn with<T>(
+    pub(crate) fn with_body<T>(
         &self,
-        work: impl FnOnce(&mut Branch, &Scan<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let scan = Scan::new(&self.work.body, self.work.dialect)
-            .map_err(|why| Trouble::Mismatch(why.to_string()))?;
-        self.on_branch(|branch| work(branch, &scan))
+        work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let scan = BodyScan::new(&self.job.body, self.job.dialect)
+            .map_err(|why| BranchError::Mismatch(why.to_string()))?;
+        self.with_branch(|branch| work(branch, &scan))
     }
 
     /// The same, for what does not need the body. What it writes is durable when it returns.
-    pub(crate) fn on_branch<T>(
+    pub(crate) fn with_branch<T>(
         &self,
-        work: impl FnOnce(&mut Branch) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let mut branches = self.family.branches();
+        work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
+    ) -> Result<T, BranchError> {
+        let mut branches = self.client_session.branches();
         if work::is_cancelled() {
-            return Err(Trouble::Mismatch(work::Cancelled.to_string()));
+            return Err(BranchError::Mismatch(work::Cancelled.to_string()));
         }
-        let gone = || Trouble::Mismatch("the branch is gone".to_owned());
+        let gone = || BranchError::Mismatch("the branch is gone".to_owned());
         let branch = branches.get(self.branch).ok_or_else(gone)?;
         let done = work(branch);
         let staged = Arc::clone(branch.staged());
@@ -252,7 +298,7 @@ impl Managed {
             staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
-        if let Err(Trouble::Session(_)) = done {
+        if let Err(BranchError::Session(_)) = done {
             self.forget();
         }
         done
@@ -260,17 +306,17 @@ impl Managed {
 
     /// Forgets the conversation after a failure: it is read from the store when it comes back.
     pub(crate) fn forget(&self) {
-        self.family.branches().forget(self.branch);
+        self.client_session.branches().forget(self.branch);
     }
 
     /// Whom it asks.
-    pub(crate) fn whom(&self) -> Whom<'_> {
+    pub(crate) fn model_key(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
     }
 
     /// What the request must fit into where the model has this window.
-    pub(crate) fn limits(&self, scan: &Scan<'_>, window: Option<u64>) -> Limits {
-        let rule = self.work.settings.routes.rule(&self.model);
+    pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
+        let rule = self.job.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
         Limits {
             window,
@@ -279,7 +325,6 @@ impl Managed {
         }
     }
 
-    /// What a session of this conversation is opened with.
     /// The model that writes summaries at the client's cost.
     pub(crate) fn summary_model(&self) -> &str {
         let own = self.policy().map(|policy| policy.compaction.model.as_str());
@@ -287,27 +332,28 @@ impl Managed {
     }
 
     fn policy(&self) -> Option<&Arc<Policy>> {
-        let name = self.work.policy_name(&self.route, &self.model);
-        self.work.settings.policy(name)
+        let name = self.job.policy_name(&self.route, &self.model);
+        self.job.settings.policy(name)
     }
 
-    fn setup(&self, scan: &Scan<'_>) -> Setup {
+    /// What a session of this conversation is opened with.
+    fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
-        let model = self.known.model.as_ref();
+        let model = self.model_limits.model.as_ref();
         Setup {
-            dialect: self.work.dialect,
-            limits: self.limits(scan, self.known.window),
+            dialect: self.job.dialect,
+            limits: self.limits(scan, self.model_limits.window),
             prices: model.and_then(|model| model.prices),
             tiers: model.map_or_else(Vec::new, |model| model.tiers.clone()),
             cache_lifetime: model.and_then(|model| lifetime(&model.cache, scan)),
-            calibration: self.work.shared.models.calibration(self.whom()),
+            calibration: self.job.shared.models.calibration(self.model_key()),
             ..Setup::new(policy)
         }
     }
 }
 
 /// How long the provider keeps the prompt: longer, where the client asks and pays for it.
-fn lifetime(cache: &Cache, scan: &Scan<'_>) -> Option<Duration> {
+fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     let markers = scan.request().markers.iter();
     let asks = |json: &str| json.contains("\"1h\"");
     let long = markers
@@ -324,7 +370,7 @@ fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Opt
     match (asked, longest) {
         (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
         (Some(asked), None) => Some(asked.min(share)),
-        (None, None) => None,
+        (None, None) => window.map(Limits::usual_answer),
     }
 }
 
@@ -338,7 +384,9 @@ mod tests {
         assert_eq!(reserve(window, Some(1_000), None), Some(1_000));
         assert_eq!(reserve(window, Some(128_000), None), Some(25_000));
         assert_eq!(reserve(None, Some(128_000), None), Some(128_000));
-        assert_eq!(reserve(window, None, None), None);
+        assert_eq!(reserve(window, None, None), Some(6_250));
+        assert_eq!(reserve(Some(1_000_000), None, None), Some(8_192));
+        assert_eq!(reserve(None, None, None), None);
         // The settings know better than both.
         assert_eq!(reserve(window, Some(128_000), Some(60_000)), Some(60_000));
         assert_eq!(reserve(window, Some(1_000), Some(60_000)), Some(1_000));

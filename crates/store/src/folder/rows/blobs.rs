@@ -1,17 +1,17 @@
-//! Rows of blobs: outputs and their texts.
+//! Rows of blobs: outputs and their text projections.
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Bytes, one, run, signed, unsigned};
+use super::{RawColumn, execute, query_one, signed, unsigned};
 use crate::digest::{self, Digest};
 use crate::folder::disk::is_random_name;
-use crate::folder::image::{Body, Image};
-use crate::image::Outline;
+use crate::folder::image::{ImageBody, OutputImage};
+use crate::image::ImageOutline;
 use crate::{Error, Result};
 
 /// A blob without its image.
 pub(in crate::folder) struct BlobRow {
-    pub outline: Outline,
+    pub outline: ImageOutline,
     pub file: Option<String>,
 }
 
@@ -21,25 +21,29 @@ pub(in crate::folder) fn blob_id(
     digest: &Digest,
 ) -> Result<Option<i64>> {
     let select = "SELECT id FROM blobs WHERE owner = ?1 AND digest = ?2";
-    one(db, select, params![owner, digest], |row| {
+    query_one(db, select, params![owner, digest], |row| {
         row.get(0).map(Some)
     })
 }
 
 pub(in crate::folder) fn blob(db: &Connection, id: i64) -> Result<BlobRow> {
     let select = "SELECT digest, byte_size, newlines, outline, seal, file FROM blobs WHERE id = ?1";
-    let row = one(db, select, [id], blob_from)?;
+    let row = query_one(db, select, [id], blob_from)?;
     row.ok_or_else(|| Error::damaged("the row of an output"))
 }
 
 /// The image of a blob that has no file.
 pub(in crate::folder) fn image(db: &Connection, id: i64) -> Result<Vec<u8>> {
     let select = "SELECT image FROM blobs WHERE id = ?1";
-    let image = one(db, select, [id], |row| row.get::<_, Option<Bytes>>(0))?;
+    let image = query_one(db, select, [id], |row| row.get::<_, Option<RawColumn>>(0))?;
     image.ok_or_else(|| Error::damaged("the row of an output"))
 }
 
-pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image) -> Result<i64> {
+pub(in crate::folder) fn insert_blob(
+    db: &Connection,
+    owner: i64,
+    image: &OutputImage,
+) -> Result<i64> {
     let insert =
         "INSERT INTO blobs (owner, digest, byte_size, newlines, outline, seal, file, image)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -55,12 +59,12 @@ pub(in crate::folder) fn insert_blob(db: &Connection, owner: i64, image: &Image)
         file,
         bytes,
     ];
-    run(db, insert, values)?;
+    execute(db, insert, values)?;
     Ok(db.last_insert_rowid())
 }
 
-/// Puts a whole image in the place of a damaged one.
-pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -> Result<()> {
+/// Replaces a damaged image.
+pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &OutputImage) -> Result<()> {
     let update = "UPDATE blobs SET byte_size = ?2, newlines = ?3, outline = ?4, seal = ?5,
          file = ?6, image = ?7 WHERE id = ?1";
     let outline = &image.outline;
@@ -74,21 +78,21 @@ pub(in crate::folder) fn replace_blob(db: &Connection, id: i64, image: &Image) -
         file,
         bytes,
     ];
-    run(db, update, values)
+    execute(db, update, values)
 }
 
-fn columns(body: &Body) -> (Option<&str>, Option<&[u8]>) {
+fn columns(body: &ImageBody) -> (Option<&str>, Option<&[u8]>) {
     match body {
-        Body::Inline(bytes) => (None, Some(bytes)),
-        Body::File(file) => (Some(&file.name), None),
+        ImageBody::Inline(bytes) => (None, Some(bytes)),
+        ImageBody::File(file) => (Some(&file.name), None),
     }
 }
 
 fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
-    let digest: Option<Digest> = row.get::<_, Bytes>(0)?.try_into().ok();
+    let digest: Option<Digest> = row.get::<_, RawColumn>(0)?.try_into().ok();
     let sizes = (unsigned(row.get(1)?), unsigned(row.get(2)?));
-    let spans: Bytes = row.get(3)?;
-    let seal: Bytes = row.get(4)?;
+    let spans: RawColumn = row.get(3)?;
+    let seal: RawColumn = row.get(4)?;
     let file = row
         .get_ref(5)?
         .as_bytes_or_null()?
@@ -96,14 +100,14 @@ fn blob_from(row: &Row<'_>) -> rusqlite::Result<Option<BlobRow>> {
     let Ok(file) = file.transpose() else {
         return Ok(None);
     };
-    let outline = digest.and_then(|digest| Outline::decode(digest, sizes, &spans).ok());
+    let outline = digest.and_then(|digest| ImageOutline::decode(digest, sizes, &spans).ok());
     let whole = outline.filter(|outline| {
         seal == blob_seal(outline, file.as_deref()) && file.as_deref().is_none_or(is_random_name)
     });
     Ok(whole.map(|outline| BlobRow { outline, file }))
 }
 
-pub(in crate::folder) fn blob_seal(outline: &Outline, file: Option<&str>) -> [u8; 8] {
+pub(in crate::folder) fn blob_seal(outline: &ImageOutline, file: Option<&str>) -> [u8; 8] {
     let sizes = [
         outline.byte_size.to_le_bytes(),
         outline.newlines.to_le_bytes(),

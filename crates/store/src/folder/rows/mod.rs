@@ -1,4 +1,4 @@
-//! Rows of the database. Each carries a seal, so that a changed row is noticed.
+//! Database rows. Each has a seal that detects changes.
 
 mod blobs;
 mod refs;
@@ -11,14 +11,14 @@ use crate::{Error, Result};
 pub(super) use blobs::{BlobRow, blob, blob_id, blob_seal, image, insert_blob, replace_blob};
 pub(super) use refs::{RefRow, insert_reference, reference, references};
 pub(super) use sessions::{
-    SessionRow, children, save_session, session, session_by_row, sessions, up, used,
+    SessionRow, children, insert_session, save_session, session, session_by_row, sessions, up, used,
 };
 
-/// Text or bytes that may have been damaged.
-type Bytes = Vec<u8>;
+/// Text or bytes that may be damaged.
+type RawColumn = Vec<u8>;
 
-/// One row, if there is one. A row that fails its seal is damaged, not missing.
-pub(super) fn one<T>(
+/// Reads one row, if it exists. A row with a wrong seal is damaged, not missing.
+pub(super) fn query_one<T>(
     db: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -34,7 +34,7 @@ pub(super) fn one<T>(
         .transpose()
 }
 
-pub(super) fn all<T>(
+pub(super) fn query_all<T>(
     db: &Connection,
     sql: &str,
     values: impl rusqlite::Params,
@@ -49,18 +49,18 @@ pub(super) fn all<T>(
     .collect()
 }
 
-pub(super) fn run(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
+pub(super) fn execute(db: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<()> {
     let mut statement = db.prepare_cached(sql).map_err(from_sqlite)?;
     statement.execute(values).map(|_| ()).map_err(from_sqlite)
 }
 
-/// Text, unless it is no longer text.
+/// A text column; none if it is no longer valid text.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     let bytes = row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default();
     Ok(String::from_utf8(bytes.to_vec()).ok())
 }
 
-/// Times and sizes fit: the database counts up to 2^63.
+/// Converts a time or size, which always fit: the database counts up to 2^63.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -69,7 +69,7 @@ pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Bytes {
+fn numbers<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> RawColumn {
     numbers
         .into_iter()
         .flat_map(|number| number.to_le_bytes())

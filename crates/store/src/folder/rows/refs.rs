@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, named_params, params};
 
-use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
-use crate::{Labels, Result, digest};
+use super::{RawColumn, execute, numbers, query_all, query_one, signed, text, unsigned};
+use crate::{OutputLabels, Result, digest};
 
 pub(in crate::folder) struct RefRow {
     pub session: i64,
@@ -11,7 +11,7 @@ pub(in crate::folder) struct RefRow {
     pub number: i64,
     pub blob: i64,
     pub text: Option<i64>,
-    pub labels: Labels,
+    pub labels: OutputLabels,
     pub created: u64,
 }
 
@@ -23,7 +23,7 @@ pub(in crate::folder) fn reference(
     session: i64,
     id: &str,
 ) -> Result<Option<RefRow>> {
-    one(
+    query_one(
         db,
         &format!("{REF} WHERE session = ?1 AND id = ?2"),
         params![session, id],
@@ -32,7 +32,7 @@ pub(in crate::folder) fn reference(
 }
 
 pub(in crate::folder) fn references(db: &Connection, session: i64) -> Result<Vec<RefRow>> {
-    all(
+    query_all(
         db,
         &format!("{REF} WHERE session = ?1 ORDER BY number"),
         [session],
@@ -56,12 +56,12 @@ pub(in crate::folder) fn insert_reference(db: &Connection, row: &RefRow) -> Resu
         ":created": signed(row.created),
         ":seal": ref_seal(row),
     };
-    run(db, insert, values)
+    execute(db, insert, values)
 }
 
 fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
     let labels = text(row, 5)?.zip(text(row, 6)?).zip(text(row, 7)?);
-    let labels = labels.map(|((call, tool), media_type)| Labels {
+    let labels = labels.map(|((call, tool), media_type)| OutputLabels {
         call,
         tool,
         media_type,
@@ -78,14 +78,14 @@ fn ref_from(row: &Row<'_>) -> rusqlite::Result<Option<RefRow>> {
         labels,
         created: unsigned(row.get(8)?),
     };
-    let seal: Bytes = row.get(9)?;
+    let seal: RawColumn = row.get(9)?;
     Ok((seal == ref_seal(&found)).then_some(found))
 }
 
 fn ref_seal(row: &RefRow) -> [u8; 8] {
     let text = row.text.unwrap_or(-1);
     let numbers = numbers(&[row.session, row.number, row.blob, text, signed(row.created)]);
-    let Labels {
+    let OutputLabels {
         call,
         tool,
         media_type,

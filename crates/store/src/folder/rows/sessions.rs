@@ -2,25 +2,25 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{Bytes, all, numbers, one, run, signed, text, unsigned};
-use crate::refs::Secret;
+use super::{RawColumn, execute, numbers, query_all, query_one, signed, text, unsigned};
+use crate::refs::SessionSecret;
 use crate::{Result, SessionId, digest};
 
-/// More sessions above one another than anybody needs; a damaged chain ends here.
+/// The maximum depth of parents, in case a damaged chain is cyclic.
 const DEEPEST: usize = 64;
 
 pub(in crate::folder) struct SessionRow {
     pub row: i64,
     pub id: SessionId,
-    pub secret: Secret,
+    pub secret: SessionSecret,
     pub parent: Option<i64>,
-    /// The session at the top of its tree.
+    /// The root session of its tree.
     pub owner: i64,
     pub created: u64,
     pub used: u64,
-    /// How many outputs it has been given.
+    /// The number of puts so far.
     pub puts: i64,
-    /// How many entries its streams have, by the stream's number.
+    /// The number of entries per stream.
     pub positions: [i64; 2],
 }
 
@@ -29,7 +29,7 @@ const SESSION: &str =
      FROM sessions";
 
 pub(in crate::folder) fn session(db: &Connection, id: &SessionId) -> Result<Option<SessionRow>> {
-    one(
+    query_one(
         db,
         &format!("{SESSION} WHERE name = ?1"),
         [id.as_str()],
@@ -38,14 +38,14 @@ pub(in crate::folder) fn session(db: &Connection, id: &SessionId) -> Result<Opti
 }
 
 pub(in crate::folder) fn session_by_row(db: &Connection, row: i64) -> Result<Option<SessionRow>> {
-    one(db, &format!("{SESSION} WHERE id = ?1"), [row], session_from)
+    query_one(db, &format!("{SESSION} WHERE id = ?1"), [row], session_from)
 }
 
 pub(in crate::folder) fn sessions(db: &Connection) -> Result<Vec<SessionRow>> {
-    all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
+    query_all(db, &format!("{SESSION} ORDER BY name"), [], session_from)
 }
 
-/// A session and those above it, from the bottom up.
+/// A session and its parents, from the bottom up.
 pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<SessionRow>> {
     let mut chain: Vec<SessionRow> = Vec::new();
     let mut next = session(db, id)?;
@@ -60,9 +60,9 @@ pub(in crate::folder) fn up(db: &Connection, id: &SessionId) -> Result<Vec<Sessi
     Ok(chain)
 }
 
-/// The sessions right below one.
+/// The direct children of a session.
 pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<SessionRow>> {
-    all(
+    query_all(
         db,
         &format!("{SESSION} WHERE parent = ?1"),
         [row],
@@ -70,16 +70,25 @@ pub(in crate::folder) fn children(db: &Connection, row: i64) -> Result<Vec<Sessi
     )
 }
 
-/// The session, new if need be, in use now. To be saved.
+/// The session, created if necessary and marked as used. The caller saves it.
 pub(in crate::folder) fn used(db: &Connection, id: &SessionId, now: u64) -> Result<SessionRow> {
     if let Some(mut row) = session(db, id)? {
         row.used = row.used.max(now);
         return Ok(row);
     }
-    let secret = Secret::random()?;
+    insert_session(db, id, SessionSecret::random()?, now)
+}
+
+/// Creates a session with the given secret. The caller saves it.
+pub(in crate::folder) fn insert_session(
+    db: &Connection,
+    id: &SessionId,
+    secret: SessionSecret,
+    now: u64,
+) -> Result<SessionRow> {
     let insert = "INSERT INTO sessions (name, secret, created, used, puts, log, journal, seal)
          VALUES (?1, ?2, 0, 0, 0, 0, 0, x'')";
-    run(db, insert, params![id.as_str(), secret.as_bytes()])?;
+    execute(db, insert, params![id.as_str(), secret.as_bytes()])?;
     let row = db.last_insert_rowid();
     Ok(SessionRow {
         row,
@@ -109,12 +118,12 @@ pub(in crate::folder) fn save_session(db: &Connection, row: &SessionRow) -> Resu
         journal,
         session_seal(row),
     ];
-    run(db, update, values)
+    execute(db, update, values)
 }
 
 fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
-    let secret: Option<[u8; 32]> = row.get::<_, Bytes>(2)?.try_into().ok();
-    let Some((name, secret)) = text(row, 1)?.zip(secret.map(Secret::from_bytes)) else {
+    let secret: Option<[u8; 32]> = row.get::<_, RawColumn>(2)?.try_into().ok();
+    let Some((name, secret)) = text(row, 1)?.zip(secret.map(SessionSecret::from_bytes)) else {
         return Ok(None);
     };
     let found = SessionRow {
@@ -128,7 +137,7 @@ fn session_from(row: &Row<'_>) -> rusqlite::Result<Option<SessionRow>> {
         puts: row.get(7)?,
         positions: [row.get(8)?, row.get(9)?],
     };
-    let seal: Bytes = row.get(10)?;
+    let seal: RawColumn = row.get(10)?;
     Ok((seal == session_seal(&found)).then_some(found))
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, Event, pieces};
-use crate::script::Stop;
+use super::{AnswerEvent, CREATED, OutgoingReply, pieces};
+use crate::script::ScriptedStop;
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn whole(answer: &OutgoingReply) -> Value {
     let calls: Vec<Value> = answer
         .calls()
         .map(|(id, call)| {
@@ -37,7 +37,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     })
 }
 
-pub(super) fn events(answer: &Answer) -> Vec<Event> {
+pub(super) fn events(answer: &OutgoingReply) -> Vec<AnswerEvent> {
     let mut deltas = vec![json!({"role": "assistant", "content": "", "refusal": null})];
     let thoughts = pieces(&answer.reply.reasoning).into_iter();
     deltas.extend(thoughts.map(|piece| json!({"reasoning_content": piece})));
@@ -52,7 +52,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
             deltas.push(json!({"tool_calls": [more]}));
         }
     }
-    let mut events: Vec<Event> = deltas
+    let mut events: Vec<AnswerEvent> = deltas
         .into_iter()
         .map(|delta| chunk(answer, &[choice(&delta, None)], None))
         .collect();
@@ -64,7 +64,7 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
     if answer.include_usage {
         events.push(chunk(answer, &[], Some(usage(answer))));
     }
-    events.push(Event::done());
+    events.push(AnswerEvent::done());
     events
 }
 
@@ -72,7 +72,7 @@ fn choice(delta: &Value, finish: Option<&str>) -> Value {
     json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish})
 }
 
-fn chunk(answer: &Answer, choices: &[Value], usage: Option<Value>) -> Event {
+fn chunk(answer: &OutgoingReply, choices: &[Value], usage: Option<Value>) -> AnswerEvent {
     let mut data = json!({
         "id": format!("chatcmpl-{}", answer.id), "object": "chat.completion.chunk",
         "created": CREATED, "model": answer.model, "service_tier": "default",
@@ -81,18 +81,18 @@ fn chunk(answer: &Answer, choices: &[Value], usage: Option<Value>) -> Event {
     if let Some(fields) = data.as_object_mut().filter(|_| answer.include_usage) {
         fields.insert("usage".to_owned(), usage.unwrap_or(Value::Null));
     }
-    Event::new(None, data)
+    AnswerEvent::new(None, data)
 }
 
-fn finish(answer: &Answer) -> &'static str {
+fn finish(answer: &OutgoingReply) -> &'static str {
     match answer.reply.stop {
-        Stop::Length => "length",
-        Stop::End if answer.reply.calls.is_empty() => "stop",
-        Stop::End => "tool_calls",
+        ScriptedStop::Length => "length",
+        ScriptedStop::End if answer.reply.calls.is_empty() => "stop",
+        ScriptedStop::End => "tool_calls",
     }
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &OutgoingReply) -> Value {
     let usage = &answer.usage;
     json!({
         "prompt_tokens": usage.prompt(), "completion_tokens": usage.output,

@@ -3,23 +3,23 @@
 use serde_json::Value;
 
 /// An answer before it becomes bytes.
-pub(in crate::upstream) enum Rendered {
+pub(in crate::upstream) enum RenderedEvents {
     /// One JSON document.
     Whole(Value),
     /// The events of a stream.
-    Events(Vec<Event>),
+    Events(Vec<AnswerEvent>),
 }
 
 /// One event of a stream.
 #[derive(Clone, Debug)]
-pub(in crate::upstream) struct Event {
+pub(in crate::upstream) struct AnswerEvent {
     /// Its name, where the dialect names events.
     pub(in crate::upstream) name: Option<&'static str>,
     /// Its data; none for `[DONE]`.
     pub(in crate::upstream) data: Option<Value>,
 }
 
-impl Event {
+impl AnswerEvent {
     pub(in crate::upstream) fn new(name: Option<&'static str>, data: Value) -> Self {
         let data = Some(data);
         Self { name, data }

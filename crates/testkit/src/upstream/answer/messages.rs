@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Event, arguments_value, pieces};
-use crate::script::Stop;
+use super::{AnswerEvent, OutgoingReply, arguments_value, pieces};
+use crate::script::ScriptedStop;
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn whole(answer: &OutgoingReply) -> Value {
     let mut content = Vec::new();
     if !answer.reply.reasoning.is_empty() {
         content.push(json!({
@@ -27,7 +27,7 @@ pub(super) fn whole(answer: &Answer) -> Value {
     )
 }
 
-fn message(answer: &Answer, content: &[Value], stop: Option<&str>, usage: &Value) -> Value {
+fn message(answer: &OutgoingReply, content: &[Value], stop: Option<&str>, usage: &Value) -> Value {
     json!({
         "id": format!("msg_01{}", answer.id), "type": "message", "role": "assistant",
         "model": answer.model, "content": content, "stop_reason": stop,
@@ -35,9 +35,9 @@ fn message(answer: &Answer, content: &[Value], stop: Option<&str>, usage: &Value
     })
 }
 
-pub(super) fn events(answer: &Answer) -> Vec<Event> {
+pub(super) fn events(answer: &OutgoingReply) -> Vec<AnswerEvent> {
     let start = message(answer, &[], None, &usage(answer, 1));
-    let mut writer = Writer::default();
+    let mut writer = MessagesEventWriter::default();
     writer.event("message_start", json!({"message": start}));
     writer.thought(answer);
     if !answer.reply.text.is_empty() {
@@ -61,20 +61,20 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
 }
 
 #[derive(Default)]
-struct Writer {
-    events: Vec<Event>,
+struct MessagesEventWriter {
+    events: Vec<AnswerEvent>,
     index: usize,
 }
 
-impl Writer {
+impl MessagesEventWriter {
     fn event(&mut self, name: &'static str, mut data: Value) {
         if let Some(fields) = data.as_object_mut() {
             fields.insert("type".to_owned(), json!(name));
         }
-        self.events.push(Event::new(Some(name), data));
+        self.events.push(AnswerEvent::new(Some(name), data));
     }
 
-    fn thought(&mut self, answer: &Answer) {
+    fn thought(&mut self, answer: &OutgoingReply) {
         if answer.reply.reasoning.is_empty() {
             return;
         }
@@ -107,15 +107,15 @@ impl Writer {
     }
 }
 
-fn stop(answer: &Answer) -> &'static str {
+fn stop(answer: &OutgoingReply) -> &'static str {
     match answer.reply.stop {
-        Stop::Length => "max_tokens",
-        Stop::End if answer.reply.calls.is_empty() => "end_turn",
-        Stop::End => "tool_use",
+        ScriptedStop::Length => "max_tokens",
+        ScriptedStop::End if answer.reply.calls.is_empty() => "end_turn",
+        ScriptedStop::End => "tool_use",
     }
 }
 
-fn usage(answer: &Answer, output: u64) -> Value {
+fn usage(answer: &OutgoingReply, output: u64) -> Value {
     let usage = &answer.usage;
     json!({
         "input_tokens": usage.input,

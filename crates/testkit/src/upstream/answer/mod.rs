@@ -5,12 +5,12 @@ mod event;
 mod messages;
 mod responses;
 
-pub(super) use event::{Event, Rendered};
+pub(super) use event::{AnswerEvent, RenderedEvents};
 
 use serde_json::Value;
 use trimtab_model::{Dialect, Usage};
 
-use crate::script::{Reply, ScriptedCall};
+use crate::script::{ScriptedCall, ScriptedReply};
 
 /// When all answers were made, in seconds since the epoch: fixed, so that runs compare.
 pub(super) const CREATED: u64 = 1_760_000_000;
@@ -22,12 +22,12 @@ const PIECE: usize = 24;
 const MOST_PIECES: usize = 256;
 
 /// A reply on its way to the client.
-pub(super) struct Answer {
+pub(super) struct OutgoingReply {
     pub(super) dialect: Dialect,
     /// What the ids in it are made of.
     pub(super) id: String,
     pub(super) model: String,
-    pub(super) reply: Reply,
+    pub(super) reply: ScriptedReply,
     pub(super) usage: Usage,
     /// Whether a stream of Chat Completions ends with the usage.
     pub(super) include_usage: bool,
@@ -35,16 +35,16 @@ pub(super) struct Answer {
     pub(super) seal: Option<String>,
 }
 
-impl Answer {
+impl OutgoingReply {
     /// The answer as a stream or as one document.
-    pub(super) fn render(&self, stream: bool) -> Rendered {
+    pub(super) fn render(&self, stream: bool) -> RenderedEvents {
         match (self.dialect, stream) {
-            (Dialect::Chat, false) => Rendered::Whole(chat::whole(self)),
-            (Dialect::Chat, true) => Rendered::Events(chat::events(self)),
-            (Dialect::Responses, false) => Rendered::Whole(responses::whole(self)),
-            (Dialect::Responses, true) => Rendered::Events(responses::events(self)),
-            (Dialect::Messages, false) => Rendered::Whole(messages::whole(self)),
-            (Dialect::Messages, true) => Rendered::Events(messages::events(self)),
+            (Dialect::Chat, false) => RenderedEvents::Whole(chat::whole(self)),
+            (Dialect::Chat, true) => RenderedEvents::Events(chat::events(self)),
+            (Dialect::Responses, false) => RenderedEvents::Whole(responses::whole(self)),
+            (Dialect::Responses, true) => RenderedEvents::Events(responses::events(self)),
+            (Dialect::Messages, false) => RenderedEvents::Whole(messages::whole(self)),
+            (Dialect::Messages, true) => RenderedEvents::Events(messages::events(self)),
         }
     }
 

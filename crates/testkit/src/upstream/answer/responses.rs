@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, Event, pieces};
-use crate::script::{ScriptedCall, Stop};
+use super::{AnswerEvent, CREATED, OutgoingReply, pieces};
+use crate::script::{ScriptedCall, ScriptedStop};
 
-pub(super) fn whole(answer: &Answer) -> Value {
+pub(super) fn whole(answer: &OutgoingReply) -> Value {
     let output: Vec<Value> = items(answer).into_iter().map(|item| item.done).collect();
-    response(answer, State::Ended, &output)
+    response(answer, ItemState::Ended, &output)
 }
 
 /// An item of the output: as it begins, as it ends, and the events between.
-struct Item {
+struct OutputItem {
     begun: Value,
     done: Value,
     /// Names and data, without the places that all of them have.
@@ -19,14 +19,14 @@ struct Item {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ItemState {
     Begun,
     Ended,
 }
 
-pub(super) fn events(answer: &Answer) -> Vec<Event> {
-    let mut writer = Writer { events: Vec::new() };
-    let begun = response(answer, State::Begun, &[]);
+pub(super) fn events(answer: &OutgoingReply) -> Vec<AnswerEvent> {
+    let mut writer = ResponsesEventWriter { events: Vec::new() };
+    let begun = response(answer, ItemState::Begun, &[]);
     writer.event("response.created", json!({"response": begun}));
     writer.event("response.in_progress", json!({"response": begun}));
     let mut output = Vec::new();
@@ -50,30 +50,30 @@ pub(super) fn events(answer: &Answer) -> Vec<Event> {
         output.push(item.done);
     }
     let name = match answer.reply.stop {
-        Stop::End => "response.completed",
-        Stop::Length => "response.incomplete",
+        ScriptedStop::End => "response.completed",
+        ScriptedStop::Length => "response.incomplete",
     };
-    let ended = response(answer, State::Ended, &output);
+    let ended = response(answer, ItemState::Ended, &output);
     writer.event(name, json!({"response": ended}));
     writer.events
 }
 
-struct Writer {
-    events: Vec<Event>,
+struct ResponsesEventWriter {
+    events: Vec<AnswerEvent>,
 }
 
-impl Writer {
+impl ResponsesEventWriter {
     fn event(&mut self, name: &'static str, mut data: Value) {
         let sequence = self.events.len();
         if let Some(fields) = data.as_object_mut() {
             fields.insert("type".to_owned(), json!(name));
             fields.insert("sequence_number".to_owned(), json!(sequence));
         }
-        self.events.push(Event::new(Some(name), data));
+        self.events.push(AnswerEvent::new(Some(name), data));
     }
 }
 
-fn items(answer: &Answer) -> Vec<Item> {
+fn items(answer: &OutgoingReply) -> Vec<OutputItem> {
     let mut items = Vec::new();
     if !answer.reply.reasoning.is_empty() {
         items.push(thought(answer));
@@ -91,14 +91,14 @@ fn items(answer: &Answer) -> Vec<Item> {
 }
 
 /// The ids of all items but the thought.
-pub(super) fn ids(answer: &Answer) -> Vec<String> {
+pub(super) fn ids(answer: &OutgoingReply) -> Vec<String> {
     let items = items(answer).into_iter().map(|item| item.done);
     let items = items.filter(|item| item.get("type").is_some_and(|kind| kind != "reasoning"));
     let ids = items.filter_map(|item| item.get("id")?.as_str().map(str::to_owned));
     ids.collect()
 }
 
-fn thought(answer: &Answer) -> Item {
+fn thought(answer: &OutgoingReply) -> OutputItem {
     let id = answer.thought_id();
     let text = &answer.reply.reasoning;
     let part = |text: &str| json!({"type": "summary_text", "text": text});
@@ -125,14 +125,14 @@ fn thought(answer: &Answer) -> Item {
         "response.reasoning_summary_part.done",
         json!({"summary_index": 0, "part": part(text)}),
     ));
-    Item {
+    OutputItem {
         begun: item(json!([]), None),
         done: item(json!([part(text)]), answer.seal.as_ref()),
         between,
     }
 }
 
-fn said(id: &str, text: &str) -> Item {
+fn said(id: &str, text: &str) -> OutputItem {
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
     let item = |status: &str, content: Value| {
         json!({
@@ -156,14 +156,14 @@ fn said(id: &str, text: &str) -> Item {
         "response.content_part.done",
         json!({"content_index": 0, "part": part(text)}),
     ));
-    Item {
+    OutputItem {
         begun: item("in_progress", json!([])),
         done: item("completed", json!([part(text)])),
         between,
     }
 }
 
-fn called(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
+fn called(id: &str, call_id: &str, call: &ScriptedCall) -> OutputItem {
     let text = call.arguments.to_text();
     let (kind, field, delta, done) = if call.custom {
         (
@@ -191,16 +191,16 @@ fn called(id: &str, call_id: &str, call: &ScriptedCall) -> Item {
         .map(|piece| (delta, json!({"delta": piece})))
         .collect();
     between.push((done, json!({field: text})));
-    Item {
+    OutputItem {
         begun: item("in_progress", ""),
         done: item("completed", &text),
         between,
     }
 }
 
-fn response(answer: &Answer, state: State, output: &[Value]) -> Value {
-    let ended = state == State::Ended;
-    let cut = answer.reply.stop == Stop::Length;
+fn response(answer: &OutgoingReply, state: ItemState, output: &[Value]) -> Value {
+    let ended = state == ItemState::Ended;
+    let cut = answer.reply.stop == ScriptedStop::Length;
     let status = match (ended, cut) {
         (false, _) => "in_progress",
         (true, false) => "completed",
@@ -219,7 +219,7 @@ fn response(answer: &Answer, state: State, output: &[Value]) -> Value {
     })
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &OutgoingReply) -> Value {
     let usage = &answer.usage;
     json!({
         "input_tokens": usage.prompt(),

@@ -1,10 +1,10 @@
 //! The rules of Chat Completions.
 
 use serde_json::Value;
-use trimtab_wire::validate::{Fault, Rule};
+use trimtab_wire::validate::{RequestFault, RequestRule};
 
-use super::{Broken, entries, text};
-use crate::upstream::refusal::Refusal;
+use super::{BrokenRule, entries, text};
+use crate::upstream::refusal::ProviderRefusal;
 
 /// Longest id of a call, in bytes.
 const LONGEST_ID: usize = 40;
@@ -22,11 +22,11 @@ const ROLES: [&str; 6] = [
     "developer",
 ];
 
-pub(super) fn judge(body: &Value) -> Vec<Broken> {
+pub(super) fn judge(body: &Value) -> Vec<BrokenRule> {
     let mut broken = Vec::new();
     if text(body, "model").is_empty() {
-        let refusal = Refusal::openai("you must provide a model parameter", None, None);
-        broken.push(Broken::new("there is no model", refusal));
+        let refusal = ProviderRefusal::openai("you must provide a model parameter", None, None);
+        broken.push(BrokenRule::new("there is no model", refusal));
     }
     if body
         .get("stream_options")
@@ -34,8 +34,8 @@ pub(super) fn judge(body: &Value) -> Vec<Broken> {
         && body.get("stream") != Some(&Value::Bool(true))
     {
         let message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
-        let refusal = Refusal::openai(message, Some("stream_options"), None);
-        broken.push(Broken::new("stream_options without stream", refusal));
+        let refusal = ProviderRefusal::openai(message, Some("stream_options"), None);
+        broken.push(BrokenRule::new("stream_options without stream", refusal));
     }
     for (at, message) in entries(body, "messages") {
         broken.extend(role(at, text(message, "role")));
@@ -48,7 +48,7 @@ pub(super) fn judge(body: &Value) -> Vec<Broken> {
     broken
 }
 
-fn role(at: usize, role: &str) -> Option<Broken> {
+fn role(at: usize, role: &str) -> Option<BrokenRule> {
     if ROLES.contains(&role) {
         return None;
     }
@@ -57,14 +57,14 @@ fn role(at: usize, role: &str) -> Option<Broken> {
          'function', 'tool', and 'developer'."
     );
     let param = format!("messages[{at}].role");
-    let refusal = Refusal::openai(message, Some(&param), Some("invalid_value"));
-    Some(Broken::new(
+    let refusal = ProviderRefusal::openai(message, Some(&param), Some("invalid_value"));
+    Some(BrokenRule::new(
         format!("message {at} has the role {role:?}"),
         refusal,
     ))
 }
 
-fn content(at: usize, message: &Value) -> Option<Broken> {
+fn content(at: usize, message: &Value) -> Option<BrokenRule> {
     let length = text(message, "content").len();
     if length <= LONGEST_TEXT {
         return None;
@@ -72,11 +72,11 @@ fn content(at: usize, message: &Value) -> Option<Broken> {
     let length = text(message, "content").chars().count();
     let place = format!("messages[{at}].content");
     let refusal = too_long(&place, LONGEST_TEXT, length);
-    (length > LONGEST_TEXT).then(|| Broken::new(format!("message {at} is too long"), refusal))
+    (length > LONGEST_TEXT).then(|| BrokenRule::new(format!("message {at} is too long"), refusal))
 }
 
 /// Only an answer that has something else may go without content.
-fn no_content(at: usize, message: &Value) -> Option<Broken> {
+fn no_content(at: usize, message: &Value) -> Option<BrokenRule> {
     let has = |name: &&str| message.get(name).is_some_and(|value| !value.is_null());
     let role = text(message, "role");
     let instead = [
@@ -92,32 +92,38 @@ fn no_content(at: usize, message: &Value) -> Option<Broken> {
     }
     let place = format!("messages.[{at}].content");
     let message = "Invalid value for 'content': expected a string, got null.";
-    let refusal = Refusal::openai(message, Some(&place), None);
-    Some(Broken::new(format!("message {at} has no content"), refusal))
+    let refusal = ProviderRefusal::openai(message, Some(&place), None);
+    Some(BrokenRule::new(
+        format!("message {at} has no content"),
+        refusal,
+    ))
 }
 
-pub(super) fn too_long(place: &str, most: usize, length: usize) -> Refusal {
+pub(super) fn too_long(place: &str, most: usize, length: usize) -> ProviderRefusal {
     let message = format!(
         "Invalid '{place}': string too long. Expected a string with maximum length {most}, but \
          got a string with length {length} instead."
     );
-    Refusal::openai(message, Some(place), Some("string_above_max_length"))
+    ProviderRefusal::openai(message, Some(place), Some("string_above_max_length"))
 }
 
-fn call_fields(at: usize, number: usize, call: &Value) -> Option<Broken> {
+fn call_fields(at: usize, number: usize, call: &Value) -> Option<BrokenRule> {
     let place = format!("messages[{at}].tool_calls[{number}]");
     let id = text(call, "id");
     if id.len() > LONGEST_ID {
         let refusal = too_long(&format!("{place}.id"), LONGEST_ID, id.len());
-        return Some(Broken::new(format!("call id {id:?} is too long"), refusal));
+        return Some(BrokenRule::new(
+            format!("call id {id:?} is too long"),
+            refusal,
+        ));
     }
     let arguments = call.pointer("/function/arguments");
     if text(call, "type") == "function" && !arguments.is_some_and(Value::is_string) {
         let param = format!("{place}.function.arguments");
         let message =
             format!("Invalid type for '{param}': expected a string, but got an object instead.");
-        let refusal = Refusal::openai(message, Some(&param), Some("invalid_type"));
-        return Some(Broken::new(
+        let refusal = ProviderRefusal::openai(message, Some(&param), Some("invalid_type"));
+        return Some(BrokenRule::new(
             format!("arguments of call {id:?} are no text"),
             refusal,
         ));
@@ -126,11 +132,11 @@ fn call_fields(at: usize, number: usize, call: &Value) -> Option<Broken> {
 }
 
 /// What the provider says of `fault`; `open` are the calls that are open at the same place.
-pub(super) fn words(fault: &Fault, open: &[&str]) -> Refusal {
+pub(super) fn words(fault: &RequestFault, open: &[&str]) -> ProviderRefusal {
     let at = fault.entry;
     let role = format!("messages.[{at}].role");
     match &fault.rule {
-        Rule::OpenCall(_) => Refusal::openai(
+        RequestRule::OpenCall(_) => ProviderRefusal::openai(
             format!(
                 "An assistant message with 'tool_calls' must be followed by tool messages \
                  responding to each 'tool_call_id'. The following tool_call_ids did not have \
@@ -140,25 +146,27 @@ pub(super) fn words(fault: &Fault, open: &[&str]) -> Refusal {
             Some(&role),
             None,
         ),
-        Rule::OrphanOutput(_) | Rule::MisplacedOutput(_) | Rule::DuplicateOutput(_) => {
+        RequestRule::OrphanOutput(_)
+        | RequestRule::MisplacedOutput(_)
+        | RequestRule::DuplicateOutput(_) => {
             let message = "Invalid parameter: messages with role 'tool' must be a response to \
                            a preceeding message with 'tool_calls'.";
-            Refusal::openai(message, Some(&role), None)
+            ProviderRefusal::openai(message, Some(&role), None)
         }
-        Rule::RepeatedId(id) => {
+        RequestRule::RepeatedId(id) => {
             let message = format!("Duplicate value for 'tool_call_id' of '{id}' in message[{at}]");
-            Refusal::openai(message, None, None)
+            ProviderRefusal::openai(message, None, None)
         }
-        Rule::MissingId => {
+        RequestRule::MissingId => {
             let place = format!("messages[{at}].tool_calls[0].id");
             let message = format!("Missing required parameter: '{place}'.");
-            Refusal::openai(message, Some(&place), Some("missing_required_parameter"))
+            ProviderRefusal::openai(message, Some(&place), Some("missing_required_parameter"))
         }
-        Rule::NoMessage => {
+        RequestRule::NoMessage => {
             let message = "Invalid 'messages': empty array. Expected an array with minimum \
                            length 1, but got an empty array instead.";
-            Refusal::openai(message, Some("messages"), Some("empty_array"))
+            ProviderRefusal::openai(message, Some("messages"), Some("empty_array"))
         }
-        other => Refusal::openai(format!("Invalid value: {other}"), Some("messages"), None),
+        other => ProviderRefusal::openai(format!("Invalid value: {other}"), Some("messages"), None),
     }
 }

@@ -1,16 +1,16 @@
 //! The rules of Messages.
 
 use serde_json::Value;
-use trimtab_wire::validate::{Fault, Rule};
+use trimtab_wire::validate::{RequestFault, RequestRule};
 
-use super::{Broken, entries, text};
-use crate::upstream::Received;
-use crate::upstream::refusal::Refusal;
+use super::{BrokenRule, entries, text};
+use crate::upstream::ReceivedRequest;
+use crate::upstream::refusal::ProviderRefusal;
 
-pub(super) fn judge(body: &Value, received: &Received, prefill: bool) -> Vec<Broken> {
+pub(super) fn judge(body: &Value, received: &ReceivedRequest, prefill: bool) -> Vec<BrokenRule> {
     let mut broken = Vec::new();
     let mut note = |rule: &str, message: String| {
-        broken.push(Broken::new(rule, Refusal::anthropic(message)));
+        broken.push(BrokenRule::new(rule, ProviderRefusal::anthropic(message)));
     };
     if received.header("anthropic-version").is_none() {
         let message = "anthropic-version: header is required";
@@ -66,62 +66,64 @@ fn thinking(body: &Value) -> Option<String> {
 }
 
 /// What the provider says of `fault`; `open` are the calls that are open at the same place.
-pub(super) fn words(fault: &Fault, open: &[&str], body: &Value) -> Refusal {
+pub(super) fn words(fault: &RequestFault, open: &[&str], body: &Value) -> ProviderRefusal {
     let at = fault.entry;
     let output = |id: &str| place(body, at, "tool_use_id", id);
     let call = |id: &str| place(body, at, "id", id);
-    Refusal::anthropic(match &fault.rule {
-        Rule::OpenCall(id) => format!(
+    ProviderRefusal::anthropic(match &fault.rule {
+        RequestRule::OpenCall(id) => format!(
             "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately \
              after: {}. Each `tool_use` block must have a corresponding `tool_result` block in \
              the next message.",
             asked_in(body, at, id),
             open.join(", ")
         ),
-        Rule::OrphanOutput(id) => format!(
+        RequestRule::OrphanOutput(id) => format!(
             "{}: unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each \
              `tool_result` block must have a corresponding `tool_use` block in the previous \
              message.",
             output(id)
         ),
-        Rule::DuplicateOutput(id) => format!(
+        RequestRule::DuplicateOutput(id) => format!(
             "{}: each tool_use must have a single result. Found multiple `tool_result` blocks \
              with id: {id}",
             output(id)
         ),
-        Rule::MisplacedOutput(_) => {
+        RequestRule::MisplacedOutput(_) => {
             format!("messages.{at}: `tool_result` blocks can only be in `user` messages")
         }
-        Rule::MisplacedCall(_) => {
+        RequestRule::MisplacedCall(_) => {
             format!("messages.{at}: `tool_use` blocks can only be in `assistant` messages")
         }
-        Rule::OutputNotFirst(id) => format!(
+        RequestRule::OutputNotFirst(id) => format!(
             "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately \
              after: {id}. Each `tool_use` block must have a corresponding `tool_result` block \
              in the next message.",
             at.saturating_sub(1)
         ),
-        Rule::RepeatedId(id) => format!("{}: `tool_use` ids must be unique", call(id)),
-        Rule::MalformedId(id) => format!(
+        RequestRule::RepeatedId(id) => format!("{}: `tool_use` ids must be unique", call(id)),
+        RequestRule::MalformedId(id) => format!(
             "{}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
             call(id)
         ),
-        Rule::MissingId => format!("messages.{at}.content.0.tool_use.id: Field required"),
-        Rule::EmptyMessage => format!(
+        RequestRule::MissingId => format!("messages.{at}.content.0.tool_use.id: Field required"),
+        RequestRule::EmptyMessage => format!(
             "messages.{at}: all messages must have non-empty content except for the optional \
              final assistant message"
         ),
-        Rule::DanglingReasoning => {
+        RequestRule::DanglingReasoning => {
             format!("messages.{at}: The final block in an assistant message cannot be `thinking`.")
         }
-        Rule::BlankPart => "messages: text content blocks must be non-empty".to_owned(),
-        Rule::UserNotFirst if role_of(body, at) == "system" => bad_role("system"),
-        Rule::UserNotFirst => "messages: first message must use the \"user\" role".to_owned(),
-        Rule::NoMessage => "messages: at least one message is required".to_owned(),
-        Rule::TooManyMarkers(count) => {
+        RequestRule::BlankPart => "messages: text content blocks must be non-empty".to_owned(),
+        RequestRule::UserNotFirst if role_of(body, at) == "system" => bad_role("system"),
+        RequestRule::UserNotFirst => {
+            "messages: first message must use the \"user\" role".to_owned()
+        }
+        RequestRule::NoMessage => "messages: at least one message is required".to_owned(),
+        RequestRule::TooManyMarkers(count) => {
             format!("A maximum of 4 blocks with cache_control may be provided. Found {count}.")
         }
-        Rule::MisplacedMarker => {
+        RequestRule::MisplacedMarker => {
             format!("messages.{at}.content.0.cache_control: Extra inputs are not permitted")
         }
         other => format!("messages.{at}: {other}"),

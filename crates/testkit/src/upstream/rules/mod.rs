@@ -10,21 +10,21 @@ mod tools;
 
 use serde_json::Value;
 use trimtab_model::Dialect;
-use trimtab_wire::scan::Scan;
-use trimtab_wire::validate::{Rule, validate};
+use trimtab_wire::scan::BodyScan;
+use trimtab_wire::validate::{RequestRule, validate};
 
-use super::Received;
-use super::refusal::Refusal;
+use super::ReceivedRequest;
+use super::refusal::ProviderRefusal;
 
 /// A rule that is broken.
-pub(super) struct Broken {
+pub(super) struct BrokenRule {
     /// The rule, in our words.
     pub(super) rule: String,
-    pub(super) refusal: Refusal,
+    pub(super) refusal: ProviderRefusal,
 }
 
-impl Broken {
-    pub(super) fn new(rule: impl Into<String>, refusal: Refusal) -> Self {
+impl BrokenRule {
+    pub(super) fn new(rule: impl Into<String>, refusal: ProviderRefusal) -> Self {
         let rule = rule.into();
         Self { rule, refusal }
     }
@@ -33,10 +33,10 @@ impl Broken {
 /// Every rule that a request breaks.
 pub(super) fn judge(
     body: &Value,
-    scan: &Scan<'_>,
-    received: &Received,
+    scan: &BodyScan<'_>,
+    received: &ReceivedRequest,
     prefill: bool,
-) -> Vec<Broken> {
+) -> Vec<BrokenRule> {
     let mut broken = match scan.dialect() {
         Dialect::Chat => chat::judge(body),
         Dialect::Responses => responses::judge(body),
@@ -47,7 +47,7 @@ pub(super) fn judge(
     for fault in &faults {
         let open = faults.iter().filter(|other| other.entry == fault.entry);
         let open = open.filter_map(|other| match &other.rule {
-            Rule::OpenCall(id) => Some(id.as_str()),
+            RequestRule::OpenCall(id) => Some(id.as_str()),
             _ => None,
         });
         let open: Vec<&str> = open.collect();
@@ -56,7 +56,7 @@ pub(super) fn judge(
             Dialect::Responses => responses::words(fault, body),
             Dialect::Messages => messages::words(fault, &open, body),
         };
-        broken.push(Broken::new(fault.to_string(), refusal));
+        broken.push(BrokenRule::new(fault.to_string(), refusal));
     }
     broken
 }

@@ -1,11 +1,11 @@
 //! The rules of Responses.
 
 use serde_json::Value;
-use trimtab_wire::validate::{Fault, Rule};
+use trimtab_wire::validate::{RequestFault, RequestRule};
 
 use super::chat::too_long;
-use super::{Broken, entries, text};
-use crate::upstream::refusal::Refusal;
+use super::{BrokenRule, entries, text};
+use crate::upstream::refusal::ProviderRefusal;
 
 /// Longest id of a call, in bytes.
 const LONGEST_ID: usize = 64;
@@ -13,14 +13,14 @@ const LONGEST_ID: usize = 64;
 /// Most items of an input.
 const MOST_ITEMS: usize = 16_384;
 
-pub(super) fn judge(body: &Value) -> Vec<Broken> {
+pub(super) fn judge(body: &Value) -> Vec<BrokenRule> {
     let mut broken = Vec::new();
     for name in ["model", "input"] {
         if body.get(name).is_none_or(Value::is_null) {
             let message = format!("Missing required parameter: '{name}'.");
             let code = Some("missing_required_parameter");
-            let refusal = Refusal::openai(message, Some(name), code);
-            broken.push(Broken::new(format!("there is no {name}"), refusal));
+            let refusal = ProviderRefusal::openai(message, Some(name), code);
+            broken.push(BrokenRule::new(format!("there is no {name}"), refusal));
         }
     }
     broken.extend(previous(body));
@@ -30,8 +30,9 @@ pub(super) fn judge(body: &Value) -> Vec<Broken> {
             "Invalid 'input': array too long. Expected an array with maximum length \
              {MOST_ITEMS}, but got an array with length {count} instead."
         );
-        let refusal = Refusal::openai(message, Some("input"), Some("array_above_max_length"));
-        broken.push(Broken::new(format!("{count} items"), refusal));
+        let refusal =
+            ProviderRefusal::openai(message, Some("input"), Some("array_above_max_length"));
+        broken.push(BrokenRule::new(format!("{count} items"), refusal));
     }
     let stored = body.get("store") != Some(&Value::Bool(false));
     for (at, item) in entries(body, "input") {
@@ -41,19 +42,25 @@ pub(super) fn judge(body: &Value) -> Vec<Broken> {
 }
 
 /// Nothing is kept between two requests.
-fn previous(body: &Value) -> Option<Broken> {
+fn previous(body: &Value) -> Option<BrokenRule> {
     let id = body.get("previous_response_id").and_then(Value::as_str)?;
     let message = format!("Previous response with id '{id}' not found.");
     let param = Some("previous_response_id");
-    let refusal = Refusal::openai(message, param, Some("previous_response_not_found"));
-    Some(Broken::new(format!("there is no response {id:?}"), refusal))
+    let refusal = ProviderRefusal::openai(message, param, Some("previous_response_not_found"));
+    Some(BrokenRule::new(
+        format!("there is no response {id:?}"),
+        refusal,
+    ))
 }
 
-fn judge_item(at: usize, item: &Value, stored: bool) -> Option<Broken> {
+fn judge_item(at: usize, item: &Value, stored: bool) -> Option<BrokenRule> {
     let id = text(item, "call_id");
     if id.len() > LONGEST_ID {
         let refusal = too_long(&format!("input[{at}].call_id"), LONGEST_ID, id.len());
-        return Some(Broken::new(format!("call id {id:?} is too long"), refusal));
+        return Some(BrokenRule::new(
+            format!("call id {id:?} is too long"),
+            refusal,
+        ));
     }
     let role = text(item, "role");
     if !matches!(role, "" | "assistant" | "system" | "developer" | "user") {
@@ -62,8 +69,8 @@ fn judge_item(at: usize, item: &Value, stored: bool) -> Option<Broken> {
              'developer', and 'user'."
         );
         let param = format!("input[{at}].role");
-        let refusal = Refusal::openai(message, Some(&param), Some("invalid_value"));
-        return Some(Broken::new(
+        let refusal = ProviderRefusal::openai(message, Some(&param), Some("invalid_value"));
+        return Some(BrokenRule::new(
             format!("item {at} has the role {role:?}"),
             refusal,
         ));
@@ -75,9 +82,9 @@ fn judge_item(at: usize, item: &Value, stored: bool) -> Option<Broken> {
              false. Try again with `store` set to true, or remove this item from your input.",
             text(item, "id")
         );
-        let refusal = Refusal::openai(message, Some("input"), None);
+        let refusal = ProviderRefusal::openai(message, Some("input"), None);
         let refusal = refusal.with(404, "invalid_request_error");
-        return Some(Broken::new(
+        return Some(BrokenRule::new(
             format!("item {at} is a thought without content"),
             refusal,
         ));
@@ -86,14 +93,16 @@ fn judge_item(at: usize, item: &Value, stored: bool) -> Option<Broken> {
 }
 
 /// What the provider says of `fault`.
-pub(super) fn words(fault: &Fault, body: &Value) -> Refusal {
-    let input = |message: String| Refusal::openai(message, Some("input"), None);
+pub(super) fn words(fault: &RequestFault, body: &Value) -> ProviderRefusal {
+    let input = |message: String| ProviderRefusal::openai(message, Some("input"), None);
     match &fault.rule {
-        Rule::OpenCall(id) => input(format!("No tool output found for function call {id}.")),
-        Rule::OrphanOutput(id) | Rule::MisplacedOutput(id) | Rule::DuplicateOutput(id) => input(
-            format!("No tool call found for function call output with call_id {id}."),
-        ),
-        Rule::DanglingReasoning => {
+        RequestRule::OpenCall(id) => input(format!("No tool output found for function call {id}.")),
+        RequestRule::OrphanOutput(id)
+        | RequestRule::MisplacedOutput(id)
+        | RequestRule::DuplicateOutput(id) => input(format!(
+            "No tool call found for function call output with call_id {id}."
+        )),
+        RequestRule::DanglingReasoning => {
             let entry = entries(body, "input").nth(fault.entry);
             let id = entry.map_or("", |(_, item)| text(item, "id"));
             input(format!(
@@ -101,12 +110,12 @@ pub(super) fn words(fault: &Fault, body: &Value) -> Refusal {
                  item."
             ))
         }
-        Rule::MissingId => {
+        RequestRule::MissingId => {
             let place = format!("input[{}].call_id", fault.entry);
             let message = format!("Missing required parameter: '{place}'.");
-            Refusal::openai(message, Some(&place), Some("missing_required_parameter"))
+            ProviderRefusal::openai(message, Some(&place), Some("missing_required_parameter"))
         }
-        Rule::RepeatedId(id) => input(format!("Duplicate call_id found in input: {id}.")),
+        RequestRule::RepeatedId(id) => input(format!("Duplicate call_id found in input: {id}.")),
         other => input(format!("Invalid 'input[{}]': {other}", fault.entry)),
     }
 }

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 use trimtab_model::Dialect;
 
-use super::{Broken, entries, text};
-use crate::upstream::refusal::Refusal;
+use super::{BrokenRule, entries, text};
+use crate::upstream::refusal::ProviderRefusal;
 
 /// How many tools Chat Completions and Responses take.
 const MOST: usize = 128;
 
-pub(super) fn judge(body: &Value, dialect: Dialect) -> Vec<Broken> {
+pub(super) fn judge(body: &Value, dialect: Dialect) -> Vec<BrokenRule> {
     let mut broken = Vec::new();
     let mut names = HashSet::new();
     for (at, tool) in entries(body, "tools") {
@@ -21,11 +21,11 @@ pub(super) fn judge(body: &Value, dialect: Dialect) -> Vec<Broken> {
         }
         if !is_legal(name) {
             let rule = format!("tool {at} has the name {name:?}");
-            broken.push(Broken::new(rule, bad_name(at, dialect)));
+            broken.push(BrokenRule::new(rule, bad_name(at, dialect)));
         }
         if !names.insert(name) && dialect == Dialect::Messages {
-            let refusal = Refusal::anthropic("tools: Tool names must be unique.");
-            broken.push(Broken::new(
+            let refusal = ProviderRefusal::anthropic("tools: Tool names must be unique.");
+            broken.push(BrokenRule::new(
                 format!("two tools are called {name:?}"),
                 refusal,
             ));
@@ -37,8 +37,9 @@ pub(super) fn judge(body: &Value, dialect: Dialect) -> Vec<Broken> {
             "Invalid 'tools': array too long. Expected an array with maximum length {MOST}, but \
              got an array with length {count} instead."
         );
-        let refusal = Refusal::openai(message, Some("tools"), Some("array_above_max_length"));
-        broken.push(Broken::new(format!("{count} tools"), refusal));
+        let refusal =
+            ProviderRefusal::openai(message, Some("tools"), Some("array_above_max_length"));
+        broken.push(BrokenRule::new(format!("{count} tools"), refusal));
     }
     broken
 }
@@ -66,18 +67,18 @@ fn is_legal(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(legal)
 }
 
-fn bad_name(at: usize, dialect: Dialect) -> Refusal {
+fn bad_name(at: usize, dialect: Dialect) -> ProviderRefusal {
     let openai = |place: String| {
         let message = format!(
             "Invalid '{place}': string does not match pattern. Expected a string that matches \
              the pattern '^[a-zA-Z0-9_-]+$'."
         );
-        Refusal::openai(message, Some(&place), Some("invalid_value"))
+        ProviderRefusal::openai(message, Some(&place), Some("invalid_value"))
     };
     match dialect {
         Dialect::Chat => openai(format!("tools[{at}].function.name")),
         Dialect::Responses => openai(format!("tools[{at}].name")),
-        Dialect::Messages => Refusal::anthropic(format!(
+        Dialect::Messages => ProviderRefusal::anthropic(format!(
             "tools.{at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
         )),
     }

@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 
 use toml::Value;
 
-use super::keys::{InProject, Key, Kind};
-use super::layer::{Laid, Set, find_key};
-use super::{ConfigError, Inputs, Source};
+use super::keys::{InProject, SettingKey, SettingKind};
+use super::layered_settings::{LayeredSettings, SetValue, find_key};
+use super::{ConfigError, ConfigInputs, SettingSource};
 
 pub use table::DESIGN_NAMES;
 
@@ -32,15 +32,15 @@ pub const ORIGINAL_SYSTEMS: &[(&str, &str)] = &[
 type NamedValues = Vec<(&'static str, Value)>;
 
 /// The settings that a value comes to; none if the name cannot have the value.
-type Made = Option<NamedValues>;
+type DerivedValues = Option<NamedValues>;
 
 /// How a value becomes settings.
 #[derive(Clone, Copy, Debug)]
-enum Means {
+enum NameMeaning {
     /// It is the value of the setting.
     Same,
     /// What this makes of it, given the settings so far.
-    Made(fn(&Laid, &Value) -> Made),
+    Made(fn(&LayeredSettings, &Value) -> DerivedValues),
 }
 
 /// A name that a design gave one of its settings.
@@ -58,9 +58,9 @@ pub struct DesignName {
     pub note: &'static str,
     /// What the design has where nobody says otherwise, as TOML; empty for nothing.
     pub default: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: SettingKind,
     allowed: &'static str,
-    means: Means,
+    means: NameMeaning,
 }
 
 impl DesignName {
@@ -71,13 +71,17 @@ impl DesignName {
         same(self.name) || bare.is_some_and(|bare| bare != "enabled" && same(bare))
     }
 
-    fn sets(&self, laid: &Laid, set: &Set) -> Result<Vec<Set>, ConfigError> {
+    fn sets(
+        &self,
+        settings: &LayeredSettings,
+        set: &SetValue,
+    ) -> Result<Vec<SetValue>, ConfigError> {
         let made = match self.means {
-            Means::Same if self.kind.admits(&set.value) => {
+            NameMeaning::Same if self.kind.admits(&set.value) => {
                 Some(vec![(self.setting, set.value.clone())])
             }
-            Means::Same => None,
-            Means::Made(make) => make(laid, &set.value),
+            NameMeaning::Same => None,
+            NameMeaning::Made(make) => make(settings, &set.value),
         };
         let made = made.ok_or_else(|| ConfigError::Value {
             key: self.name.to_owned(),
@@ -92,18 +96,18 @@ impl DesignName {
                 self.allowed.to_owned()
             },
         })?;
-        let made = made.into_iter().map(|(name, value)| Set {
+        let made = made.into_iter().map(|(name, value)| SetValue {
             name: name.to_owned(),
             value,
             source: set.source.clone(),
-            behind: false,
-            of_design: false,
+            appends: false,
+            is_design_name: false,
         });
         Ok(made.collect())
     }
 
     /// True if a project's file may use it: it decides only what goes into a window.
-    pub(super) fn in_project(&self, keys: &[&Key]) -> bool {
+    pub(super) fn in_project(&self, keys: &[&SettingKey]) -> bool {
         let own = find_key(keys, self.setting);
         own.is_some_and(|key| key.in_project != InProject::Refused)
     }
@@ -116,7 +120,7 @@ fn plain(name: &str) -> impl Iterator<Item = char> {
 }
 
 /// The names of all designs that `name` may mean.
-pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static DesignName> {
+pub(super) fn designs_with_name(name: &str) -> impl Iterator<Item = &'static DesignName> {
     DESIGN_NAMES.iter().filter(move |one| one.is(name))
 }
 
@@ -135,63 +139,71 @@ pub(super) fn has_section(section: &str) -> bool {
 }
 
 /// A value as somebody types it, for the first design that has the name.
-pub(super) fn typed(name: &str, text: &str) -> Option<Value> {
-    Some(meant(name).next()?.kind.typed(text))
+pub(super) fn parse_typed(name: &str, text: &str) -> Option<Value> {
+    Some(designs_with_name(name).next()?.kind.typed(text))
 }
 
 /// Lays settings over those that are there: of each source those under our names first, then
 /// those under the names of the design, in the order of its table.
-pub(super) fn lay_all(laid: &mut Laid, preset: &str, sets: &[Set]) -> Result<(), ConfigError> {
+pub(super) fn apply_all(
+    settings: &mut LayeredSettings,
+    preset: &str,
+    sets: &[SetValue],
+) -> Result<(), ConfigError> {
     for of_source in sets.chunk_by(|one, next| one.source == next.source) {
-        let (designs, ours): (Vec<&Set>, Vec<&Set>) =
-            of_source.iter().partition(|set| set.of_design);
+        let (designs, ours): (Vec<&SetValue>, Vec<&SetValue>) =
+            of_source.iter().partition(|set| set.is_design_name);
         for set in ours {
-            laid.lay(set);
+            settings.apply(set);
         }
-        let own = |set: &Set| meant(&set.name).any(|one| one.preset == preset);
+        let own = |set: &SetValue| designs_with_name(&set.name).any(|one| one.preset == preset);
         if let Some(set) = designs.iter().find(|set| !own(set)) {
             return Err(other_preset(preset, set));
         }
         for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
             for set in designs.iter().filter(|set| name.is(&set.name)) {
-                lay(laid, name, set)?;
+                lay(settings, name, set)?;
             }
         }
     }
     Ok(())
 }
 
-fn lay(laid: &mut Laid, name: &DesignName, set: &Set) -> Result<(), ConfigError> {
-    for made in name.sets(laid, set)? {
-        laid.lay(&made);
+fn lay(
+    settings: &mut LayeredSettings,
+    name: &DesignName,
+    set: &SetValue,
+) -> Result<(), ConfigError> {
+    for made in name.sets(settings, set)? {
+        settings.apply(&made);
     }
     Ok(())
 }
 
 /// Lays what the environment says under the names of the preset's design.
-pub(super) fn lay_environment(
-    laid: &mut Laid,
+pub(super) fn apply_environment(
+    settings: &mut LayeredSettings,
     preset: &str,
-    inputs: &Inputs,
+    inputs: &ConfigInputs,
 ) -> Result<(), ConfigError> {
     for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
         let Some(text) = inputs.variable(name.variable) else {
             continue;
         };
-        let set = Set {
+        let set = SetValue {
             name: name.name.to_owned(),
             value: name.kind.typed(&text),
-            source: Source::Environment(name.variable.to_owned()),
-            behind: false,
-            of_design: true,
+            source: SettingSource::Environment(name.variable.to_owned()),
+            appends: false,
+            is_design_name: true,
         };
-        lay(laid, name, &set)?;
+        lay(settings, name, &set)?;
     }
     Ok(())
 }
 
-fn other_preset(preset: &str, set: &Set) -> ConfigError {
-    let meant = meant(&set.name).map(|one| (one.preset, one.setting));
+fn other_preset(preset: &str, set: &SetValue) -> ConfigError {
+    let meant = designs_with_name(&set.name).map(|one| (one.preset, one.setting));
     ConfigError::OtherPreset {
         key: set.name.clone(),
         source: set.source.clone(),
@@ -202,8 +214,8 @@ fn other_preset(preset: &str, set: &Set) -> ConfigError {
 
 /// A file with every setting of the design of `preset` under the names that it gave them, as the
 /// design has them. What is not for a project's file is commented out.
-pub fn under_design_names(keys: &[Key], preset: &str) -> String {
-    let keys: Vec<&Key> = keys.iter().collect();
+pub fn under_design_names(keys: &[SettingKey], preset: &str) -> String {
+    let keys: Vec<&SettingKey> = keys.iter().collect();
     let mut text = format!(
         "# Settings of Trimtab under the names of the design that preset {preset} carries out.\n\
          # docs/presets.md tells what each is; both kinds of names can stand in one file.\n\n\

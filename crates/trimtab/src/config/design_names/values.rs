@@ -2,9 +2,9 @@
 
 use toml::{Table, Value};
 
-use super::super::layer::Laid;
+use super::super::layered_settings::LayeredSettings;
 use super::table::ARCHIVE;
-use super::{Made, NamedValues};
+use super::{DerivedValues, NamedValues};
 
 /// Messages that the archive keeps where it is told to keep no number of tokens.
 const RECENT_MESSAGES: i64 = 5;
@@ -25,26 +25,30 @@ fn is_null(value: &Value) -> bool {
 
 /// The limit of an answer of `turns`. The design takes four times that for the window where
 /// nobody says how large that is.
-pub(super) fn answer_limit(laid: &Laid, value: &Value) -> Made {
+pub(super) fn answer_limit(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let tokens = if tokens == 0 { ANSWER_LIMIT } else { tokens };
     let mut made = vec![("max_output", Value::from(tokens))];
-    if laid.get("window").is_none() {
+    if settings.get("window").is_none() {
         made.push(("window", Value::from(tokens.saturating_mul(4))));
     }
     Some(made)
 }
 
 /// The window of `turns`; 0 says nothing.
-pub(super) fn window(_: &Laid, value: &Value) -> Made {
+pub(super) fn window(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let said = (tokens > 0).then(|| ("window", Value::from(tokens)));
     Some(said.into_iter().collect())
 }
 
 /// A number of the shape in force; it says nothing where outputs are shown whole.
-pub(super) fn shown(laid: &Laid, setting: &'static str, value: &Value) -> Made {
-    let shape = laid.get("views.default.shape").and_then(Value::as_str);
+pub(super) fn shown(
+    settings: &LayeredSettings,
+    setting: &'static str,
+    value: &Value,
+) -> DerivedValues {
+    let shape = settings.get("views.default.shape").and_then(Value::as_str);
     let figure = number(value)?;
     Some(if shape == Some("whole") {
         Vec::new()
@@ -59,7 +63,7 @@ fn whole() -> (&'static str, Value) {
 }
 
 /// Whether outputs are cut and trimmed at all.
-pub(super) fn cache_switch(_: &Laid, value: &Value) -> Made {
+pub(super) fn cache_switch(_: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(if value.as_bool()? {
         Vec::new()
     } else {
@@ -68,7 +72,7 @@ pub(super) fn cache_switch(_: &Laid, value: &Value) -> Made {
 }
 
 /// Tokens of all outputs together; without them it is a share of the window.
-pub(super) fn output_budget(_: &Laid, value: &Value) -> Made {
+pub(super) fn output_budget(_: &LayeredSettings, value: &Value) -> DerivedValues {
     if is_null(value) {
         return Some(Vec::new());
     }
@@ -80,7 +84,7 @@ pub(super) fn output_budget(_: &Laid, value: &Value) -> Made {
 }
 
 /// What must survive word for word; null for nothing.
-pub(super) fn without_null(_: &Laid, value: &Value) -> Made {
+pub(super) fn without_null(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let text = value.as_str()?;
     let text = if is_null(value) { "" } else { text };
     Some(vec![("compaction.prompt.retain", Value::from(text))])
@@ -91,10 +95,10 @@ pub(super) fn without_null(_: &Laid, value: &Value) -> Made {
     clippy::cast_possible_truncation,
     reason = "a factor between 1 and 100 is a percentage below 10,001"
 )]
-pub(super) fn factor(laid: &Laid, value: &Value) -> Made {
+pub(super) fn factor(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let factor = float(value).filter(|factor| (1.0..=100.0).contains(factor))?;
     let percent = Value::from((factor * 100.0).round() as i64);
-    shown(laid, "views.default.buffer_percent", &percent)
+    shown(settings, "views.default.buffer_percent", &percent)
 }
 
 fn float(value: &Value) -> Option<f64> {
@@ -105,8 +109,8 @@ fn float(value: &Value) -> Option<f64> {
 }
 
 /// What outputs are measured in, or that they are not cut.
-pub(super) fn policy(laid: &Laid, value: &Value) -> Made {
-    let now = |field: &str| laid.get(&format!("views.default.{field}"));
+pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues {
+    let now = |field: &str| settings.get(&format!("views.default.{field}"));
     let figure = |field: &str| now(field).and_then(Value::as_integer);
     match value.as_str()?.trim() {
         "none" => Some(vec![whole()]),
@@ -127,8 +131,8 @@ pub(super) fn policy(laid: &Laid, value: &Value) -> Made {
 }
 
 /// The limit in bytes, which says nothing while outputs are measured in tokens.
-pub(super) fn bytes_limit(laid: &Laid, value: &Value) -> Made {
-    let unit = laid.get("views.default.unit").and_then(Value::as_str);
+pub(super) fn bytes_limit(settings: &LayeredSettings, value: &Value) -> DerivedValues {
+    let unit = settings.get("views.default.unit").and_then(Value::as_str);
     let bytes = number(value)?;
     Some(if unit == Some("bytes") {
         vec![("views.default.max", Value::from(bytes))]
@@ -138,13 +142,23 @@ pub(super) fn bytes_limit(laid: &Laid, value: &Value) -> Made {
 }
 
 /// What is kept, with another value of a field in the rule called `rule`.
-pub(super) fn kept(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+pub(super) fn kept(
+    settings: &LayeredSettings,
+    rule: &str,
+    field: &str,
+    value: &Value,
+) -> DerivedValues {
     number(value)?;
-    Some(with_field(laid, rule, field, value))
+    Some(with_field(settings, rule, field, value))
 }
 
 /// The same for a list of texts: `["a", "b"]`, or `a,b` as somebody types it.
-pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) -> Made {
+pub(super) fn kept_texts(
+    settings: &LayeredSettings,
+    rule: &str,
+    field: &str,
+    value: &Value,
+) -> DerivedValues {
     let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
     let quote = |found: char| matches!(found, '"' | '\'') || found.is_whitespace();
     let texts = texts?;
@@ -156,11 +170,11 @@ pub(super) fn kept_texts(laid: &Laid, rule: &str, field: &str, value: &Value) ->
         .filter(|name| !name.is_empty())
         .map(Value::from)
         .collect();
-    Some(with_field(laid, rule, field, &Value::Array(split)))
+    Some(with_field(settings, rule, field, &Value::Array(split)))
 }
 
-fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> NamedValues {
-    let mut rules = rules(laid);
+fn with_field(settings: &LayeredSettings, rule: &str, field: &str, value: &Value) -> NamedValues {
+    let mut rules = rules(settings);
     for entry in &mut rules {
         if is_rule(entry, rule)
             && let Some(table) = entry.as_table_mut()
@@ -171,8 +185,8 @@ fn with_field(laid: &Laid, rule: &str, field: &str, value: &Value) -> NamedValue
     vec![("compaction.keep", Value::Array(rules))]
 }
 
-fn rules(laid: &Laid) -> Vec<Value> {
-    let rules = laid.get("compaction.keep").and_then(Value::as_array);
+fn rules(settings: &LayeredSettings) -> Vec<Value> {
+    let rules = settings.get("compaction.keep").and_then(Value::as_array);
     rules.cloned().unwrap_or_default()
 }
 
@@ -181,10 +195,10 @@ fn is_rule(entry: &Value, rule: &str) -> bool {
 }
 
 /// What is kept, with one rule for the newest messages in place of another.
-fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> NamedValues {
+fn recent(settings: &LayeredSettings, rule: &str, field: &str, figure: i64) -> NamedValues {
     let is_recent =
         |entry: &Value| is_rule(entry, "recent_tokens") || is_rule(entry, "recent_messages");
-    let mut rules = rules(laid);
+    let mut rules = rules(settings);
     rules.retain(|entry| !is_recent(entry));
     let new = Table::from_iter([
         ("keep".to_owned(), Value::from(rule)),
@@ -195,37 +209,47 @@ fn recent(laid: &Laid, rule: &str, field: &str, figure: i64) -> NamedValues {
 }
 
 /// Tokens of the newest messages that are kept; with none of them a number of messages is.
-pub(super) fn kept_tokens(laid: &Laid, value: &Value) -> Made {
+pub(super) fn kept_tokens(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
-        0 => recent(laid, "recent_messages", "messages", RECENT_MESSAGES),
-        tokens => recent(laid, "recent_tokens", "tokens", tokens),
+        0 => recent(settings, "recent_messages", "messages", RECENT_MESSAGES),
+        tokens => recent(settings, "recent_tokens", "tokens", tokens),
     })
 }
 
 /// The number of messages that are kept, where it is not told in tokens.
-pub(super) fn kept_messages(laid: &Laid, value: &Value) -> Made {
+pub(super) fn kept_messages(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let messages = match number(value)? {
         0 => RECENT_MESSAGES,
         messages => messages,
     };
-    if rules(laid)
+    if rules(settings)
         .iter()
         .any(|entry| is_rule(entry, "recent_tokens"))
     {
         return Some(Vec::new());
     }
-    Some(recent(laid, "recent_messages", "messages", messages))
+    Some(recent(settings, "recent_messages", "messages", messages))
 }
 
 /// The conditions, with the figure of the one that begins like the entry `at` of `order`.
-pub(super) fn figure(laid: &Laid, order: &[&str], at: usize, value: &Value) -> Made {
-    Some(condition(laid, order, at, &number(value)?.to_string()))
+pub(super) fn figure(
+    settings: &LayeredSettings,
+    order: &[&str],
+    at: usize,
+    value: &Value,
+) -> DerivedValues {
+    Some(condition(settings, order, at, &number(value)?.to_string()))
 }
 
 /// The same with a figure as text. Where there is no such condition, it gets the place that
 /// `order` says.
-pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) -> NamedValues {
-    let mut when = without_condition(laid, order, at);
+pub(super) fn condition(
+    settings: &LayeredSettings,
+    order: &[&str],
+    at: usize,
+    figure: &str,
+) -> NamedValues {
+    let mut when = without_condition(settings, order, at);
     let place = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
         order.iter().position(|start| text.starts_with(start))
@@ -237,8 +261,8 @@ pub(super) fn condition(laid: &Laid, order: &[&str], at: usize, figure: &str) ->
     vec![("compaction.when", Value::Array(when))]
 }
 
-fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
-    let when = laid.get("compaction.when").and_then(Value::as_array);
+fn without_condition(settings: &LayeredSettings, order: &[&str], at: usize) -> Vec<Value> {
+    let when = settings.get("compaction.when").and_then(Value::as_array);
     let is_it = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
         order.iter().position(|start| text.starts_with(start)) == Some(at)
@@ -248,33 +272,33 @@ fn without_condition(laid: &Laid, order: &[&str], at: usize) -> Vec<Value> {
 }
 
 /// A share of the window that usage must reach.
-pub(super) fn share(laid: &Laid, order: &[&str], value: &Value) -> Made {
+pub(super) fn share(settings: &LayeredSettings, order: &[&str], value: &Value) -> DerivedValues {
     let share = float(value).filter(|share| *share > 0.0 && *share <= 1.0)?;
-    Some(condition(laid, order, 0, &format!("{share} x window")))
+    Some(condition(settings, order, 0, &format!("{share} x window")))
 }
 
 /// Tokens at which the archive compacts where the window is not known; 0 for no such condition.
-pub(super) fn auto_tokens(laid: &Laid, value: &Value) -> Made {
+pub(super) fn auto_tokens(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     match number(value)? {
         0 => {
-            let when = without_condition(laid, ARCHIVE, 1);
+            let when = without_condition(settings, ARCHIVE, 1);
             Some(vec![("compaction.when", Value::Array(when))])
         }
-        _ => figure(laid, ARCHIVE, 1, value),
+        _ => figure(settings, ARCHIVE, 1, value),
     }
 }
 
 /// Tokens of the window that are left for the answer.
-pub(super) fn reserve(laid: &Laid, value: &Value) -> Made {
+pub(super) fn reserve(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let reserve = match number(value)? {
         0 => RESERVE,
         reserve => reserve,
     };
-    figure(laid, ARCHIVE, 0, &Value::from(reserve))
+    figure(settings, ARCHIVE, 0, &Value::from(reserve))
 }
 
 /// How many outputs stay visible; 0 archives none.
-pub(super) fn archived(_: &Laid, value: &Value) -> Made {
+pub(super) fn archived(_: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
         0 => vec![
             ("ageing.archive.enabled", Value::from(false)),

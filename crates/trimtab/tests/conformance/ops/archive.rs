@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trimtab::engine::compaction::archive::ToolSummaries;
-use trimtab::engine::compaction::keep::Keep;
+use trimtab::engine::compaction::keep_rules::KeepRule;
 use trimtab::engine::compaction::request;
 use trimtab::engine::policy::Moment;
 use trimtab::engine::trigger::{Metric, Threshold};
@@ -15,7 +15,7 @@ use crate::front::{Framed, Question, in_words, is_summary, preset, says};
 pub(super) fn digested(input: &Value) -> Value {
     let case = messages(&input["messages"]);
     let mut policy = preset("archive");
-    policy.compaction.keep = vec![Keep::RecentMessages {
+    policy.compaction.keep = vec![KeepRule::RecentMessages {
         messages: case.len(),
     }];
     policy.compaction.digest.cutoff = number(&input["cutoff"]);
@@ -78,11 +78,11 @@ pub(super) fn compacted(input: &Value) -> Value {
     }
     let recent = figure(input, "keep_recent").unwrap_or(5);
     let (keep, question) = if let Some(tokens) = figure(input, "keep_recent_tokens") {
-        (Keep::RecentTokens { tokens }, Question::None)
+        (KeepRule::RecentTokens { tokens }, Question::None)
     } else {
         // The question of the frame is one more.
         let messages = usize::try_from(recent).unwrap() + 1;
-        (Keep::RecentMessages { messages }, Question::Silent)
+        (KeepRule::RecentMessages { messages }, Question::Silent)
     };
     compaction.keep = vec![keep];
     let limits = Limits {

@@ -1,10 +1,10 @@
 //! Budgets and triggers.
 
 use serde_json::{Value, json};
-use trimtab::config::{Config, Inputs};
-use trimtab::engine::compaction::keep;
-use trimtab::engine::policy::{Compaction, Policy};
-use trimtab::engine::trigger::{Metric, Situation, Threshold, Trigger};
+use trimtab::config::{Config, ConfigInputs};
+use trimtab::engine::compaction::keep_rules;
+use trimtab::engine::policy::{CompactionPolicy, Policy};
+use trimtab::engine::trigger::{Metric, Threshold, Trigger, TriggerInputs};
 use trimtab::model::Usage;
 use trimtab::model::estimate::Heuristic;
 
@@ -20,7 +20,7 @@ pub(super) fn output_budget(input: &Value) -> Value {
 
 /// The window that the settings give under the names of the design.
 pub(super) fn window(input: &Value) -> Value {
-    let mut inputs = Inputs::default();
+    let mut inputs = ConfigInputs::default();
     inputs.set("preset=turns", "--set");
     for (name, field) in [
         ("MaxTokens", "max_tokens"),
@@ -41,21 +41,21 @@ pub(super) fn is_over(input: &Value) -> Value {
         Heuristic::TURNS.tools(&tools),
         figure(input, "max_tokens").unwrap_or(0),
     ];
-    let situation = Situation {
+    let situation = TriggerInputs {
         window: input["context_window"].as_u64(),
         call_tokens: parts.iter().sum(),
-        ..Situation::default()
+        ..TriggerInputs::default()
     };
     json!({"result": fires(&policy, &situation)})
 }
 
-fn fires(policy: &Policy, situation: &Situation) -> bool {
-    policy.compaction.triggers().fired(situation).is_some()
+fn fires(policy: &Policy, situation: &TriggerInputs) -> bool {
+    policy.compaction.fired(situation).is_some()
 }
 
 /// The compaction of the preset `archive` with the figures of a case. A reserve that is not
 /// given is the preset's own.
-fn archive_compaction(input: &Value) -> Compaction {
+fn archive_compaction(input: &Value) -> CompactionPolicy {
     let mut compaction = preset("archive").compaction;
     compaction.auto = input["auto_compact"] != false;
     for trigger in &mut compaction.when {
@@ -75,15 +75,13 @@ fn fixed(input: &Value, key: &str) -> Threshold {
 }
 
 pub(super) fn token_limit(input: &Value) -> Value {
-    let (triggers, window) = (
-        archive_compaction(input).triggers(),
-        figure(input, "context_window"),
-    );
-    let limit = triggers.token_limit(window);
-    let fired = triggers.fired(&Situation {
+    let compaction = archive_compaction(input);
+    let window = figure(input, "context_window");
+    let limit = compaction.token_limit(window);
+    let fired = compaction.fired(&TriggerInputs {
         window,
         log_tokens: limit.unwrap_or(0),
-        ..Situation::default()
+        ..TriggerInputs::default()
     });
     let source = match fired.map(|trigger| trigger.value) {
         Some(Threshold::WindowLess(_)) => "context_window",
@@ -103,7 +101,7 @@ pub(super) fn split(input: &Value) -> Value {
     let policy = preset("archive");
     let log = messages(&input["messages"]);
     let budget = figure(input, "budget").unwrap_or(0);
-    let split = keep::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
+    let split = keep_rules::recent_by_tokens(&log, budget, |one| policy.estimate.message(one));
     json!({ "split_index": split })
 }
 
@@ -116,19 +114,18 @@ pub(super) fn refs_fires(input: &Value) -> Value {
         compaction.when[0].value = Threshold::WindowRatio(ratio);
     }
     let usage = input["usage"]["total_tokens"].as_u64();
-    let situation = Situation {
+    let situation = TriggerInputs {
         window: figure(input, "context_limit"),
         usage: usage.map(|input| Usage {
             input,
             ..Usage::default()
         }),
-        ..Situation::default()
+        ..TriggerInputs::default()
     };
-    let triggers = compaction.triggers();
     // The design is strict: without a limit it does not guess.
-    let error = triggers.check(&situation).err();
+    let error = compaction.check_window(&situation).err();
     json!({
-        "result": triggers.fired(&situation).is_some(),
+        "result": compaction.fired(&situation).is_some(),
         "error": error.map(|error| error.to_string()),
     })
 }
@@ -156,10 +153,10 @@ fn with_figures(name: &str, input: &Value, tokens: &str, messages: &str) -> Poli
 
 pub(super) fn checkpoint_fires(input: &Value) -> Value {
     let policy = with_figures("checkpoint", input, "threshold", "max_messages");
-    let fired = policy.compaction.triggers().fired(&Situation {
+    let fired = policy.compaction.fired(&TriggerInputs {
         log_tokens: input["current_tokens"].as_u64().unwrap(),
         messages: input["message_count"].as_u64().unwrap(),
-        ..Situation::default()
+        ..TriggerInputs::default()
     });
     let reason = match fired {
         Some(Trigger {
@@ -174,22 +171,22 @@ pub(super) fn checkpoint_fires(input: &Value) -> Value {
 
 pub(super) fn turns_fires(input: &Value) -> Value {
     let policy = with_figures("turns", input, "token_percent", "message_threshold");
-    let situation = Situation {
+    let situation = TriggerInputs {
         window: figure(input, "context_window"),
         log_tokens: input["history_tokens"].as_u64().unwrap(),
         messages: input["message_count"].as_u64().unwrap(),
-        ..Situation::default()
+        ..TriggerInputs::default()
     };
     json!({"result": fires(&policy, &situation)})
 }
 
 pub(super) fn archive_fires(input: &Value) -> Value {
     let log = messages(&input["messages"]);
-    let fired = archive_compaction(input).triggers().fired(&Situation {
+    let fired = archive_compaction(input).fired(&TriggerInputs {
         window: figure(input, "context_window"),
         log_tokens: estimates::anchored(&log),
         messages: log.len() as u64,
-        ..Situation::default()
+        ..TriggerInputs::default()
     });
     json!({"result": fired.is_some()})
 }

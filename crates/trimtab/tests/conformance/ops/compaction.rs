@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::answer::Answer;
-use trimtab::engine::compaction::keep::{self, Keep};
-use trimtab::engine::compaction::rebuild::Placement;
+use trimtab::engine::compaction::answer::SummaryAnswer;
+use trimtab::engine::compaction::keep_rules::{self, KeepRule};
+use trimtab::engine::compaction::rebuild::SummaryPlacement;
 use trimtab::engine::compaction::request;
 use trimtab::engine::policy::{EstimateBy, Policy, Strategy};
 use trimtab::model::{Message, Role, turns};
-use trimtab::session::{Answered, ByHand, Limits};
+use trimtab::session::{Limits, ManualCompaction, SummariserAnswer};
 
 use super::{messages, texts, written};
 use crate::front::{Framed, Question, in_words, is_summary, preset, says, window};
@@ -48,7 +48,7 @@ pub(super) fn asked(input: &Value) -> Value {
     let case = messages(&input["messages"]);
     let mut policy = preset("checkpoint");
     // What is kept word for word is not read again.
-    policy.compaction.keep = vec![Keep::OpenCalls];
+    policy.compaction.keep = vec![KeepRule::OpenCalls];
     let framed = Framed::new(policy, Limits::default(), case, &Question::Free);
     let text = asked_first(framed, |messages| {
         let texts: Vec<_> = messages.iter().map(Message::text).collect();
@@ -58,7 +58,11 @@ pub(super) fn asked(input: &Value) -> Value {
 }
 
 fn asked_first(mut framed: Framed, read: impl FnOnce(&[Message]) -> String) -> String {
-    let pending = framed.session.compact(&ByHand::default()).unwrap().unwrap();
+    let pending = framed
+        .session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
     read(&pending.request().unwrap().messages)
 }
 
@@ -70,11 +74,11 @@ pub(super) fn prepared(input: &Value) -> Value {
 
 pub(super) fn parsed(input: &Value) -> Value {
     let asked = input["retain_enabled"] != false;
-    let Answer {
+    let SummaryAnswer {
         retain,
         summary,
         effective_summary,
-    } = Answer::parse(input["text"].as_str().unwrap(), asked);
+    } = SummaryAnswer::parse(input["text"].as_str().unwrap(), asked);
     json!({"retain": retain, "summary": summary, "effective_summary": effective_summary})
 }
 
@@ -97,9 +101,9 @@ pub(super) fn with_response(input: &Value) -> Value {
     };
     policy.compaction.keep = vec![if starts == 0 && turns > 0 {
         let messages = case.len();
-        Keep::RecentMessages { messages }
+        KeepRule::RecentMessages { messages }
     } else {
-        Keep::LastTurns { turns }
+        KeepRule::LastTurns { turns }
     }];
     let mut framed = Framed::new(policy, Limits::default(), case, &question);
     let compacted = framed.compact(&says(input["response_text"].as_str().unwrap()));
@@ -115,7 +119,7 @@ pub(super) fn with_error(input: &Value) -> Value {
     let mut framed = Framed::new(preset(name), Limits::default(), case, &Question::Free);
     let before = in_words(&framed.before_repairs());
     let why = input["error"].as_str().unwrap().to_owned();
-    let compacted = framed.compact(&Answered::Failed(why));
+    let compacted = framed.compact(&SummariserAnswer::Failed(why));
     let after = in_words(&framed.before_repairs());
     let told = framed.events.last();
     json!({
@@ -133,19 +137,19 @@ fn checkpoint_policy(input: &Value) -> Policy {
     compaction.strategy = strategy.unwrap_or(Strategy::SlidingWindow);
     for rule in &mut compaction.keep {
         match rule {
-            Keep::UserMessages { tokens } => {
+            KeepRule::UserMessages { tokens } => {
                 let budget = input["user_budget"]
                     .as_i64()
                     .or(input["max_tokens"].as_i64());
                 *tokens = budget.map_or(*tokens, |n| u64::try_from(n).unwrap_or(0));
             }
-            Keep::ProtectedTools { tools } => *tools = texts(&input["protected_tools"]),
+            KeepRule::ProtectedTools { tools } => *tools = texts(&input["protected_tools"]),
             _ => {}
         }
     }
     if let Some(prefix) = input["summary_prefix"].as_str() {
         let prefix = prefix.to_owned();
-        compaction.placement = Placement::Message { prefix };
+        compaction.placement = SummaryPlacement::Message { prefix };
     }
     let prefixes = texts(&input["summary_prefixes"]);
     if !prefixes.is_empty() {
@@ -164,7 +168,7 @@ pub(super) fn checkpoint(input: &Value) -> Value {
         Framed::new(policy, Limits::default(), case, &Question::Free)
     };
     let answer = if input["llm_fails"] == true {
-        Answered::Failed("no answer".to_owned())
+        SummariserAnswer::Failed("no answer".to_owned())
     } else {
         says(input["summary_text"].as_str().unwrap())
     };
@@ -191,7 +195,7 @@ fn surviving(policy: Policy, case: Vec<Message>) -> Vec<String> {
 
 pub(super) fn collected(input: &Value) -> Value {
     let mut policy = checkpoint_policy(input);
-    policy.compaction.keep = vec![Keep::UserMessages { tokens: u64::MAX }];
+    policy.compaction.keep = vec![KeepRule::UserMessages { tokens: u64::MAX }];
     json!({"collected": surviving(policy, messages(&input["messages"]))})
 }
 
@@ -212,10 +216,10 @@ pub(super) fn built(input: &Value) -> Value {
     let mut policy = preset("checkpoint");
     policy.estimate = EstimateBy::Refs;
     policy.compaction.strategy = Strategy::Summary;
-    policy.compaction.keep = vec![Keep::UserMessagesCut {
+    policy.compaction.keep = vec![KeepRule::UserMessagesCut {
         tokens: input["user_budget"].as_u64().unwrap_or(20_000),
     }];
-    policy.compaction.placement = Placement::Message {
+    policy.compaction.placement = SummaryPlacement::Message {
         prefix: String::new(),
     };
     let mut framed = Framed::new(policy, Limits::default(), case, &Question::Silent);
@@ -231,7 +235,7 @@ pub(super) fn turns_plan(input: &Value) -> Value {
     let policy = preset("turns");
     let history = messages(&input["history"]);
     let window = input["context_window"].as_u64().unwrap();
-    let kept = keep::kept(&history, &policy.compaction.keep, |_| 0).behind;
+    let kept = keep_rules::kept_messages(&history, &policy.compaction.keep, |_| 0).after_summary;
     let cut = kept.iter().min().copied().unwrap_or(history.len());
     let (batches, omitted) = request::readable_batches(&history[..cut], window);
     if batches.is_empty() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use trimtab::engine::compaction::keep::{self, Keep};
-use trimtab::engine::normalise::Touch;
+use trimtab::engine::compaction::keep_rules::{self, KeepRule};
+use trimtab::engine::normalise::EntryChange;
 use trimtab::engine::policy::Moment;
 use trimtab::model::{Role, turns};
 use trimtab::session::Limits;
@@ -36,8 +36,8 @@ pub(super) fn normalised(input: &Value) -> Value {
     let log = messages(&input["messages"]);
     let mut session = admitted(open(preset("checkpoint"), Limits::default()), log);
     let entries = session.window().unwrap().entries().iter();
-    let sent =
-        entries.filter(|entry| entry.touch != Touch::Made || entry.message.role == Role::Tool);
+    let sent = entries
+        .filter(|entry| entry.change != EntryChange::Made || entry.message.role == Role::Tool);
     let sent: Vec<_> = sent.map(|entry| entry.message.clone()).collect();
     json!({"messages": in_words(&sent)})
 }
@@ -47,16 +47,16 @@ pub(super) fn normalised(input: &Value) -> Value {
 pub(super) fn preserved(input: &Value) -> Value {
     let log = messages(&input["messages"]);
     let mut rules = preset("checkpoint").compaction.keep;
-    rules.retain(|rule| !matches!(rule, Keep::UserMessages { .. }));
+    rules.retain(|rule| !matches!(rule, KeepRule::UserMessages { .. }));
     for rule in &mut rules {
-        if let Keep::ProtectedTools { tools } = rule {
+        if let KeepRule::ProtectedTools { tools } = rule {
             *tools = texts(&input["protected_tools"]);
         }
     }
     let messages = number(&input["recent_min"]);
-    rules.insert(0, Keep::RecentMessages { messages });
+    rules.insert(0, KeepRule::RecentMessages { messages });
     let system = (0..log.len()).filter(|at| log[*at].role == Role::System);
-    let behind = keep::kept(&log, &rules, |_| 0).behind;
+    let behind = keep_rules::kept_messages(&log, &rules, |_| 0).after_summary;
     let preserved: BTreeSet<usize> = system.chain(behind).collect();
     json!({ "preserved": preserved })
 }

@@ -12,8 +12,10 @@ mod views;
 use std::sync::Arc;
 
 use serde_json::Value;
-use trimtab::engine::normalise::Options;
-use trimtab::engine::planner::{Conditions, Conversation, Rates, Step, age, ageing_ways};
+use trimtab::engine::normalise::NormaliseOptions;
+use trimtab::engine::planner::{
+    CallConditions, ConversationState, PlanStep, TokenRates, age, ageing_methods,
+};
 use trimtab::engine::policy::{Moment, Policy};
 use trimtab::engine::window::Projection;
 use trimtab::model::estimate::Measure;
@@ -178,16 +180,17 @@ fn aged(
     moment: Moment,
     answer: Option<&str>,
 ) -> (Option<String>, bool, Vec<Arc<Message>>) {
-    let mut projection = Projection::new(Options::default());
+    let mut projection = Projection::new(NormaliseOptions::default());
     for message in log {
         projection.admit(message);
     }
     projection.window().unwrap();
     let step = {
-        let conversation = Conversation {
+        let conversation = ConversationState {
             log: projection.log(),
             slots: projection.slots(),
-            window: projection.built(),
+            window: projection.last_window(),
+            policy,
             projection: &projection,
             sent: 0,
             compacted_at: None,
@@ -195,26 +198,26 @@ fn aged(
             opening: 0,
             dialect: Dialect::Chat,
         };
-        let conditions = Conditions {
+        let conditions = CallConditions {
             window: None,
             max_output: None,
             bytes: None,
             tools: 0,
             first_ref: 0,
-            way_back: false,
+            can_retrieve: false,
             usage: usage.map(|usage| (usage, Measure::default())),
             tokens: &|measure| measure.tokens(),
             cold: false,
-            rates: Rates::default(),
+            rates: TokenRates::default(),
             cliffs: &[],
         };
-        let mut ways = ageing_ways(moment).iter();
-        ways.find_map(|way| age(&conversation, policy, &conditions, *way))
+        let mut ways = ageing_methods(moment).iter();
+        ways.find_map(|way| age(&conversation, &conditions, *way))
     };
     let done = step.is_some();
     let (plan, note) = match step {
-        Some(Step::Plan(plan, note)) => (Some(plan), note),
-        Some(Step::ToolSummaries(archived)) => {
+        Some(PlanStep::Plan(plan, note)) => (Some(plan), note),
+        Some(PlanStep::ToolSummaries(archived)) => {
             let asked = (0..).take_while(|index| archived.request(*index).is_some());
             let answers = vec![answer; asked.count()];
             (Some(archived.with_summaries(&answers)), None)

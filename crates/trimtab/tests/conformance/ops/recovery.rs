@@ -4,21 +4,21 @@ use serde_json::{Value, json};
 use trimtab::engine::compaction::recovery;
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Message, Usage};
-use trimtab::session::{Answered, EventKind, Limits, Recovered};
-use trimtab::wire::overflow::{Kind, Sizes, Verdict};
+use trimtab::session::{Limits, RecoveryOutcome, SessionEventKind, SummariserAnswer};
+use trimtab::wire::overflow::{ErrorSizes, OverflowKind, OverflowVerdict};
 
 use super::{messages, written};
 use crate::front::{Framed, Question, in_words, preset, says, window};
 
 /// What a provider says that refuses a prompt for a token too many.
-fn refused() -> Verdict {
-    Verdict {
-        kind: Kind::Prompt,
-        sizes: Sizes {
+fn refused() -> OverflowVerdict {
+    OverflowVerdict {
+        kind: OverflowKind::Prompt,
+        sizes: ErrorSizes {
             excess: Some(1),
-            ..Sizes::default()
+            ..ErrorSizes::default()
         },
-        ..Verdict::default()
+        ..OverflowVerdict::default()
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn dropping(input: &Value) -> Value {
     let mut framed = case_is_oldest(policy, messages(&input["messages"]));
     let (ok, calls) = calls(&mut framed, input, &says(""));
     let dropped = framed.events.iter();
-    let removals = dropped.filter(|event| event.kind == EventKind::Dropped);
+    let removals = dropped.filter(|event| event.kind == SessionEventKind::Dropped);
     json!({
         "ok": ok, "llm_calls": calls, "removals": removals.count(),
         "messages": in_words(&window(&mut framed.session)),
@@ -66,13 +66,13 @@ pub(super) fn compacting(input: &Value) -> Value {
     let mut framed = Framed::new(policy, Limits::default(), case, &Question::Free);
     let answer = match input["compactor"].as_str() {
         Some("ok") => says("S"),
-        _ => Answered::Failed("no answer".to_owned()),
+        _ => SummariserAnswer::Failed("no answer".to_owned()),
     };
     let (ok, calls) = calls(&mut framed, input, &answer);
     let asked = framed.asked;
     let done = framed.events.iter();
     let done = done
-        .filter(|event| event.kind == EventKind::Compacted)
+        .filter(|event| event.kind == SessionEventKind::Compacted)
         .count();
     // It starts when the summariser is asked, and ends when its plan is carried out.
     let starts = std::iter::repeat_n("compaction_start", asked);
@@ -83,7 +83,7 @@ pub(super) fn compacting(input: &Value) -> Value {
 
 /// Calls a model that refuses some prompts, as an agent does: whether one was taken, and how
 /// many calls there were.
-fn calls(framed: &mut Framed, input: &Value, summary: &Answered) -> (bool, u64) {
+fn calls(framed: &mut Framed, input: &Value, summary: &SummariserAnswer) -> (bool, u64) {
     let failures = input["overflow_failures"].as_u64().unwrap();
     let mut calls = 0;
     loop {
@@ -95,11 +95,11 @@ fn calls(framed: &mut Framed, input: &Value, summary: &Answered) -> (bool, u64) 
         let recovered = framed.session.recover(&refused()).unwrap();
         framed.events.extend(framed.session.events());
         match recovered {
-            Recovered::Retry => {}
-            Recovered::Summarise(pending) => {
+            RecoveryOutcome::Retry => {}
+            RecoveryOutcome::Summarise(pending) => {
                 framed.finish(pending, summary);
             }
-            Recovered::GiveUp => return (false, calls),
+            RecoveryOutcome::GiveUp => return (false, calls),
         }
     }
 }

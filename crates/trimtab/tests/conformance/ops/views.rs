@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trimtab::engine::policy::{Moment, Policy};
-use trimtab::engine::view::{Given, Header, Keep, Middle, Shape, Unit, view};
+use trimtab::engine::view::{
+    CapUnit, KeptLines, LineCountHeader, MiddleCut, Shape, ViewContext, view,
+};
 use trimtab::model::{Call, Message, Output, Usage};
 use trimtab::session::Limits;
 use trimtab::store::{FolderStore, MemoryStore, SessionId, Store};
@@ -78,7 +80,7 @@ pub(super) fn head_lines(input: &Value) -> Value {
 fn without_store(policy: &Policy, came: &Message) -> Value {
     let output = output_of(came);
     let text = output.text();
-    let view = view(&text, &policy.views.default, &Given::default());
+    let view = view(&text, &policy.views.default, &ViewContext::default());
     json!({"content": view, "trimmed": view != text, "output_ref_id": null})
 }
 
@@ -106,8 +108,8 @@ pub(super) fn limits(input: &Value) -> Value {
             shape.spill_chars = number(&limits["large_output_threshold"]);
         }
         shape.keep = match limits["truncate_mode"].as_str() {
-            None | Some("" | "head_tail") => Keep::HeadTail,
-            _ => Keep::Head,
+            None | Some("" | "head_tail") => KeptLines::HeadTail,
+            _ => KeptLines::Head,
         };
         spills = shape.spills(text);
     }
@@ -132,26 +134,26 @@ pub(super) fn limits(input: &Value) -> Value {
 }
 
 pub(super) fn truncated(input: &Value) -> Value {
-    codex(input, Header::Never)
+    codex(input, LineCountHeader::Never)
 }
 
 pub(super) fn formatted(input: &Value) -> Value {
-    codex(input, Header::Always)
+    codex(input, LineCountHeader::Always)
 }
 
 /// How Codex cuts an output: no buffer, tokens by bytes.
-fn codex(input: &Value, header: Header) -> Value {
+fn codex(input: &Value, header: LineCountHeader) -> Value {
     let policy = &input["policy"];
     let (unit, max) = match figure_or_zero(policy, "tokens") {
-        Some(tokens) => (Unit::TokensByBytes, tokens),
-        None => (Unit::Bytes, figure_or_zero(policy, "bytes").unwrap()),
+        Some(tokens) => (CapUnit::TokensByBytes, tokens),
+        None => (CapUnit::Bytes, figure_or_zero(policy, "bytes").unwrap()),
     };
-    let shape = Middle {
+    let shape = MiddleCut {
         max: Some(max),
         unit,
         buffer_percent: 100,
         header,
-        ..Middle::default()
+        ..MiddleCut::default()
     };
     let text = input["content"].as_str().unwrap();
     let mut policy = preset("checkpoint");
@@ -171,7 +173,7 @@ pub(super) fn added(input: &Value) -> Value {
         match input["policy"].as_str() {
             None | Some("tokens") => shape.max = input["max_tokens"].as_u64().or(shape.max),
             Some("bytes") => {
-                shape.unit = Unit::Bytes;
+                shape.unit = CapUnit::Bytes;
                 shape.max = Some(input["max_bytes"].as_u64().unwrap_or(20_000));
             }
             _ => shape.max = None,

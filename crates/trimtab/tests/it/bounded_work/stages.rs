@@ -3,20 +3,20 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::room::Room;
+use trimtab::engine::compaction::text_budget::TextBudget;
 use trimtab::engine::compaction::{audit, fallback};
 use trimtab::engine::log::Log;
-use trimtab::engine::normalise::{Habit, Options, normalise};
+use trimtab::engine::normalise::{NormaliseOptions, OpenCallRepair, normalise};
 use trimtab::engine::policy::{PRESETS, Policy};
-use trimtab::engine::view::{Given, Shape, Structure, view};
+use trimtab::engine::view::{Shape, StructureCut, ViewContext, view};
 use trimtab::engine::{facts, removal, verify};
 use trimtab::model::{Dialect, Message, RawJson, rounds, work};
 use trimtab::request;
-use trimtab::session::{ByHand, Limits, Moment, Session, Setup};
+use trimtab::session::{Limits, ManualCompaction, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
-use trimtab::wire::scan::Scan;
+use trimtab::wire::scan::BodyScan;
 use trimtab::wire::splice::splice;
-use trimtab::wire::transcript::Reader;
+use trimtab::wire::transcript::TranscriptReader;
 use trimtab::wire::validate::validate;
 
 /// A stage: its name, and what it does.
@@ -30,7 +30,7 @@ pub(super) const STAGES: [NamedStage; 10] = [
     ("views and facts", views_and_facts),
     ("audit", auditing),
     ("summary without a model", |log| {
-        fallback::summarise(log, &Room::new(4_000, &bytes));
+        fallback::summarise(log, &TextBudget::new(4_000, &bytes));
     }),
     ("planning", planning),
     ("scanning and splicing", scanning_and_splicing),
@@ -52,9 +52,14 @@ fn shared(log: &[Message]) -> Vec<Arc<Message>> {
 fn normalising(log: &[Message]) {
     let log = shared(log);
     for dialect in DIALECTS {
-        for habit in [Habit::Synthesise, Habit::Strip, Habit::DropRound] {
-            let options = Options::for_dialect(dialect);
-            normalise(&log, Options { habit, ..options });
+        for habit in [
+            OpenCallRepair::Synthesise,
+            OpenCallRepair::Tell,
+            OpenCallRepair::Strip,
+            OpenCallRepair::DropRound,
+        ] {
+            let options = NormaliseOptions::for_dialect(dialect);
+            normalise(&log, NormaliseOptions { habit, ..options });
         }
     }
 }
@@ -68,14 +73,14 @@ fn verifying(log: &[Message]) {
 fn removing(log: &[Message]) {
     removal::with_counterparts(log, 0..log.len());
     removal::with_counterparts(log, [log.len() / 2]);
-    removal::unsplit(log, log.len() / 2);
-    removal::unsplit(log, 1);
+    removal::safe_cut(log, log.len() / 2);
+    removal::safe_cut(log, 1);
 }
 
 fn views_and_facts(log: &[Message]) {
-    let shape = Shape::Structure(Structure {
+    let shape = Shape::Structure(StructureCut {
         cap: 2_000,
-        ..Structure::default()
+        ..StructureCut::default()
     });
     for message in log {
         facts::extract(&message.text(), &mut |_| work::step(1));
@@ -86,14 +91,14 @@ fn views_and_facts(log: &[Message]) {
         }
         for output in message.outputs() {
             facts::extract(&output.text(), &mut |_| work::step(1));
-            view(&output.text(), &shape, &Given::default());
+            view(&output.text(), &shape, &ViewContext::default());
         }
     }
 }
 
 fn auditing(log: &[Message]) {
     let audit = audit::audit(log, &["the user wants 17 GB and src/main.rs"]);
-    audit.fact_block(&Room::new(4_000, &bytes));
+    audit.fact_block(&TextBudget::new(4_000, &bytes));
 }
 
 /// Everything that a session decides about a conversation, under every preset.
@@ -115,7 +120,7 @@ fn planning(log: &[Message]) {
         }
         // One that cannot be made to fit is an error, which is as good here.
         session.ready().ok();
-        if let Ok(Some(pending)) = session.compact(&ByHand::default()) {
+        if let Ok(Some(pending)) = session.compact(&ManualCompaction::default()) {
             session.finish(pending).unwrap();
         }
         session.window().unwrap();
@@ -148,7 +153,7 @@ fn scanning_and_splicing(log: &[Message]) {
             .chain([format!("\"tools\":[{}]", tools.join(","))])
             .collect();
         let body = format!("{{{}}}", fields.join(","));
-        let scan = Scan::new(body.as_bytes(), dialect).unwrap();
+        let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
         let came: Log = scan.messages(0).map(Option::unwrap).collect();
         let mut session = session("steady", dialect);
         for message in came.messages() {
@@ -159,7 +164,7 @@ fn scanning_and_splicing(log: &[Message]) {
         let window = session.window().unwrap();
         let changes = request::changes(&came, window, dialect);
         let spliced = splice(&scan, &changes).unwrap();
-        validate(&Scan::new(&spliced.body, dialect).unwrap());
+        validate(&BodyScan::new(&spliced.body, dialect).unwrap());
         validate(&scan);
     }
 }
@@ -171,6 +176,6 @@ fn reading_a_transcript(log: &[Message]) {
         .map(|line| RawJson::as_str(&line).to_owned())
         .collect();
     let file = Cursor::new(lines.join("\n"));
-    let read = Reader::new(file).map(|read| read.unwrap().messages.len());
+    let read = TranscriptReader::new(file).map(|read| read.unwrap().messages.len());
     assert!(read.sum::<usize>() > 0);
 }

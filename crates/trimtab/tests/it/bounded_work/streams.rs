@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use trimtab::model::Dialect;
-use trimtab::wire::sse::{Filter, Watcher};
+use trimtab::wire::sse::{CallFilter, StreamWatcher};
 
 /// A stream: its name, its dialect, and its bytes with so many calls.
 pub(super) type NamedStream = (&'static str, Dialect, fn(usize) -> String);
@@ -36,7 +36,7 @@ pub(super) const STREAMS: [NamedStream; 5] = [
 ];
 
 fn watch(dialect: Dialect, stream: &str) {
-    let mut watcher = Watcher::new(dialect);
+    let mut watcher = StreamWatcher::new(dialect);
     for piece in stream.as_bytes().chunks(PIECE) {
         watcher.push(piece, |_| {});
     }
@@ -44,7 +44,7 @@ fn watch(dialect: Dialect, stream: &str) {
 }
 
 fn filter(dialect: Dialect, stream: &str) {
-    let mut filter = Filter::new(dialect, ["hidden"]);
+    let mut filter = CallFilter::new(dialect, ["hidden"]);
     let mut out = Vec::new();
     for piece in stream.as_bytes().chunks(PIECE) {
         filter.push(piece, &mut out);

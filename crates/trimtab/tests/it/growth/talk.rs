@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
 use trimtab::model::{Call, Dialect, Message, Usage};
-use trimtab::session::{Answered, Limits, Moment, Session, Setup};
+use trimtab::session::{Limits, Moment, Session, Setup, SummariserAnswer};
 use trimtab::store::{MemoryStore, SessionId};
 
 /// How large the model's window is.
@@ -107,9 +107,9 @@ impl Talk {
             return;
         };
         while pending.request().is_some() {
-            pending.answer(Answered::Text {
+            pending.answer(SummariserAnswer::Text {
                 text: "<summary>Some handlers are ported, the others are next.</summary>".into(),
-                ending: Ending::Whole,
+                ending: SummaryEnding::Whole,
                 usage: None,
             });
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Dialect, Message, Part, Reasoning, Role, Usage};
-use trimtab::replay::each;
+use trimtab::replay::parallel;
 use trimtab::request::{fields, loop_lost_reasoning};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{MemoryStore, SessionId};
 use trimtab_testkit::is_long;
-use trimtab_testkit::upstream::Strict;
+use trimtab_testkit::upstream::StrictProvider;
 
 use super::{Recorded, is_asked, made, recorded};
 
@@ -82,7 +82,7 @@ fn thinking(message: &Message, thought: &str, seal: Option<String>) -> Message {
 /// nobody but the system speaks for the system, at the front.
 fn as_client(recorded: &Recorded, at: usize) -> Message {
     let mut message = Message::clone(&recorded.log[at]);
-    message.meta = trimtab::model::Metadata::default();
+    message.meta = trimtab::model::MessageMetadata::default();
     let began = recorded.log[..at].iter();
     if message.role == Role::System && began.clone().any(|said| said.role != Role::System) {
         message.role = Role::User;
@@ -92,7 +92,7 @@ fn as_client(recorded: &Recorded, at: usize) -> Message {
 
 fn drive(recorded: &Recorded, preset: &str, dialect: Dialect, window: u64) -> Outcome {
     let mut session = open(preset, dialect, window);
-    let mut strict = Strict::new(dialect);
+    let mut strict = StrictProvider::new(dialect);
     let mut outcome = Outcome::default();
     for at in 0..recorded.log.len() {
         let mut message = as_client(recorded, at);
@@ -139,7 +139,7 @@ fn none_is_refused(sessions: &[Recorded], presets: &[&str], windows: &[u64]) {
             }
         }
     }
-    let outcomes = each::map(&jobs, |(session, preset, dialect, window)| {
+    let outcomes = parallel::map(&jobs, |(session, preset, dialect, window)| {
         drive(session, preset, *dialect, *window)
     });
     let mut sum = Outcome::default();

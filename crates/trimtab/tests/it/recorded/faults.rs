@@ -4,19 +4,19 @@
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
 use trimtab::model::estimate::Measure;
-use trimtab::replay::managed::Managed;
-use trimtab::replay::{Report, Settings, each, replay_needing};
+use trimtab::replay::managed::ManagedSession;
+use trimtab::replay::{ReplayReport, ReplaySettings, parallel, replay_needing};
 use trimtab_testkit::is_long;
 
 use super::{Recorded, made, recorded};
 
-fn replayed(session: &Recorded, preset: &str, dialect: Dialect, window: u64) -> Report {
-    let settings = Settings {
+fn replayed(session: &Recorded, preset: &str, dialect: Dialect, window: u64) -> ReplayReport {
+    let settings = ReplaySettings {
         dialect,
-        ..Settings::new(window)
+        ..ReplaySettings::new(window)
     };
     let policy = Policy::preset(preset).unwrap();
-    let mut managed = Managed::new(policy, &settings, Measure::default()).unwrap();
+    let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
     replay_needing(&session.log, &[], &mut managed, &settings, &mut |_| {})
 }
 
@@ -28,7 +28,7 @@ fn have_no_fault(sessions: &[Recorded], presets: &[&str], window: u64) {
             jobs.extend(Dialect::ALL.map(|dialect| (session, *preset, dialect)));
         }
     }
-    let reports = each::map(&jobs, |(session, preset, dialect)| {
+    let reports = parallel::map(&jobs, |(session, preset, dialect)| {
         replayed(session, preset, *dialect, window)
     });
     let mut faults = Vec::new();

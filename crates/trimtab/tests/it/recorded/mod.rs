@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use trimtab::model::estimate::Measure;
 use trimtab::model::{Call, Message, Role};
-use trimtab::wire::transcript::Reader;
+use trimtab::wire::transcript::TranscriptReader;
 
 /// A session: its name and its messages.
 pub(crate) struct Recorded {
@@ -39,7 +39,7 @@ pub(crate) fn recorded(most: u64) -> Vec<Recorded> {
     let mut found = Vec::new();
     for path in paths {
         let file = BufReader::new(File::open(&path).unwrap());
-        for conversation in Reader::new(file).map(Result::unwrap) {
+        for conversation in TranscriptReader::new(file).map(Result::unwrap) {
             found.push(Recorded {
                 id: conversation.id.unwrap_or_default(),
                 log: conversation.messages.into_iter().map(Arc::new).collect(),

@@ -2,8 +2,8 @@
 
 use trimtab::engine::policy::Policy;
 use trimtab::model::Message;
-use trimtab::session::{ByHand, Limits, Moment, Recovered, SessionError};
-use trimtab::wire::overflow::{Response, classify};
+use trimtab::session::{Limits, ManualCompaction, Moment, RecoveryOutcome, SessionError};
+use trimtab::wire::overflow::{ProviderResponse, classify};
 
 use super::{answered, kinds, managed, open, open_with, round, usage};
 
@@ -115,13 +115,16 @@ fn switched_off_means_never_by_itself_but_by_hand() {
         for moment in [Moment::BeforeCall, Moment::AfterTurn, Moment::BeforeFinal] {
             assert!(session.check(moment).unwrap().is_none(), "{preset}");
         }
-        let verdict = classify(&Response::new(413, b"Request too large"));
+        let verdict = classify(&ProviderResponse::new(413, b"Request too large"));
         assert!(
-            matches!(session.recover(&verdict).unwrap(), Recovered::GiveUp),
+            matches!(session.recover(&verdict).unwrap(), RecoveryOutcome::GiveUp),
             "{preset}"
         );
         assert!(kinds(&session.events()).is_empty(), "{preset}");
-        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         assert!(session.finish(pending).unwrap(), "{preset}");
     }
 }

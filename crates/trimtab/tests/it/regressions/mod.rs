@@ -8,10 +8,12 @@ mod thoughts;
 
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::{Call, Dialect, Message, Usage};
-use trimtab::session::{Answered, Event, EventKind, Limits, Pending, Session, Setup};
+use trimtab::session::{
+    Limits, PendingSummary, Session, SessionEvent, SessionEventKind, Setup, SummariserAnswer,
+};
 use trimtab::store::{MemoryStore, SessionId, Store};
 
 fn open_with(policy: Policy, limits: Limits) -> Session {
@@ -49,13 +51,13 @@ fn round(session: &mut Session, number: usize, output: &str) {
     session.admit(Message::output(&id, output)).unwrap();
 }
 
-fn answered(mut pending: Pending, text: &str) -> (Pending, Vec<Message>) {
+fn answered(mut pending: PendingSummary, text: &str) -> (PendingSummary, Vec<Message>) {
     let mut asked = Vec::new();
     while let Some(request) = pending.request() {
         asked.extend(request.messages);
-        pending.answer(Answered::Text {
+        pending.answer(SummariserAnswer::Text {
             text: text.to_owned(),
-            ending: Ending::Whole,
+            ending: SummaryEnding::Whole,
             usage: None,
         });
     }
@@ -70,7 +72,7 @@ fn texts(session: &mut Session) -> Vec<String> {
         .collect()
 }
 
-fn kinds(events: &[Event]) -> Vec<EventKind> {
+fn kinds(events: &[SessionEvent]) -> Vec<SessionEventKind> {
     events.iter().map(|event| event.kind).collect()
 }
 

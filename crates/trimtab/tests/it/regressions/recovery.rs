@@ -1,8 +1,8 @@
 //! Overflows.
 
 use trimtab::model::Message;
-use trimtab::session::Recovered;
-use trimtab::wire::overflow::{Response, classify};
+use trimtab::session::RecoveryOutcome;
+use trimtab::wire::overflow::{ProviderResponse, classify};
 
 use super::{managed, open, round};
 
@@ -21,13 +21,13 @@ fn an_overflow_error_is_a_measurement() {
     let before = session.window().unwrap().measures().total().tokens();
     let body = br#"{"type":"error","error":{"type":"invalid_request_error",
         "message":"prompt is too long: 30000 tokens > 16000 maximum"}}"#;
-    let verdict = classify(&Response::new(400, body));
+    let verdict = classify(&ProviderResponse::new(400, body));
     match session.recover(&verdict).unwrap() {
-        Recovered::Retry => {}
-        Recovered::Summarise(pending) => {
+        RecoveryOutcome::Retry => {}
+        RecoveryOutcome::Summarise(pending) => {
             session.finish(pending).unwrap();
         }
-        Recovered::GiveUp => panic!("there is a lot that can go"),
+        RecoveryOutcome::GiveUp => panic!("there is a lot that can go"),
     }
     let ready = session.ready().unwrap();
     assert_eq!(session.setup().limits.window, Some(16_000));
@@ -44,7 +44,7 @@ fn limit_in_bytes_does_not_become_the_window() {
     round(&mut session, 0, &"item\n".repeat(300));
     session.ready().unwrap();
     let body = br#"{"message": "Request body size exceeds the maximum of 65536 bytes"}"#;
-    let verdict = classify(&Response::new(413, body));
+    let verdict = classify(&ProviderResponse::new(413, body));
     assert_eq!(verdict.sizes.limit, Some(65_536));
     session.recover(&verdict).unwrap();
     assert_eq!(session.setup().limits.window, Some(200_000));
@@ -62,14 +62,14 @@ fn recovery_ends_and_hands_on_the_error() {
                 &format!("item {number}\n").repeat(300),
             );
         }
-        let verdict = classify(&Response::new(413, b"Request too large"));
+        let verdict = classify(&ProviderResponse::new(413, b"Request too large"));
         let mut attempts = 0;
         loop {
             session.ready().unwrap();
             match session.recover(&verdict).unwrap() {
-                Recovered::GiveUp => break,
-                Recovered::Retry => {}
-                Recovered::Summarise(pending) => {
+                RecoveryOutcome::GiveUp => break,
+                RecoveryOutcome::Retry => {}
+                RecoveryOutcome::Summarise(pending) => {
                     session.finish(pending).unwrap();
                 }
             }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use trimtab::engine::compaction::answer::Ending;
+use trimtab::engine::compaction::answer::SummaryEnding;
 use trimtab::engine::policy::Policy;
-use trimtab::model::{Kind, Message};
-use trimtab::session::{Answered, ByHand, EventKind, Limits, Moment, Session};
+use trimtab::model::{Message, MessageKind};
+use trimtab::session::{
+    Limits, ManualCompaction, Moment, Session, SessionEventKind, SummariserAnswer,
+};
 
 use super::{answered, kinds, managed, open, open_with, round, texts, usage};
 
@@ -38,7 +40,7 @@ fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
         // The provider says that it is as large as before.
         session.record(&usage(8_900)).unwrap();
     }
-    assert!(kinds(&session.events()).contains(&EventKind::Suspended));
+    assert!(kinds(&session.events()).contains(&SessionEventKind::Suspended));
     round(&mut session, number, &"data ".repeat(200));
     session.ready().unwrap();
     session.record(&usage(9_500)).unwrap();
@@ -67,9 +69,9 @@ fn compaction_that_does_not_help_stops_by_itself_and_stays_stopped() {
 #[test]
 fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
     let bad = [
-        ("", Ending::Whole, "empty"),
-        ("<summary>half a", Ending::CutOff, "cut off"),
-        ("", Ending::ToolCall, "called a tool"),
+        ("", SummaryEnding::Whole, "empty"),
+        ("<summary>half a", SummaryEnding::CutOff, "cut off"),
+        ("", SummaryEnding::ToolCall, "called a tool"),
     ];
     for (text, ending, why) in bad {
         let mut session = open("checkpoint", 20_000);
@@ -82,9 +84,12 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
             );
         }
         session.admit(Message::user("go on")).unwrap();
-        let mut pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let mut pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         while pending.request().is_some() {
-            pending.answer(Answered::Text {
+            pending.answer(SummariserAnswer::Text {
                 text: text.to_owned(),
                 ending,
                 usage: None,
@@ -94,7 +99,7 @@ fn a_summary_that_is_empty_cut_off_or_a_call_is_not_accepted() {
         let events = session.events();
         let event = events
             .iter()
-            .find(|event| event.kind == EventKind::Compacted)
+            .find(|event| event.kind == SessionEventKind::Compacted)
             .unwrap();
         assert!(!event.by_model);
         assert!(
@@ -124,7 +129,10 @@ fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
         }
         session.admit(Message::assistant("so far so good")).unwrap();
         session.admit(Message::user("next")).unwrap();
-        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         let (pending, _) = answered(pending, "<summary>the door code is 4711</summary>");
         assert!(session.finish(pending).unwrap(), "{preset}");
         for number in 8..16 {
@@ -138,7 +146,10 @@ fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
             .admit(Message::assistant("more of the same"))
             .unwrap();
         session.admit(Message::user("and now?")).unwrap();
-        let second = session.compact(&ByHand::default()).unwrap().unwrap();
+        let second = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         let (second, asked) = answered(second, "<summary>nothing</summary>");
         let said = |message: &Message| message.text().contains("door code is 4711");
         assert!(
@@ -149,7 +160,7 @@ fn what_only_the_previous_summary_knows_reaches_the_next_summariser() {
         let window = session.window().unwrap();
         let summaries = window
             .messages()
-            .filter(|m| m.meta.kind == Some(Kind::Summary));
+            .filter(|m| m.meta.kind == Some(MessageKind::Summary));
         assert_eq!(summaries.count(), 1, "{preset}: summaries do not pile up");
     }
 }
@@ -182,10 +193,13 @@ fn what_comes_while_a_summary_is_written_is_kept() {
     assert!(texts.iter().any(|text| text == "typed meanwhile"));
     assert!(texts.iter().any(|text| text == "answered meanwhile"));
 
-    let late = session.compact(&ByHand::default()).unwrap().unwrap();
+    let late = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
     assert!(session.undo().unwrap());
     assert!(!session.finish(late).unwrap(), "another plan came first");
-    assert!(kinds(&session.events()).contains(&EventKind::Stale));
+    assert!(kinds(&session.events()).contains(&SessionEventKind::Stale));
 }
 
 #[test]
@@ -197,7 +211,10 @@ fn many_compactions_are_warned_of() {
             .unwrap();
         round(&mut session, number, &format!("row {number}\n").repeat(300));
         session.admit(Message::user("and?")).unwrap();
-        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         assert!(
             session
                 .finish(answered(pending, "<summary>s</summary>").0)
@@ -207,7 +224,7 @@ fn many_compactions_are_warned_of() {
     let events = session.events();
     let warned = events
         .iter()
-        .filter(|event| event.kind == EventKind::Warning)
+        .filter(|event| event.kind == SessionEventKind::Warning)
         .count();
     assert_eq!(warned, 2, "after the fourth and the fifth");
 }
@@ -229,7 +246,7 @@ fn a_summary_is_used_although_outputs_were_shown_shorter_meanwhile() {
     round(&mut session, 12, &"more\n".repeat(9_000));
     session.check(Moment::BeforeCall).unwrap();
     let events = kinds(&session.events());
-    assert!(events.contains(&EventKind::Trimmed), "{events:?}");
+    assert!(events.contains(&SessionEventKind::Trimmed), "{events:?}");
     let (pending, _) = answered(pending, "<summary>SUM</summary>");
     assert!(session.finish(pending).unwrap());
     assert!(texts(&mut session).iter().any(|text| text.contains("SUM")));

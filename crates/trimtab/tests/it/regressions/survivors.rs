@@ -3,7 +3,7 @@
 use trimtab::engine::policy::Policy;
 use trimtab::engine::verify::verify;
 use trimtab::model::{Call, Dialect, Media, MediaKind, Message, Part, RawJson, Role};
-use trimtab::session::{ByHand, Limits, Moment};
+use trimtab::session::{Limits, ManualCompaction, Moment};
 
 use super::{answered, managed, open, open_with, round, texts};
 
@@ -46,7 +46,10 @@ fn the_newest_question_survives_behind_the_summary() {
             session.admit(Message::assistant("answered")).unwrap();
         }
         session.admit(Message::user("the newest question")).unwrap();
-        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         assert!(
             session
                 .finish(answered(pending, "<summary>SUM</summary>").0)
@@ -118,7 +121,7 @@ fn orphans_and_late_outputs_never_make_a_dead_session() {
         session.admit(Message::user("never mind")).unwrap();
         session.admit(Message::output("b", "late")).unwrap();
         session.admit(Message::output("b", "twice")).unwrap();
-        if let Some(pending) = session.compact(&ByHand::default()).unwrap() {
+        if let Some(pending) = session.compact(&ManualCompaction::default()).unwrap() {
             session.finish(pending).unwrap();
         }
         session.ready().unwrap();

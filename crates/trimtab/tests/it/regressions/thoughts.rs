@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trimtab::model::{Call, Message, Part, Reasoning, Role};
 use trimtab::request::loop_lost_reasoning;
-use trimtab::session::{ByHand, Moment, Session};
+use trimtab::session::{ManualCompaction, Moment, Session};
 
 use super::{answered, managed, open};
 
@@ -28,7 +28,10 @@ fn signed_thoughts_do_not_stay_behind_a_changed_prefix() {
                 .admit(Message::output(&id, "text ".repeat(300)))
                 .unwrap();
         }
-        let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+        let pending = session
+            .compact(&ManualCompaction::default())
+            .unwrap()
+            .unwrap();
         let (pending, asked) = answered(pending, "<summary>short</summary>");
         let sealed = |message: &Message| {
             let parts = message.parts.iter();
@@ -102,7 +105,10 @@ fn thoughts_since_a_plan_that_is_taken_back_do_not_stay() {
     let mut session = open("refs", 40_000);
     session.admit(Message::user("begin")).unwrap();
     think(&mut session, 0..4);
-    let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+    let pending = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
     assert!(session.finish(pending).unwrap());
     think(&mut session, 4..6);
     assert_eq!(thoughts(&mut session), ["thought 4", "thought 5"]);
@@ -118,7 +124,10 @@ fn an_answer_to_a_window_that_is_gone_comes_without_its_thought() {
     let mut session = open("refs", 40_000);
     session.admit(Message::user("begin")).unwrap();
     think(&mut session, 0..4);
-    let pending = session.compact(&ByHand::default()).unwrap().unwrap();
+    let pending = session
+        .compact(&ManualCompaction::default())
+        .unwrap()
+        .unwrap();
     session.ready().unwrap();
     // The summary is finished while the model answers the window before it.
     assert!(session.finish(pending).unwrap());

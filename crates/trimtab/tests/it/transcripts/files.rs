@@ -1,7 +1,7 @@
 //! Whole files in every form.
 
 use serde_json::{Value, json};
-use trimtab::wire::transcript::Form;
+use trimtab::wire::transcript::TranscriptForm;
 
 use super::dialects::{Spelled, chat, messages, responses};
 use super::logs::{claude_code, codex, copilot, gemini, gemini_inside, opencode};
@@ -10,7 +10,7 @@ use super::made::Happened;
 /// A file in some form.
 #[derive(Clone, Debug)]
 pub(super) struct File {
-    pub(super) form: Form,
+    pub(super) form: TranscriptForm,
     pub(super) text: String,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
     let kind = json!({"sessionId": "s", "projectHash": "h", "kind": "main"});
     vec![
         file(
-            Form::Chat,
+            TranscriptForm::Chat,
             lines(
                 &[json!({"role": "system", "content": "rules"})],
                 session,
@@ -54,48 +54,54 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
             ),
         ),
         file(
-            Form::Chat,
+            TranscriptForm::Chat,
             json!({"id": "a", "messages": listed(session, chat)}).to_string(),
         ),
-        file(Form::Chat, pretty(&json!(listed(session, chat)))),
+        file(TranscriptForm::Chat, pretty(&json!(listed(session, chat)))),
         file(
-            Form::Chat,
+            TranscriptForm::Chat,
             json!({"custom_id": "q", "body": {"model": "m", "messages": listed(session, chat)}})
                 .to_string()
                 + "\n",
         ),
         file(
-            Form::Messages,
+            TranscriptForm::Messages,
             pretty(&json!({"system": "rules", "messages": listed(session, messages)})),
         ),
         file(
-            Form::Responses,
+            TranscriptForm::Responses,
             pretty(&json!({"instructions": "rules", "input": listed(session, responses)})),
         ),
-        file(Form::Responses, lines(&[], session, responses)),
+        file(TranscriptForm::Responses, lines(&[], session, responses)),
         file(
-            Form::ClaudeCode,
+            TranscriptForm::ClaudeCode,
             lines(
                 &[json!({"type": "summary", "leafUuid": "z"})],
                 session,
                 claude_code,
             ),
         ),
-        file(Form::Codex, lines(&[meta], session, codex)),
-        file(Form::CopilotCli, lines(&[start, system], session, copilot)),
+        file(TranscriptForm::Codex, lines(&[meta], session, codex)),
         file(
-            Form::GeminiCli,
+            TranscriptForm::CopilotCli,
+            lines(&[start, system], session, copilot),
+        ),
+        file(
+            TranscriptForm::GeminiCli,
             lines(std::slice::from_ref(&kind), session, gemini),
         ),
-        file(Form::GeminiCli, lines(&[kind], session, gemini_inside)),
         file(
-            Form::GeminiCli,
+            TranscriptForm::GeminiCli,
+            lines(&[kind], session, gemini_inside),
+        ),
+        file(
+            TranscriptForm::GeminiCli,
             pretty(
                 &json!({"sessionId": "s", "projectHash": "h", "messages": listed(session, gemini)}),
             ),
         ),
         file(
-            Form::OpenCode,
+            TranscriptForm::OpenCode,
             pretty(&json!({"info": {"id": "s"}, "messages": listed(session, opencode)})),
         ),
     ]

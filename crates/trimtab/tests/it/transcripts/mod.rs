@@ -11,20 +11,20 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trimtab::engine::journal::Journal;
 use trimtab::engine::log::Log;
-use trimtab::engine::normalise::Options;
-use trimtab::engine::plan::{Edit, Plan, Reason};
+use trimtab::engine::normalise::NormaliseOptions;
+use trimtab::engine::plan::{Edit, Plan, PlanReason};
 use trimtab::engine::verify::verify;
 use trimtab::engine::window::Projection;
-use trimtab::model::{Kind, Message, Part, Role, turns};
-use trimtab::request::sent;
-use trimtab::wire::transcript::{Conversation, Form, Reader, write};
+use trimtab::model::{Message, MessageKind, Part, Role, turns};
+use trimtab::request::sent_messages;
+use trimtab::wire::transcript::{Conversation, TranscriptForm, TranscriptReader, write};
 use trimtab_testkit::cases;
 
 use files::{File, files, pretty};
 use made::{Happened, session};
 
 fn read(text: &[u8]) -> Conversation {
-    let mut all: Vec<_> = Reader::new(text).map(Result::unwrap).collect();
+    let mut all: Vec<_> = TranscriptReader::new(text).map(Result::unwrap).collect();
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -62,18 +62,18 @@ fn plan(log: &Log, system: bool) -> Plan {
         } else {
             Message::user(text)
         };
-        let message = Arc::new(summary.with_kind(Kind::Summary));
+        let message = Arc::new(summary.with_kind(MessageKind::Summary));
         edits.push(Edit::Insert {
             before: second,
             message,
         });
     }
-    Plan::new(Reason::ByHand, edits)
+    Plan::new(PlanReason::ByHand, edits)
 }
 
-fn window(messages: &[Message], form: Form, planned: bool, system: bool) -> Projection {
+fn window(messages: &[Message], form: TranscriptForm, planned: bool, system: bool) -> Projection {
     let log: Log = messages.iter().cloned().collect();
-    let options = Options::for_dialect(form.dialect());
+    let options = NormaliseOptions::for_dialect(form.dialect());
     let mut projection = Projection::restore(options, log.clone(), Journal::new());
     if planned {
         projection.carry_out(plan(&log, system));
@@ -82,7 +82,7 @@ fn window(messages: &[Message], form: Form, planned: bool, system: bool) -> Proj
 }
 
 /// What is sent, apart from how it is spelled: messages that go together are one.
-fn content<'m>(messages: impl Iterator<Item = &'m Message>, form: Form) -> Vec<Value> {
+fn content<'m>(messages: impl Iterator<Item = &'m Message>, form: TranscriptForm) -> Vec<Value> {
     let mut all: Vec<(Role, Vec<Value>)> = Vec::new();
     for message in messages {
         let parts = message
@@ -93,7 +93,7 @@ fn content<'m>(messages: impl Iterator<Item = &'m Message>, form: Form) -> Vec<V
         let joins = match message.role {
             Role::Tool => true,
             Role::Assistant => form.dialect() == trimtab::model::Dialect::Responses,
-            Role::System => matches!(form, Form::Messages | Form::Responses),
+            Role::System => matches!(form, TranscriptForm::Messages | TranscriptForm::Responses),
             Role::User => false,
         };
         match all.last_mut() {
@@ -137,7 +137,7 @@ fn check(file: &File, planned: bool, system: bool) -> Result<(), TestCaseError> 
     prop_assert_eq!(before.form, file.form);
     let mut projection = window(&before.messages, file.form, planned, system);
     let window = projection.window().unwrap();
-    let written = write(file.text.as_bytes(), &[sent(window)]);
+    let written = write(file.text.as_bytes(), &[sent_messages(window)]);
     let written = String::from_utf8(written.unwrap()).unwrap();
     let after = read(written.as_bytes());
     prop_assert_eq!(after.form, file.form);
@@ -177,7 +177,7 @@ proptest! {
         for file in files(&session) {
             let before = read(file.text.as_bytes());
             let all: Vec<_> = before.messages.iter().enumerate().map(|(at, message)| {
-                trimtab::wire::splice::Sent { message: Arc::new(message.clone()), from: Some(at) }
+                trimtab::wire::splice::SentMessage { message: Arc::new(message.clone()), log_position: Some(at) }
             }).collect();
             let written = write(file.text.as_bytes(), &[all]).unwrap();
             prop_assert_eq!(String::from_utf8(written).unwrap(), file.text);
@@ -199,11 +199,11 @@ fn the_lines_of_a_claude_code_session_stay_linked() {
     .map(|line| format!("{line}\n"))
     .concat();
     let before = read(file.as_bytes());
-    let summary = Message::user("what a and b were").with_kind(Kind::Summary);
+    let summary = Message::user("what a and b were").with_kind(MessageKind::Summary);
     let window = [(summary, None), (before.messages[2].clone(), Some(2))];
-    let window = window.map(|(message, from)| trimtab::wire::splice::Sent {
+    let window = window.map(|(message, from)| trimtab::wire::splice::SentMessage {
         message: Arc::new(message),
-        from,
+        log_position: from,
     });
     let written = String::from_utf8(write(file.as_bytes(), &[window.to_vec()]).unwrap()).unwrap();
     let lines: Vec<Value> = written
@@ -218,7 +218,7 @@ fn the_lines_of_a_claude_code_session_stay_linked() {
     assert_eq!(lines[1]["own"], json!([1]));
     assert_eq!(
         read(written.as_bytes()).messages[0].meta.kind,
-        Some(Kind::Summary)
+        Some(MessageKind::Summary)
     );
 }
 
@@ -244,7 +244,11 @@ fn lines_that_are_not_touched_stay_word_for_word() {
     {
         let before = read(file.text.as_bytes());
         let mut projection = window(&before.messages, file.form, true, false);
-        let written = write(file.text.as_bytes(), &[sent(projection.window().unwrap())]).unwrap();
+        let written = write(
+            file.text.as_bytes(),
+            &[sent_messages(projection.window().unwrap())],
+        )
+        .unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.len() < file.text.len() + 600, "{written}");
         assert!(!kept_lines(&file.text, &written).is_empty(), "{written}");
@@ -266,7 +270,7 @@ fn an_output_of_ours_stands_with_its_call() {
     let text = pretty(&file);
     check(
         &File {
-            form: Form::OpenCode,
+            form: TranscriptForm::OpenCode,
             text,
         },
         false,

@@ -1,21 +1,21 @@
-//! The events of Chat Completions, rewritten.
+//! Rewrites the events of Chat Completions.
 
-use super::{Edit, Rewriter, Verdict, number, text};
+use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::{elements, pick, quoted};
 
 /// Whether a delta names the role of the answer.
 enum NamedRole {
-    Not,
+    Absent,
     First,
     Again,
 }
 
-impl Rewriter {
-    pub(super) fn chat(&mut self, json: &str) -> Verdict {
+impl StreamRewriter {
+    pub(super) fn chat(&mut self, json: &str) -> EventVerdict {
         let Some([id, choices, usage]) = pick(json, ["id", "choices", "usage"]) else {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         };
-        let mut edit = Edit::new(json);
+        let mut edit = EventEdit::new(json);
         self.keep_id(id, &mut edit);
         self.note_usage(usage, Vec::new(), &mut edit);
         let mut says = usage.is_some_and(|usage| usage != "null");
@@ -30,7 +30,7 @@ impl Rewriter {
             let Some(delta) = delta else { continue };
             hid |= self.calls(delta, &mut edit);
             match self.role(delta, &mut edit) {
-                NamedRole::Not => {}
+                NamedRole::Absent => {}
                 NamedRole::First => says = true,
                 NamedRole::Again => repeats = true,
             }
@@ -38,7 +38,7 @@ impl Rewriter {
         }
         let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
         if (hid || repeats) && !says && !stops && !edit.calls_left {
-            return Verdict::Hide;
+            return EventVerdict::Hide;
         }
         if (stops || nothing_else) && self.hides && !self.shows {
             self.hold();
@@ -47,8 +47,8 @@ impl Rewriter {
         edit.end()
     }
 
-    /// All chunks carry the id of the first.
-    fn keep_id(&mut self, id: Option<&str>, edit: &mut Edit<'_>) {
+    /// Gives all chunks the id of the first.
+    fn keep_id(&mut self, id: Option<&str>, edit: &mut EventEdit<'_>) {
         let Some(json) = id else { return };
         match &self.id {
             None => self.id = text(Some(json)),
@@ -57,10 +57,10 @@ impl Rewriter {
         }
     }
 
-    /// A stream names its role once: clients append what a second chunk says.
-    fn role(&mut self, delta: &str, edit: &mut Edit<'_>) -> NamedRole {
+    /// A stream names its role once, because clients append a second one.
+    fn role(&mut self, delta: &str, edit: &mut EventEdit<'_>) -> NamedRole {
         if !matches!(pick(delta, ["role"]), Some([Some(_)])) {
-            return NamedRole::Not;
+            return NamedRole::Absent;
         }
         if !std::mem::replace(&mut self.role_named, true) || !self.goes_on {
             return NamedRole::First;
@@ -70,7 +70,7 @@ impl Rewriter {
     }
 
     /// Hides and renumbers the calls of a delta; true if one was hidden.
-    fn calls(&mut self, delta: &str, edit: &mut Edit<'_>) -> bool {
+    fn calls(&mut self, delta: &str, edit: &mut EventEdit<'_>) -> bool {
         let Some([Some(list)]) = pick(delta, ["tool_calls"]) else {
             return false;
         };
@@ -104,7 +104,7 @@ impl Rewriter {
 }
 
 /// A client must not wait for a call that it does not see.
-fn stop_by_itself(choices: Option<&str>, edit: &mut Edit<'_>) {
+fn stop_by_itself(choices: Option<&str>, edit: &mut EventEdit<'_>) {
     for choice in choices.into_iter().flat_map(elements) {
         if let Some([Some(stop)]) = pick(choice, ["finish_reason"])
             && stop == "\"tool_calls\""
@@ -114,7 +114,7 @@ fn stop_by_itself(choices: Option<&str>, edit: &mut Edit<'_>) {
     }
 }
 
-/// True if a delta says something besides its calls.
+/// True if a delta contains more than calls.
 fn says_more(delta: &str) -> bool {
     let names = ["content", "reasoning_content", "reasoning", "refusal"];
     let fields = pick(delta, names).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
-//! The events of Messages, rewritten.
+//! Rewrites the events of Messages.
 
-use super::{Edit, Rewriter, Verdict, number, text};
+use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::pick;
 
 /// The figures of the prompt, which the first event of an answer has and the last one may lack.
@@ -10,11 +10,11 @@ const PROMPT_FIGURES: [&str; 3] = [
     "cache_read_input_tokens",
 ];
 
-impl Rewriter {
-    pub(super) fn messages(&mut self, json: &str) -> Verdict {
+impl StreamRewriter {
+    pub(super) fn messages(&mut self, json: &str) -> EventVerdict {
         let names = ["type", "index", "content_block"];
         let Some([type_name, index, part]) = pick(json, names) else {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         };
         let seen = match type_name.unwrap_or_default() {
             "\"content_block_start\"" => {
@@ -24,24 +24,24 @@ impl Rewriter {
             "\"content_block_delta\"" | "\"content_block_stop\"" => self.index(number(index)),
             "\"message_start\"" if self.goes_on => {
                 self.prompt_figures = prompt_figures(json).unwrap_or_default();
-                return Verdict::Hide;
+                return EventVerdict::Hide;
             }
             "\"message_delta\"" => return self.ends(json),
-            "\"message_stop\"" => return Verdict::End,
-            _ => return Verdict::Pass,
+            "\"message_stop\"" => return EventVerdict::End,
+            _ => return EventVerdict::Pass,
         };
         let (Some(seen), Some(index)) = (seen, index) else {
-            return Verdict::Hide;
+            return EventVerdict::Hide;
         };
-        let mut edit = Edit::new(json);
+        let mut edit = EventEdit::new(json);
         edit.set(index, &seen.to_string());
         edit.end()
     }
 
-    /// The event that says why the answer ends. Where the client does not see the calls of the
-    /// answer, it must not wait for one.
-    fn ends(&mut self, json: &str) -> Verdict {
-        let mut edit = Edit::new(json);
+    /// Handles the event with the stop reason. If the client does not see the calls of the answer,
+    /// it must not wait for one.
+    fn ends(&mut self, json: &str) -> EventVerdict {
+        let mut edit = EventEdit::new(json);
         let [delta, usage] = pick(json, ["delta", "usage"]).unwrap_or_default();
         let stop = delta.and_then(|delta| pick(delta, ["stop_reason"]));
         if self.hides && !self.shows {
@@ -76,7 +76,7 @@ fn prompt_figures(json: &str) -> Option<Vec<(&'static str, String)>> {
     )
 }
 
-/// The tool that a part calls, if it is a call.
+/// The called tool, if the part is a call.
 fn called(part: &str) -> Option<String> {
     let [type_name, name] = pick(part, ["type", "name"])?;
     text(name).filter(|_| type_name == Some("\"tool_use\""))

@@ -1,90 +1,91 @@
-//! Hides parts of a stream and keeps the numbering of what is left dense.
+//! Hides parts of a stream and keeps the numbering of the rest dense.
 
 mod chat;
+mod event_cutter;
+mod inserted_text;
 mod messages;
-mod own;
-mod raw;
 mod responses;
 
 use std::collections::HashMap;
 
 use trimtab_model::{Dialect, work};
 
-use self::raw::{Cutter, Parsed, Piece};
+use self::event_cutter::{EventCutter, ParsedEvent, RawEvent};
 use super::frames::MAX_EVENT;
 use crate::json::quoted;
 use crate::scan::{Span, string};
 use crate::splice::containers::Containers;
-use crate::splice::edits::Edits;
+use crate::splice::edits::ByteEdits;
 
 /// Hides calls of our own tools from the client.
 ///
-/// Where an answer asks for nothing but hidden tools, its end is held back: the caller
-/// answers the calls, and lets the next answer follow with [`Filter::go_on`], so that the
-/// client sees one answer; or it gives the end after all with [`Filter::release`].
+/// If an answer calls only hidden tools, its end is held back: the caller answers the calls and
+/// continues with the next answer ([`CallFilter::continue_answer`]), so that the client sees one
+/// answer; or it releases the end ([`CallFilter::release`]).
 ///
-/// Events are passed on whole, as soon as they are complete. What needs no change passes
-/// byte for byte.
+/// Events are forwarded as soon as they are complete. Unchanged events are forwarded byte for byte.
 #[derive(Clone, Debug)]
-pub struct Filter {
-    cutter: Cutter,
-    rewriter: Rewriter,
+pub struct CallFilter {
+    cutter: EventCutter,
+    rewriter: StreamRewriter,
 }
 
-/// What to do with an event.
-enum Verdict {
-    /// Pass it as it came.
+/// The decision about an event.
+enum EventVerdict {
+    /// Forward it unchanged.
     Pass,
-    /// Pass it with other data.
+    /// Forward it with other data.
     Rewrite(String),
-    /// Leave it out.
+    /// Omit it.
     Hide,
     /// It belongs to the end of the answer.
     End,
 }
 
-/// What the filter knows of the stream.
+/// The state of the stream.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is one thing that was seen in the stream"
 )]
-struct Rewriter {
+struct StreamRewriter {
     dialect: Dialect,
     hidden_names: Vec<String>,
-    /// For each part of this answer, the index under which the client sees it.
+    /// The client's index of each part of this answer.
     indices: HashMap<u64, Option<u64>>,
     next_index: u64,
-    /// The number of the next event; none before the first one that has a number.
+    /// The next sequence number; none before the first event with one.
     next_sequence: Option<u64>,
-    /// True once the client was told the role of the answer.
+    /// True once the client has received the role.
     role_named: bool,
-    /// The prompt's figures of this answer, where the event that had them was left out.
+    /// The prompt figures of this answer, if their event was omitted.
     prompt_figures: Vec<(&'static str, String)>,
     /// A field to add to the usage of the answer, with its value.
     usage_note: Option<(&'static str, String)>,
-    /// True if this answer goes on where another one ended.
+    /// True if this answer continues another one.
     goes_on: bool,
     /// True once a hidden call was seen in this answer.
     hides: bool,
-    /// True once a call for the client was seen in this answer.
+    /// True once a visible call was seen in this answer.
     shows: bool,
+    /// True if the last event was left out.
+    hid_last: bool,
     /// The end of the answer, while it is held back.
-    held: Option<Vec<u8>>,
-    /// The parts that the client saw, for the event that repeats them all.
-    seen: Vec<String>,
-    /// Bytes of those parts.
+    held_end: Option<Vec<u8>>,
+    /// The parts that the client saw, for the event that repeats all parts.
+    shown_parts: Vec<String>,
+    /// The size of those parts.
     seen_bytes: usize,
     /// The id under which the client knows the answer.
     id: Option<String>,
 }
 
-impl Filter {
-    /// A filter that hides the calls of the tools `hidden`.
+impl CallFilter {
+    /// A filter that hides calls of the tools `hidden`.
     pub fn new(dialect: Dialect, hidden: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
-            cutter: Cutter::new(MAX_EVENT),
-            rewriter: Rewriter {
+            cutter: EventCutter::new(MAX_EVENT),
+            rewriter: StreamRewriter {
                 dialect,
                 hidden_names: hidden.into_iter().map(Into::into).collect(),
                 indices: HashMap::new(),
@@ -96,25 +97,39 @@ impl Filter {
                 goes_on: false,
                 hides: false,
                 shows: false,
-                held: None,
-                seen: Vec::new(),
+                hid_last: false,
+                held_end: None,
+                shown_parts: Vec::new(),
                 seen_bytes: 0,
                 id: None,
             },
         }
     }
 
-    /// Takes bytes of the provider and appends those for the client to `out`.
+    /// Reads bytes of the provider and appends the bytes for the client to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.push_reading(bytes, out, |_| ());
+    }
+
+    /// The same, and shows the data of each event as the provider sent it, so that nobody else
+    /// has to frame the stream.
+    pub fn push_reading(&mut self, bytes: &[u8], out: &mut Vec<u8>, mut each: impl FnMut(&str)) {
         work::step_bytes(bytes.len());
         let rewriter = &mut self.rewriter;
-        self.cutter.push(bytes, |piece| rewriter.piece(&piece, out));
+        self.cutter
+            .push(bytes, |piece| rewriter.piece(&piece, out, &mut each));
     }
 
     /// Ends the provider's stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.finish_reading(out, |_| ());
+    }
+
+    /// The same, and shows the data of an event that had no blank line behind it.
+    pub fn finish_reading(&mut self, out: &mut Vec<u8>, mut each: impl FnMut(&str)) {
         let rewriter = &mut self.rewriter;
-        self.cutter.finish(|piece| rewriter.piece(&piece, out));
+        self.cutter
+            .finish(|piece| rewriter.piece(&piece, out, &mut each));
     }
 
     /// True once a call was hidden in this answer.
@@ -122,66 +137,80 @@ impl Filter {
         self.rewriter.hides
     }
 
-    /// True if the end of the answer is held back, because it asks for hidden tools only.
+    /// True if the end of the answer is held back, because it calls hidden tools only.
     pub fn is_waiting(&self) -> bool {
-        self.rewriter.held.is_some()
+        self.rewriter.held_end.is_some()
     }
 
-    /// The next bytes are those of an answer that goes on where this one ended.
-    pub fn go_on(&mut self) {
+    /// The next bytes belong to an answer that continues this one.
+    pub fn continue_answer(&mut self) {
         let rewriter = &mut self.rewriter;
+        // The next answer numbers its parts from 0 again. The client's numbering continues.
         rewriter.indices = HashMap::new();
-        rewriter.held = None;
+        rewriter.held_end = None;
         rewriter.goes_on = true;
         rewriter.hides = false;
         rewriter.shows = false;
     }
 
-    /// From now on, the usage of the answer is given with one more field.
+    /// Adds a field to the usage of the answer.
     pub fn note_in_usage(&mut self, name: &'static str, json: String) {
         self.rewriter.usage_note = Some((name, json));
     }
 
-    /// Gives the end that was held back.
+    /// Releases the end that was held back.
     pub fn release(&mut self, out: &mut Vec<u8>) {
-        out.extend(self.rewriter.held.take().unwrap_or_default());
+        out.extend(self.rewriter.held_end.take().unwrap_or_default());
         self.rewriter.hides = false;
     }
 
-    /// Puts in a text of ours as a part of its own. To be called between parts.
-    pub fn say(&mut self, text: &str, out: &mut Vec<u8>) {
-        self.rewriter.say(text, out);
+    /// Inserts our own text as a separate part. Call it between parts.
+    pub fn insert_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.rewriter.insert_text(text, out);
     }
 }
 
-impl Rewriter {
-    fn piece(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
+impl StreamRewriter {
+    fn piece(&mut self, piece: &RawEvent<'_>, out: &mut Vec<u8>, each: &mut impl FnMut(&str)) {
         match piece {
-            Piece::Passing(bytes) => out.extend_from_slice(bytes),
-            Piece::Event(event) => self.event(event, out),
+            RawEvent::Passing(bytes) => {
+                self.hid_last = false;
+                out.extend_from_slice(bytes);
+            }
+            RawEvent::Event(event) => {
+                self.hid_last = false;
+                match ParsedEvent::new(event) {
+                    Some(parsed) => {
+                        each(&parsed.json);
+                        self.event(event, &parsed, out);
+                    }
+                    None => self.put(event, out),
+                }
+            }
+            RawEvent::Rest(_) if self.hid_last => {}
+            RawEvent::Rest(bytes) => self.put(bytes, out),
         }
     }
 
-    fn event(&mut self, event: &[u8], out: &mut Vec<u8>) {
+    fn event(&mut self, event: &[u8], parsed: &ParsedEvent, out: &mut Vec<u8>) {
         work::step(1);
-        let Some(parsed) = Parsed::new(event) else {
-            return self.put(event, out);
-        };
         let verdict = match self.dialect {
-            _ if parsed.json == "[DONE]" => Verdict::End,
+            // `[DONE]` is not JSON, but it is the end in Chat Completions.
+            _ if parsed.json == "[DONE]" => EventVerdict::End,
             Dialect::Chat => self.chat(&parsed.json),
             Dialect::Messages => self.messages(&parsed.json),
             Dialect::Responses => self.responses(&parsed.json),
         };
         match verdict {
-            Verdict::Hide => {}
-            Verdict::Pass => self.put(event, out),
-            Verdict::Rewrite(json) => {
+            EventVerdict::Hide => self.hid_last = true,
+            EventVerdict::Pass => self.put(event, out),
+            EventVerdict::Rewrite(json) => {
                 let mut bytes = Vec::with_capacity(event.len() + 8);
                 parsed.write(&json, &mut bytes);
                 self.put(&bytes, out);
             }
-            Verdict::End => {
+            EventVerdict::End => {
+                // If the client has calls to answer too, the answer must end for it.
                 if self.hides && !self.shows {
                     self.hold();
                 }
@@ -191,24 +220,26 @@ impl Rewriter {
     }
 
     fn put(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        let to = self.held.as_mut().unwrap_or(out);
+        // Once the end is held back, everything after it is held back too.
+        let to = self.held_end.as_mut().unwrap_or(out);
         to.extend_from_slice(bytes);
     }
 
     /// Holds back everything from here on.
     fn hold(&mut self) {
-        self.held.get_or_insert_with(Vec::new);
+        self.held_end.get_or_insert_with(Vec::new);
     }
 
     fn is_hidden(&self, name: &str) -> bool {
         self.hidden_names.iter().any(|hidden| hidden == name)
     }
 
-    /// Gives a part its index for the client, or hides it if it is a call of ours.
+    /// Assigns the client's index to a part, or hides it if it is our own call.
     fn begin(&mut self, index: u64, called: Option<&str>) -> Option<u64> {
         let hidden = called.is_some_and(|name| self.is_hidden(name));
         self.hides |= hidden;
         self.shows |= called.is_some() && !hidden;
+        // Hidden parts get no index, so that the visible ones are dense.
         let seen = (!hidden).then(|| {
             self.next_index += 1;
             self.next_index - 1
@@ -217,18 +248,19 @@ impl Rewriter {
         seen
     }
 
-    /// Adds to a usage object what is to be noted in it, and `more`.
+    /// Adds the pending field and `more` to a usage object.
     fn note_usage(
         &self,
         usage: Option<&str>,
         more: Vec<(&'static str, String)>,
-        edit: &mut Edit<'_>,
+        edit: &mut EventEdit<'_>,
     ) {
         let Some(usage) = usage.filter(|usage| usage.starts_with('{')) else {
             return;
         };
         let fields = more.into_iter().chain(self.usage_note.clone());
         let with_fields = fields.fold(usage.to_owned(), |object, (name, value)| {
+            // Insert before the closing brace, so that the provider's figures keep their bytes.
             let inner = object.trim_end().strip_suffix('}').unwrap_or(&object);
             let comma = if inner.trim() == "{" { "" } else { "," };
             format!("{inner}{comma}{}:{value}}}", quoted(name))
@@ -236,34 +268,35 @@ impl Rewriter {
         edit.set(usage, &with_fields);
     }
 
-    /// The index under which the client sees a part: none if it is hidden.
+    /// The client's index of a part; none if it is hidden.
     fn index(&self, index: u64) -> Option<u64> {
+        // A part whose start was not seen keeps its index.
         self.indices.get(&index).copied().unwrap_or(Some(index))
     }
 }
 
-/// Changes of one event's JSON.
-struct Edit<'a> {
+/// Changes to the JSON of one event.
+struct EventEdit<'a> {
     json: &'a str,
-    edits: Edits,
+    edits: ByteEdits,
     containers: Containers<'a>,
     changed: bool,
-    /// True if a call for the client is in it.
+    /// True if it contains a visible call.
     calls_left: bool,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> EventEdit<'a> {
     fn new(json: &'a str) -> Self {
         Self {
             json,
-            edits: Edits::default(),
+            edits: ByteEdits::default(),
             containers: Containers::new(json, Span::default()),
             changed: false,
             calls_left: false,
         }
     }
 
-    /// Where `piece`, which was taken from the JSON, stands in it.
+    /// The position of `piece`, a slice of the JSON.
     fn span(&self, piece: &str) -> Span {
         let start = piece
             .as_ptr()
@@ -272,7 +305,7 @@ impl<'a> Edit<'a> {
         Span::new(start, start + piece.len())
     }
 
-    /// Puts `new` where `piece` is, if that is not the same.
+    /// Replaces `piece` by `new`, if they differ.
     fn set(&mut self, piece: &str, new: &str) {
         if piece != new {
             let span = self.span(piece);
@@ -281,29 +314,30 @@ impl<'a> Edit<'a> {
         }
     }
 
-    /// Leaves out an element of a list; both were taken from the JSON.
+    /// Removes an element of a list; both are slices of the JSON.
     fn drop_element(&mut self, list: &str, element: &str) {
         let (list, element) = (self.span(list), self.span(element));
         self.containers.drop_element(list, element);
         self.changed = true;
     }
 
-    /// Leaves out a field of an object that was taken from the JSON.
+    /// Removes a field of an object, which is a slice of the JSON.
     fn drop_field(&mut self, object: &str, name: &str) {
         let object = self.span(object);
         self.containers.drop_field(object, name);
         self.changed = true;
     }
 
-    fn end(mut self) -> Verdict {
+    fn end(mut self) -> EventVerdict {
+        // An unchanged event is forwarded byte for byte.
         if !self.changed {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         }
         self.containers.write(&mut self.edits);
         let json = self.edits.apply(self.json);
         match String::from_utf8(json) {
-            Ok(json) => Verdict::Rewrite(json),
-            Err(_) => Verdict::Pass,
+            Ok(json) => EventVerdict::Rewrite(json),
+            Err(_) => EventVerdict::Pass,
         }
     }
 }

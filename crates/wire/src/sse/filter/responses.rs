@@ -1,13 +1,13 @@
-//! The events of Responses, rewritten.
+//! Rewrites the events of Responses.
 
-use super::{Edit, Rewriter, Verdict, number, text};
+use super::{EventEdit, EventVerdict, StreamRewriter, number, text};
 use crate::json::{elements, pick, quoted};
 
-/// The most bytes of parts that are kept for the event that repeats them.
+/// The maximum size of the parts that are kept for the event that repeats them.
 const MAX_SEEN: usize = 8 << 20;
 
-impl Rewriter {
-    pub(super) fn responses(&mut self, json: &str) -> Verdict {
+impl StreamRewriter {
+    pub(super) fn responses(&mut self, json: &str) -> EventVerdict {
         let names = [
             "type",
             "output_index",
@@ -16,10 +16,10 @@ impl Rewriter {
             "response",
         ];
         let Some([type_name, index, sequence, item, response]) = pick(json, names) else {
-            return Verdict::Pass;
+            return EventVerdict::Pass;
         };
         let type_name = type_name.unwrap_or_default();
-        let mut edit = Edit::new(json);
+        let mut edit = EventEdit::new(json);
         if let Some(index) = index {
             let seen = if type_name == "\"response.output_item.added\"" {
                 let called = item.and_then(called);
@@ -28,7 +28,7 @@ impl Rewriter {
                 self.index(number(Some(index)))
             };
             let Some(seen) = seen else {
-                return Verdict::Hide;
+                return EventVerdict::Hide;
             };
             edit.set(index, &seen.to_string());
         }
@@ -39,7 +39,7 @@ impl Rewriter {
             "\"response.created\"" | "\"response.in_progress\"" | "\"response.queued\""
                 if self.goes_on =>
             {
-                return Verdict::Hide;
+                return EventVerdict::Hide;
             }
             "\"response.output_item.done\"" => self.keep(item.unwrap_or_default()),
             "\"response.completed\"" | "\"response.incomplete\"" => {
@@ -56,14 +56,14 @@ impl Rewriter {
         if let Some(sequence) = sequence {
             let next = self.next_sequence.unwrap_or(number(Some(sequence)));
             edit.set(sequence, &next.to_string());
-            // What is held back may never be sent.
-            self.next_sequence = Some(next + u64::from(self.held.is_none()));
+            // A held-back event may never be sent.
+            self.next_sequence = Some(next + u64::from(self.held_end.is_none()));
         }
         edit.end()
     }
 
-    /// The client knows the answer by the id that it had first.
-    fn known_as(&mut self, id: &str, edit: &mut Edit<'_>) {
+    /// Gives the answer the id that the client saw first.
+    fn known_as(&mut self, id: &str, edit: &mut EventEdit<'_>) {
         match &self.id {
             None => self.id = text(Some(id)),
             Some(first) if self.goes_on => edit.set(id, &quoted(first)),
@@ -75,16 +75,16 @@ impl Rewriter {
     fn keep(&mut self, item: &str) {
         if self.seen_bytes + item.len() <= MAX_SEEN {
             self.seen_bytes += item.len();
-            self.seen.push(item.to_owned());
+            self.shown_parts.push(item.to_owned());
         }
     }
 
-    /// The last event repeats all parts: those that the client saw, and no others.
-    fn repeat(&mut self, response: &str, edit: &mut Edit<'_>) {
+    /// The last event repeats all parts: only those that the client saw may be in it.
+    fn repeat(&mut self, response: &str, edit: &mut EventEdit<'_>) {
         let output = pick(response, ["output"]).and_then(|[output]| output);
         let Some(output) = output else { return };
         if self.goes_on {
-            return edit.set(output, &format!("[{}]", self.seen.join(",")));
+            return edit.set(output, &format!("[{}]", self.shown_parts.join(",")));
         }
         for item in elements(output) {
             if called(item).is_some_and(|name| self.is_hidden(&name)) {
@@ -99,7 +99,7 @@ fn id(response: &str) -> Option<&str> {
     pick(response, ["id"])?.first().copied().flatten()
 }
 
-/// The tool that an entry calls, if it is a call.
+/// The called tool, if the entry is a call.
 fn called(item: &str) -> Option<String> {
     let [type_name, name] = pick(item, ["type", "name"])?;
     let is_call = matches!(

@@ -1,4 +1,4 @@
-//! Conversations that are one JSON value each: request bodies, spliced, and session exports.
+//! Conversations that are one JSON value each: spliced request bodies, and session exports.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
-use super::patch::Patch;
+use super::patch::JsonPatch;
 use super::{WriteError, elements, opencode};
-use crate::json::{self, Fields, Type, type_of};
-use crate::scan::Scan;
-use crate::splice::{Change, Sent, changes, splice};
-use crate::transcript::{Conversation, Form, Reader};
+use crate::json::{self, JsonFields, JsonType, type_of};
+use crate::scan::BodyScan;
+use crate::splice::{BodyChange, SentMessage, changes, splice};
+use crate::transcript::{Conversation, TranscriptForm, TranscriptReader};
 
 /// Writes a file in which each conversation is one value.
 pub(super) fn write(
-    mut reader: Reader<&[u8]>,
+    mut reader: TranscriptReader<&[u8]>,
     original: &[u8],
-    windows: &[Vec<Sent>],
+    windows: &[Vec<SentMessage>],
 ) -> Result<Vec<u8>, WriteError> {
     let mut written = Vec::with_capacity(original.len());
     let mut windows = windows.iter();
@@ -41,21 +41,21 @@ pub(super) fn write(
     }
 }
 
-/// One conversation with what is sent in it.
+/// One conversation with its new window.
 fn conversation(
     text: &str,
     read: &Conversation,
-    sent: &[Sent],
+    sent: &[SentMessage],
     line: u64,
 ) -> Result<Vec<u8>, WriteError> {
     let spelling = |why: String| WriteError::Spelling { line, why };
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| spelling(error.to_string()))?;
-    if read.form == Form::OpenCode {
+    if read.form == TranscriptForm::OpenCode {
         return session(text, value, sent).ok_or_else(|| spelling("no messages".to_owned()));
     }
-    if type_of(value) == Type::List {
-        let field = if read.form == Form::Responses {
+    if type_of(value) == JsonType::List {
+        let field = if read.form == TranscriptForm::Responses {
             "input"
         } else {
             "messages"
@@ -69,17 +69,20 @@ fn conversation(
     }
     let body = body_of(value).ok_or_else(|| spelling("no messages".to_owned()))?;
     let spliced = spliced(body.get(), read, sent).map_err(spelling)?;
-    let mut patch = Patch::new(text);
+    let mut patch = JsonPatch::new(text);
     patch.replace(body, &String::from_utf8_lossy(&spliced));
     Ok(patch.end().into_bytes())
 }
 
-/// The object that holds the conversation: the value itself, or the request inside it.
+/// The object with the conversation: the value itself, or the request inside it.
 fn body_of(value: &RawValue) -> Option<&RawValue> {
     let fields = json::fields(value)?;
-    let holds = |fields: &Fields<'_>| {
-        let input = matches!(fields.type_of("input"), Some(Type::List | Type::Text));
-        fields.type_of("messages") == Some(Type::List) || (input && !fields.has("type"))
+    let holds = |fields: &JsonFields<'_>| {
+        let input = matches!(
+            fields.type_of("input"),
+            Some(JsonType::List | JsonType::Text)
+        );
+        fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
     };
     if holds(&fields) {
         return Some(value);
@@ -90,20 +93,20 @@ fn body_of(value: &RawValue) -> Option<&RawValue> {
         .find(|raw| json::fields(raw).as_ref().is_some_and(holds))
 }
 
-fn session(text: &str, value: &RawValue, sent: &[Sent]) -> Option<Vec<u8>> {
+fn session(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<u8>> {
     let fields = json::fields(value)?;
     let list = fields.get("messages")?;
-    let entries: Vec<Fields<'_>> = json::parse(list)?;
+    let entries: Vec<JsonFields<'_>> = json::parse(list)?;
     let read = crate::transcript::opencode::read(&fields, &entries)?;
     let (reads, windows) = ([read], [sent.to_vec()]);
-    let mut pen = opencode::OpenCode::default();
+    let mut pen = opencode::OpenCodeWriter::default();
     Some(elements::write(text, list, &reads, &windows, &mut pen))
 }
 
-/// A request body with what is sent in it, by splicing.
-fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, String> {
+/// Splices the new window into a request body.
+fn spliced(body: &str, read: &Conversation, sent: &[SentMessage]) -> Result<Vec<u8>, String> {
     let dialect: Dialect = read.form.dialect();
-    let scan = Scan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
+    let scan = BodyScan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
     if scan.len() != read.messages.len() {
         let (scanned, known) = (scan.len(), read.messages.len());
         return Err(format!(
@@ -115,26 +118,26 @@ fn spliced(body: &str, read: &Conversation, sent: &[Sent]) -> Result<Vec<u8>, St
     if first.skipped.is_empty() {
         return Ok(first.body.into_owned());
     }
-    // What would make a body longer is not shown in place; written anew, it may.
+    // A view that would make the body longer is not applied in place; rewrite its message instead.
     let longer = first.skipped.iter().filter_map(|at| changes.get(*at));
     let messages: BTreeSet<usize> = longer.filter_map(message_of).collect();
     changes.retain(|change| !message_of(change).is_some_and(|at| messages.contains(&at)));
     for entry in sent {
-        if let Some(message) = entry.from.filter(|at| messages.contains(at)) {
+        if let Some(message) = entry.log_position.filter(|at| messages.contains(at)) {
             let with = Arc::clone(&entry.message);
-            changes.push(Change::Replace { message, with });
+            changes.push(BodyChange::Replace { message, with });
         }
     }
     let again = splice(&scan, &changes).map_err(|refused| refused.to_string())?;
     Ok(again.body.into_owned())
 }
 
-/// The message that a change is about, if it is about what is in one.
-fn message_of(change: &Change) -> Option<usize> {
+/// The message that a change concerns, if it concerns its content.
+fn message_of(change: &BodyChange) -> Option<usize> {
     match change {
-        Change::Show { message, .. }
-        | Change::RemovePart { message, .. }
-        | Change::Rename { message, .. } => Some(*message),
+        BodyChange::Show { message, .. }
+        | BodyChange::RemovePart { message, .. }
+        | BodyChange::Rename { message, .. } => Some(*message),
         _ => None,
     }
 }

@@ -1,17 +1,17 @@
-//! Lines of a Claude Code session.
+//! Writes lines of a Claude Code session.
 
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
-use trimtab_model::{Kind, Message, Output, Part, Role};
+use trimtab_model::{Message, MessageKind, Output, Part, Role};
 
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{self, Fields, array, quoted, string};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::patch::{JsonPatch, copied};
+use crate::json::{self, JsonFields, array, quoted, string};
 use crate::messages::write_part;
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
-/// What every line says of its session.
+/// The fields that describe the session, on every line.
 const SESSION: [&str; 10] = [
     "parentUuid",
     "isSidechain",
@@ -24,7 +24,7 @@ const SESSION: [&str; 10] = [
     "slug",
     "timestamp",
 ];
-/// What is written anew, or holds a copy of it.
+/// The fields that are rewritten, or that contain a copy of a rewritten one.
 const WRITTEN: [&str; 7] = [
     "type",
     "message",
@@ -32,21 +32,21 @@ const WRITTEN: [&str; 7] = [
     "toolUseResult",
     "isCompactSummary",
     "isMeta",
-    own::FIELD,
+    private_marks::FIELD,
 ];
 
-/// Spells lines of a session.
+/// Writes lines of a session.
 #[derive(Default)]
-pub(super) struct ClaudeCode {
-    /// The names of lines that were used again.
+pub(super) struct ClaudeCodeWriter {
+    /// The ids of lines that were reused.
     used: HashSet<String>,
 }
 
-impl Pen for ClaudeCode {
+impl FormWriter for ClaudeCodeWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         let message = fields.fields("message")?;
-        let mut patch = Patch::new(unit);
+        let mut patch = JsonPatch::new(unit);
         for raw in message.list("content").unwrap_or_default() {
             show_part(raw, outputs, &mut patch);
         }
@@ -58,7 +58,7 @@ impl Pen for ClaudeCode {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
         run.iter().map(|new| self.line(new)).collect()
     }
 
@@ -68,7 +68,7 @@ impl Pen for ClaudeCode {
 }
 
 /// Replaces the content of an output, if it is among `outputs`.
-fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
+fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let Some(part) = json::fields(raw) else {
         return;
     };
@@ -86,10 +86,10 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
     }
 }
 
-impl ClaudeCode {
-    fn line(&mut self, new: &New<'_>) -> String {
+impl ClaudeCodeWriter {
+    fn line(&mut self, new: &NewMessage<'_>) -> String {
         let like = new.like();
-        let fields = serde_json::from_str::<Fields<'_>>(like).unwrap_or_default();
+        let fields = serde_json::from_str::<JsonFields<'_>>(like).unwrap_or_default();
         let object = if new.is_old() {
             copied(&fields, |name| !WRITTEN.contains(&name))
         } else {
@@ -108,19 +108,19 @@ impl ClaudeCode {
             Role::Assistant => "assistant",
             Role::System | Role::User | Role::Tool => "user",
         };
-        let meta = matches!(kind, Some(Kind::Note | Kind::Repair)) && role == "user";
+        let meta = matches!(kind, Some(MessageKind::Note | MessageKind::Repair)) && role == "user";
         object
             .text("type", role)
             .raw("message", &message(new, &fields, role))
-            .flag("isCompactSummary", kind == Some(Kind::Summary))
+            .flag("isCompactSummary", kind == Some(MessageKind::Summary))
             .flag("isMeta", meta)
             .text("uuid", &uuid)
-            .maybe(own::FIELD, own::mark(new.message))
+            .maybe(private_marks::FIELD, private_marks::mark(new.message))
             .end()
     }
 }
 
-fn message(new: &New<'_>, line: &Fields<'_>, role: &str) -> String {
+fn message(new: &NewMessage<'_>, line: &JsonFields<'_>, role: &str) -> String {
     let given = line.fields("message").filter(|_| new.is_old());
     let given = given.unwrap_or_default();
     copied(&given, |name| !matches!(name, "role" | "content"))

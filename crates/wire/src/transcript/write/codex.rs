@@ -1,22 +1,22 @@
-//! Lines of a Codex rollout.
+//! Writes lines of a Codex rollout.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Message, Output, Part, RawJson, Role};
 
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{self, Fields, quoted, string, type_of};
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::patch::{JsonPatch, copied};
+use crate::json::{self, JsonFields, quoted, string, type_of};
 use crate::responses::{write_input, write_instructions};
-use crate::transcript::own;
+use crate::transcript::private_marks;
 
-/// Spells lines of a rollout.
-pub(super) struct Codex;
+/// Writes lines of a rollout.
+pub(super) struct CodexWriter;
 
-impl Pen for Codex {
+impl FormWriter for CodexWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         let payload = fields.get("payload")?;
-        let mut patch = Patch::new(unit);
+        let mut patch = JsonPatch::new(unit);
         show_entry(payload, outputs, &mut patch);
         let kept = json::fields(payload).and_then(|payload| payload.list("replacement_history"));
         for entry in kept.unwrap_or_default() {
@@ -25,13 +25,13 @@ impl Pen for Codex {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
         run.iter().flat_map(lines).collect()
     }
 }
 
 /// Replaces the content of an output, if it is among `outputs`.
-fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
+fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let Some(fields) = json::fields(entry) else {
         return;
     };
@@ -42,7 +42,7 @@ fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
         return;
     };
     let mut message = Message::new(Role::Tool, vec![Part::Output(Output::clone(shown))]);
-    message.meta.content_list = type_of(value) == json::Type::List;
+    message.meta.content_list = type_of(value) == json::JsonType::List;
     let written = write_input(&[message]);
     let entry = written.first().map(RawJson::as_str);
     let content = entry.and_then(|entry| json::pick(entry, ["output"]));
@@ -51,29 +51,29 @@ fn show_entry(entry: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
     }
 }
 
-/// The lines of a message. They have no `ordinal`: between two lines that stay there is often
-/// no free one, and Codex reads lines without it, as its older versions wrote them.
-fn lines(new: &New<'_>) -> Vec<String> {
+/// The lines of a message. They have no `ordinal`: between two remaining lines there is often no
+/// free one, and Codex reads lines without it, as its older versions wrote them.
+fn lines(new: &NewMessage<'_>) -> Vec<String> {
     if let Some(text) = write_instructions(std::slice::from_ref(new.message)) {
         return vec![instructions(new, &text)];
     }
-    let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+    let fields = serde_json::from_str::<JsonFields<'_>>(new.like()).unwrap_or_default();
     let line = |payload: &str| {
         copied(&fields, |name| name == "timestamp")
             .text("type", "response_item")
             .raw("payload", payload)
-            .maybe(own::FIELD, own::mark(new.message))
+            .maybe(private_marks::FIELD, private_marks::mark(new.message))
             .end()
     };
     let entries = write_input(&[as_codex_spells_it(new, &fields)]);
     entries.iter().map(|entry| line(entry.as_str())).collect()
 }
 
-/// The message with its content as a list of parts: Codex passes over a line whose message has
-/// plain text there. A message of ours gets an id where the others have one.
-fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
+/// The message with its content as a list of parts, because Codex skips messages with plain text.
+/// Our own message gets an id if the others have one.
+fn as_codex_spells_it(new: &NewMessage<'_>, line: &JsonFields<'_>) -> Message {
     let mut message = new.message.clone();
-    // An entry that is no message is written as it came.
+    // An entry that is not a message is written verbatim.
     let is_entry = matches!(message.parts.as_slice(), [Part::Opaque(_)]);
     if message.role == Role::Tool || is_entry {
         return message;
@@ -88,11 +88,11 @@ fn as_codex_spells_it(new: &New<'_>, line: &Fields<'_>) -> Message {
     message
 }
 
-/// The line that says what the session is, with other instructions.
-fn instructions(new: &New<'_>, text: &str) -> String {
+/// The session line with other instructions.
+fn instructions(new: &NewMessage<'_>, text: &str) -> String {
     let unit = new.like();
-    let mut patch = Patch::new(unit);
-    let fields = serde_json::from_str::<Fields<'_>>(unit).unwrap_or_default();
+    let mut patch = JsonPatch::new(unit);
+    let fields = serde_json::from_str::<JsonFields<'_>>(unit).unwrap_or_default();
     let payload = fields.fields("payload").unwrap_or_default();
     let given = payload.fields("base_instructions");
     let value = given.and_then(|given| given.get("text"));

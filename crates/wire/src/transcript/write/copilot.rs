@@ -1,15 +1,15 @@
-//! Lines of a Copilot CLI session.
+//! Writes lines of a Copilot CLI session.
 
 use std::collections::HashSet;
 
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
 
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{Fields, Object, array, quoted, string};
-use crate::transcript::own;
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::patch::{JsonPatch, copied};
+use crate::json::{JsonFields, ObjectWriter, array, quoted, string};
+use crate::transcript::private_marks;
 
-/// What is written anew in an answer.
+/// The rewritten fields of an answer.
 const ANSWER: [&str; 4] = [
     "content",
     "reasoningText",
@@ -17,9 +17,9 @@ const ANSWER: [&str; 4] = [
     "toolRequests",
 ];
 
-/// What is written anew where the system or the user speaks.
+/// The rewritten fields of system and user messages.
 const SAID: [&str; 4] = ["content", "transformedContent", "role", "parentToolCallId"];
-/// What is written anew at the end of a call.
+/// The rewritten fields of the end of a call.
 const COMPLETE: [&str; 5] = [
     "toolCallId",
     "success",
@@ -28,24 +28,24 @@ const COMPLETE: [&str; 5] = [
     "parentToolCallId",
 ];
 
-/// Spells lines of a session.
+/// Writes lines of a session.
 #[derive(Default)]
-pub(super) struct Copilot {
-    /// The names of lines that were used again.
+pub(super) struct CopilotWriter {
+    /// The ids of lines that were reused.
     used: HashSet<String>,
 }
 
-impl Pen for Copilot {
+impl FormWriter for CopilotWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         let data = fields.fields("data")?;
         let id = data.get("toolCallId").and_then(string)?;
         let shown = outputs.iter().find(|output| output.call_id == id)?;
         let (result, error) = (data.fields("result"), data.fields("error"));
-        let shown_in = |fields: &Fields<'_>, name: &str| fields.text(name).is_some();
+        let shown_in = |fields: &JsonFields<'_>, name: &str| fields.text(name).is_some();
         let result = result.filter(|result| shown_in(result, "content"));
         let text = quoted(&shown.text());
-        let mut patch = Patch::new(unit);
+        let mut patch = JsonPatch::new(unit);
         if let Some(result) = result {
             for name in ["content", "detailedContent"] {
                 result
@@ -59,7 +59,7 @@ impl Pen for Copilot {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
         run.iter().flat_map(|new| self.lines(new)).collect()
     }
 
@@ -68,12 +68,12 @@ impl Pen for Copilot {
     }
 }
 
-impl Copilot {
-    fn lines(&mut self, new: &New<'_>) -> Vec<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+impl CopilotWriter {
+    fn lines(&mut self, new: &NewMessage<'_>) -> Vec<String> {
+        let fields = serde_json::from_str::<JsonFields<'_>>(new.like()).unwrap_or_default();
         let data = fields.fields("data").unwrap_or_default();
         let agent = data.get("parentToolCallId").map(|raw| raw.get().to_owned());
-        let datas: Vec<(&str, Object)> = match new.message.role {
+        let datas: Vec<(&str, ObjectWriter)> = match new.message.role {
             Role::Assistant => vec![("assistant.message", answer(new, &data))],
             Role::Tool => {
                 let outputs = new.message.outputs();
@@ -89,7 +89,7 @@ impl Copilot {
         };
         let lines = datas.into_iter().enumerate();
         let lines = lines.map(|(at, (type_name, object))| {
-            // An answer that stood in the file says itself whose it is.
+            // An answer that was in the file names its agent itself.
             let object = if type_name == "assistant.message" && new.is_old() {
                 object
             } else {
@@ -102,8 +102,8 @@ impl Copilot {
 
     fn line(
         &mut self,
-        new: &New<'_>,
-        like: &Fields<'_>,
+        new: &NewMessage<'_>,
+        like: &JsonFields<'_>,
         type_name: &str,
         data: &str,
         at: usize,
@@ -111,8 +111,8 @@ impl Copilot {
         let own = like.get("id").and_then(string);
         let own = own.filter(|id| new.is_old() && self.used.insert(id.clone()));
         let made = || name(&format!("{at}{}", new.like()), new.number, new.message);
-        let mark = own::mark(new.message).filter(|_| new.message.role == Role::User);
-        Object::new()
+        let mark = private_marks::mark(new.message).filter(|_| new.message.role == Role::User);
+        ObjectWriter::new()
             .text("type", type_name)
             .raw("data", data)
             .text("id", &own.unwrap_or_else(made))
@@ -124,17 +124,17 @@ impl Copilot {
                 "parentId",
                 like.get("parentId").map_or("null", |raw| raw.get()),
             )
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }
 
-/// What the system or the user said, with the other fields that stood beside it.
-fn said(new: &New<'_>, data: &Fields<'_>) -> Object {
+/// A system or user message, with its other fields.
+fn said(new: &NewMessage<'_>, data: &JsonFields<'_>) -> ObjectWriter {
     let own = if new.is_old() && data.has("content") {
         data.clone()
     } else {
-        Fields::default()
+        JsonFields::default()
     };
     let is_written = |name: &str| SAID.contains(&name);
     let text = new.message.text();
@@ -144,13 +144,13 @@ fn said(new: &New<'_>, data: &Fields<'_>) -> Object {
         .maybe("transformedContent", sent)
 }
 
-/// The id of a message of ours; one that stood in the file has its own.
-fn new_id(new: &New<'_>) -> Option<String> {
+/// The id of our own message; an original message has one.
+fn new_id(new: &NewMessage<'_>) -> Option<String> {
     let made = || quoted(&name(new.like(), new.number, new.message));
     (!new.is_old()).then(made)
 }
 
-fn answer(new: &New<'_>, data: &Fields<'_>) -> Object {
+fn answer(new: &NewMessage<'_>, data: &JsonFields<'_>) -> ObjectWriter {
     let message: &Message = new.message;
     let thought = message.parts.iter().find_map(|part| match part {
         Part::Reasoning(thought) => Some(thought),
@@ -163,7 +163,7 @@ fn answer(new: &New<'_>, data: &Fields<'_>) -> Object {
     let like = if new.is_old() {
         data.clone()
     } else {
-        Fields::default()
+        JsonFields::default()
     };
     copied(&like, |name| !ANSWER.contains(&name))
         .text("content", &message.text())
@@ -180,7 +180,7 @@ fn request(call: &Call) -> String {
     } else {
         quoted(arguments)
     };
-    Object::new()
+    ObjectWriter::new()
         .text("toolCallId", &call.id)
         .text("name", &call.name)
         .raw("arguments", &arguments)
@@ -188,9 +188,9 @@ fn request(call: &Call) -> String {
         .end()
 }
 
-/// The end of a call, with the other fields of the line if that was the same call's.
-fn complete(output: &Output, data: &Fields<'_>) -> Object {
-    let result = Object::new().text("content", &output.text()).end();
+/// The end of a call, with the other fields of the line if it belongs to the same call.
+fn complete(output: &Output, data: &JsonFields<'_>) -> ObjectWriter {
+    let result = ObjectWriter::new().text("content", &output.text()).end();
     let same = data
         .text("toolCallId")
         .is_some_and(|id| id == output.call_id.as_str());

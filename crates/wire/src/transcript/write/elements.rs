@@ -1,22 +1,22 @@
-//! Documents whose conversation is a list: elements go and come, the rest stays.
+//! Documents whose conversation is a list: elements are removed and inserted, and the rest stays.
 
 use serde_json::value::RawValue;
 
+use super::form_writer::FormWriter;
 use super::lay_out_all;
-use super::layout::{END, Fate};
-use super::patch::Patch;
-use super::pen::Pen;
+use super::layout::{END, UnitFate};
+use super::patch::JsonPatch;
 use crate::json;
-use crate::splice::Sent;
-use crate::transcript::thread::Read;
+use crate::splice::SentMessage;
+use crate::transcript::thread::ReadConversation;
 
-/// Writes the document with what is sent in place of `list`, which was read from it.
+/// Writes the document with the new window in place of `list`.
 pub(super) fn write(
     text: &str,
     list: &RawValue,
-    reads: &[Read],
-    windows: &[Vec<Sent>],
-    pen: &mut dyn Pen,
+    reads: &[ReadConversation],
+    windows: &[Vec<SentMessage>],
+    pen: &mut dyn FormWriter,
 ) -> Vec<u8> {
     let elements: Vec<&str> = json::elements(list.get()).collect();
     let unit = |number: usize| elements.get(number).copied().unwrap_or("{}");
@@ -25,19 +25,19 @@ pub(super) fn write(
     for (number, element) in elements.iter().enumerate() {
         kept.extend(laid.new.get(&number).into_iter().flatten().cloned());
         match laid.fate(number) {
-            Fate::Kept => kept.push((*element).to_owned()),
-            Fate::Shown(text) => kept.push(text),
-            Fate::Gone | Fate::Anew => {}
+            UnitFate::Kept => kept.push((*element).to_owned()),
+            UnitFate::Shown(text) => kept.push(text),
+            UnitFate::Removed | UnitFate::Rewritten => {}
         }
     }
     kept.extend(laid.new.get(&END).into_iter().flatten().cloned());
     let (head, gap, tail) = spaces(list.get(), &elements);
-    let mut patch = Patch::new(text);
+    let mut patch = JsonPatch::new(text);
     patch.replace(list, &format!("[{head}{}{tail}]", kept.join(&gap)));
     patch.end().into_bytes()
 }
 
-/// What stands before, between and behind the elements of a list.
+/// The text before, between and after the elements of a list.
 fn spaces(list: &str, elements: &[&str]) -> (String, String, String) {
     let offset = |part: &str| (part.as_ptr() as usize).wrapping_sub(list.as_ptr() as usize);
     let between = |from: usize, to: usize| list.get(from..to).unwrap_or_default().to_owned();

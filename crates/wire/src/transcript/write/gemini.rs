@@ -1,37 +1,44 @@
-//! Entries of a Gemini CLI session.
+//! Writes entries of a Gemini CLI session.
 
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Message, Output, Part, RawJson, Role};
 
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{self, Fields, Object, Type, array, quoted, string, type_of};
-use crate::transcript::own;
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
+use super::patch::{JsonPatch, copied};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, quoted, string, type_of};
+use crate::transcript::private_marks;
 
-/// What is written anew in an entry.
-const WRITTEN: [&str; 6] = ["id", "type", "content", "thoughts", "toolCalls", own::FIELD];
+/// The rewritten fields of an entry.
+const WRITTEN: [&str; 6] = [
+    "id",
+    "type",
+    "content",
+    "thoughts",
+    "toolCalls",
+    private_marks::FIELD,
+];
 
-/// Spells entries of a session.
+/// Writes entries of a session.
 #[derive(Default)]
-pub(super) struct Gemini {
-    /// The names of entries that were used again.
+pub(super) struct GeminiWriter {
+    /// The ids of entries that were reused.
     used: std::collections::HashSet<String>,
 }
 
 /// The list of entries, if the session is one document.
 pub(super) fn document(text: &str) -> Option<&RawValue> {
-    let fields = serde_json::from_str::<Fields<'_>>(text).ok()?;
+    let fields = serde_json::from_str::<JsonFields<'_>>(text).ok()?;
     let list = fields.get("messages")?;
-    (fields.has("projectHash") && type_of(list) == Type::List).then_some(list)
+    (fields.has("projectHash") && type_of(list) == JsonType::List).then_some(list)
 }
 
-impl Pen for Gemini {
+impl FormWriter for GeminiWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         if fields.has("$set") {
             return None;
         }
-        let mut patch = Patch::new(unit);
+        let mut patch = JsonPatch::new(unit);
         for part in fields.list("content").unwrap_or_default() {
             show_part(part, outputs, &mut patch);
         }
@@ -41,7 +48,7 @@ impl Pen for Gemini {
             for part in call.list("result").unwrap_or_default() {
                 show_part(part, outputs, &mut patch);
             }
-            // What the user was shown is a copy.
+            // The text shown to the user is a copy.
             if patch.len() > before
                 && let Some(copy) = call.get("resultDisplay")
             {
@@ -51,13 +58,13 @@ impl Pen for Gemini {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], names: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], names: &CallNames<'_>) -> Vec<String> {
         run.iter().map(|new| self.entry(new, names)).collect()
     }
 }
 
 /// Replaces the content of an output, if it is among `outputs`.
-fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
+fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let response = json::fields(raw).and_then(|part| part.fields("functionResponse"));
     let Some(response) = response else { return };
     let id = response.get("id").and_then(string).unwrap_or_default();
@@ -69,7 +76,7 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
     let text = ["output", "error"]
         .into_iter()
         .filter_map(|name| given.get(name))
-        .find(|raw| type_of(raw) == Type::Text);
+        .find(|raw| type_of(raw) == JsonType::Text);
     match text {
         Some(text) => patch.replace(text, &quoted(&shown.text())),
         None => patch.replace(value, &given_back(shown)),
@@ -78,13 +85,13 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut Patch<'_>) {
 
 fn given_back(output: &Output) -> String {
     let name = if output.is_error { "error" } else { "output" };
-    Object::new().text(name, &output.text()).end()
+    ObjectWriter::new().text(name, &output.text()).end()
 }
 
-impl Gemini {
-    fn entry(&mut self, new: &New<'_>, names: &Names<'_>) -> String {
+impl GeminiWriter {
+    fn entry(&mut self, new: &NewMessage<'_>, names: &CallNames<'_>) -> String {
         let like = new.like();
-        let fields = serde_json::from_str::<Fields<'_>>(like).unwrap_or_default();
+        let fields = serde_json::from_str::<JsonFields<'_>>(like).unwrap_or_default();
         let answer = new.message.role == Role::Assistant;
         let old = new.is_old()
             && fields
@@ -100,43 +107,45 @@ impl Gemini {
         if answer {
             return written_answer(object, new.message);
         }
-        let mark = own::mark(new.message).filter(|_| new.message.role != Role::Tool);
+        let mark = private_marks::mark(new.message).filter(|_| new.message.role != Role::Tool);
         object
             .text("type", "user")
             .raw(
                 "content",
                 &array(new.message.parts.iter().map(|part| said(part, names))),
             )
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }
 
-fn said(part: &Part, names: &Names<'_>) -> String {
+fn said(part: &Part, names: &CallNames<'_>) -> String {
     match part {
-        Part::Text(text) => Object::new().text("text", &text.text).end(),
+        Part::Text(text) => ObjectWriter::new().text("text", &text.text).end(),
         Part::Output(output) => {
             let called = names.get(output.call_id.as_str()).copied();
             let tool = output.tool.as_deref().or(called);
-            let response = Object::new()
+            let response = ObjectWriter::new()
                 .text("id", &output.call_id)
                 .text("name", tool.unwrap_or_default())
                 .raw("response", &given_back(output));
-            Object::new().raw("functionResponse", &response.end()).end()
+            ObjectWriter::new()
+                .raw("functionResponse", &response.end())
+                .end()
         }
         Part::Media(media) => media.raw.as_str().to_owned(),
         Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
-        Part::Reasoning(_) | Part::Call(_) => Object::new().text("text", "").end(),
+        Part::Reasoning(_) | Part::Call(_) => ObjectWriter::new().text("text", "").end(),
     }
 }
 
-fn written_answer(object: Object, message: &Message) -> String {
+fn written_answer(object: ObjectWriter, message: &Message) -> String {
     let is_said = |part: &&Part| !matches!(part, Part::Reasoning(_) | Part::Call(_));
     let parts: Vec<&Part> = message.parts.iter().filter(is_said).collect();
     let content = match parts.as_slice() {
         [] => quoted(""),
         [Part::Text(text)] => quoted(&text.text),
-        many => array(many.iter().map(|part| said(part, &Names::new()))),
+        many => array(many.iter().map(|part| said(part, &CallNames::new()))),
     };
     let thoughts = message.parts.iter().filter_map(|part| match part {
         Part::Reasoning(thought) => Some(thought.text.as_str()),
@@ -144,7 +153,7 @@ fn written_answer(object: Object, message: &Message) -> String {
     });
     let thoughts = thoughts.map(|text| {
         let (subject, description) = text.split_once('\n').unwrap_or((text, ""));
-        let thought = Object::new().text("subject", subject);
+        let thought = ObjectWriter::new().text("subject", subject);
         thought.text("description", description).end()
     });
     object
@@ -158,9 +167,9 @@ fn written_answer(object: Object, message: &Message) -> String {
 fn call(call: &Call) -> String {
     let arguments = match RawJson::parse(&call.arguments) {
         Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => Object::new().text("arguments", &call.arguments).end(),
+        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
     };
-    Object::new()
+    ObjectWriter::new()
         .text("id", &call.id)
         .text("name", &call.name)
         .raw("args", &arguments)

@@ -1,68 +1,68 @@
-//! Which units of a file stay, which go, and where new ones stand.
+//! Decides which units of a file stay or go, and the positions of new ones.
 
 use std::collections::{BTreeMap, HashMap};
 
 use trimtab_model::{Message, Output, Part, Role, work};
 
-use super::pen::{Names, New, Pen};
-use crate::splice::Sent;
-use crate::transcript::thread::Read;
+use super::form_writer::{CallNames, FormWriter, NewMessage};
+use crate::splice::SentMessage;
+use crate::transcript::thread::ReadConversation;
 
-/// What becomes of a unit.
+/// The fate of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It stays as it is.
+pub(super) enum UnitFate {
+    /// It stays unchanged.
     Kept,
     /// It stays, with other contents of outputs.
     Shown(String),
     /// It goes: nothing of it is sent any more.
-    Gone,
-    /// It goes, because what it holds is written anew.
-    Anew,
+    Removed,
+    /// It goes, because its content is rewritten.
+    Rewritten,
 }
 
-/// What becomes of a conversation.
+/// The layout of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
-    /// The fate of each unit that holds a message of it.
-    pub(super) fates: BTreeMap<usize, Fate>,
-    /// New units, each list with the unit that it stands before; the last may be the end.
+pub(super) struct TranscriptLayout {
+    /// The fate of each unit with a message of the conversation.
+    pub(super) fates: BTreeMap<usize, UnitFate>,
+    /// New units, by the unit before which they are inserted; the last may be the end.
     pub(super) new: BTreeMap<usize, Vec<String>>,
 }
 
-/// The place behind all units.
+/// The position after all units.
 pub(super) const END: usize = usize::MAX;
 
 /// Lays out `sent` over the units of a file.
 pub(super) fn lay_out<'a>(
-    read: &'a Read,
-    sent: &'a [Sent],
+    read: &'a ReadConversation,
+    sent: &'a [SentMessage],
     unit: impl Fn(usize) -> &'a str,
-    pen: &mut dyn Pen,
-) -> Layout {
-    let plan = Plan::new(read, sent, pen.joins_outputs());
+    pen: &mut dyn FormWriter,
+) -> TranscriptLayout {
+    let plan = LayoutPlan::new(read, sent, pen.joins_outputs());
     let fates = plan.fates(&unit, pen);
     let new = plan.written(&fates, &unit, pen);
-    Layout { fates, new }
+    TranscriptLayout { fates, new }
 }
 
-struct Plan<'a> {
+struct LayoutPlan<'a> {
     messages: &'a [Message],
-    sent: &'a [Sent],
+    sent: &'a [SentMessage],
     /// The units of each message, in order.
     units: Vec<Vec<usize>>,
-    /// For each message, where it is among what is sent, if it keeps its place.
+    /// For each message, its position in the new window, if it keeps its place.
     stays: Vec<Option<usize>>,
-    /// For each message, whether it is sent at all.
+    /// For each message, whether it is sent.
     is_sent: Vec<bool>,
-    /// For each message, the first one that it shares a unit with.
+    /// For each message, the first one with which it shares a unit.
     group: Vec<usize>,
-    /// The groups that must be written anew because something new stands inside them.
+    /// Groups that must be rewritten because something new is inside them.
     broken: Vec<bool>,
 }
 
-impl<'a> Plan<'a> {
-    fn new(read: &'a Read, sent: &'a [Sent], joins_outputs: bool) -> Self {
+impl<'a> LayoutPlan<'a> {
+    fn new(read: &'a ReadConversation, sent: &'a [SentMessage], joins_outputs: bool) -> Self {
         let messages = read.conversation.messages.as_slice();
         let mut units = vec![Vec::new(); messages.len()];
         for origin in &read.origins {
@@ -87,8 +87,8 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// A group breaks where something is put between two messages of one unit, and where an
-    /// output must be written that stands in one unit with its call.
+    /// A group breaks if something is inserted between two messages of one unit, or if an output
+    /// must be written that shares a unit with its call.
     fn find_broken(&mut self, joins_outputs: bool) {
         let pairs = self.units.windows(2).enumerate();
         let inside = pairs.filter_map(|(message, pair)| {
@@ -99,7 +99,9 @@ impl<'a> Plan<'a> {
         let mut broken: Vec<usize> = inside.collect();
         let mut answer = None;
         for entry in self.sent {
-            let stays = entry.from.filter(|from| self.place(*from).is_some());
+            let stays = entry
+                .log_position
+                .filter(|from| self.place(*from).is_some());
             if entry.message.role == Role::Assistant {
                 answer = stays;
             } else if joins_outputs && entry.message.role == Role::Tool && stays.is_none() {
@@ -122,7 +124,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    fn fates(&self, unit: &impl Fn(usize) -> &'a str, pen: &dyn Pen) -> BTreeMap<usize, Fate> {
+    fn fates(
+        &self,
+        unit: &impl Fn(usize) -> &'a str,
+        pen: &dyn FormWriter,
+    ) -> BTreeMap<usize, UnitFate> {
         let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (message, group) in self.group.iter().enumerate() {
             members.entry(*group).or_default().push(message);
@@ -135,82 +141,84 @@ impl<'a> Plan<'a> {
             units.dedup();
             let shown = self.shown(group, &members);
             fates.extend(match shown {
-                Shown::Gone => all(&units, &Fate::Gone),
-                Shown::Same => all(&units, &Fate::Kept),
-                Shown::Anew => all(&units, &Fate::Anew),
-                Shown::Outputs(outputs) => {
+                ShownMessage::Removed => all(&units, &UnitFate::Removed),
+                ShownMessage::Same => all(&units, &UnitFate::Kept),
+                ShownMessage::Rewritten => all(&units, &UnitFate::Rewritten),
+                ShownMessage::Outputs(outputs) => {
                     let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
                     let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
                     let fates = |shown: Vec<(usize, String)>| {
-                        let fate = |(at, text)| (at, Fate::Shown(text));
+                        let fate = |(at, text)| (at, UnitFate::Shown(text));
                         shown.into_iter().map(fate).collect()
                     };
-                    shown.map_or_else(|| all(&units, &Fate::Anew), fates)
+                    shown.map_or_else(|| all(&units, &UnitFate::Rewritten), fates)
                 }
             });
         }
         fates
     }
 
-    /// How the messages of a group are shown.
-    fn shown(&self, group: usize, members: &[usize]) -> Shown<'a> {
+    /// The new form of the messages of a group.
+    fn shown(&self, group: usize, members: &[usize]) -> ShownMessage<'a> {
         let places: Vec<_> = members.iter().map(|at| self.place(*at)).collect();
         let is_sent = |at: &usize| self.is_sent.get(*at) == Some(&true);
         if !members.iter().any(is_sent) {
-            return Shown::Gone;
+            return ShownMessage::Removed;
         }
         if self.broken.get(group) == Some(&true) {
-            return Shown::Anew;
+            return ShownMessage::Rewritten;
         }
         let mut outputs = Vec::new();
         for (at, place) in members.iter().zip(places) {
             let now = place.and_then(|place| self.sent.get(place));
             let (Some(was), Some(now)) = (self.messages.get(*at), now) else {
-                return Shown::Anew;
+                return ShownMessage::Rewritten;
             };
             match changed_outputs(was, &now.message) {
                 Some(changed) => outputs.extend(changed),
-                None => return Shown::Anew,
+                None => return ShownMessage::Rewritten,
             }
         }
         if outputs.is_empty() {
-            Shown::Same
+            ShownMessage::Same
         } else {
-            Shown::Outputs(outputs)
+            ShownMessage::Outputs(outputs)
         }
     }
 
-    /// What must be written, by the unit that it stands before.
+    /// The messages to write, by the unit before which they are inserted.
     fn written(
         &self,
-        fates: &BTreeMap<usize, Fate>,
+        fates: &BTreeMap<usize, UnitFate>,
         unit: &impl Fn(usize) -> &'a str,
-        pen: &mut dyn Pen,
+        pen: &mut dyn FormWriter,
     ) -> BTreeMap<usize, Vec<String>> {
         let names = self.names();
-        let mut runs: BTreeMap<usize, Vec<New<'a>>> = BTreeMap::new();
+        let mut runs: BTreeMap<usize, Vec<NewMessage<'a>>> = BTreeMap::new();
         let joins_outputs = pen.joins_outputs();
         let mut outputs = Vec::new();
         let mut before = END;
         let mut last = fates.last_key_value().map(|(at, _)| *at);
         for (number, entry) in self.sent.iter().enumerate().rev() {
-            let stays = entry.from.filter(|from| self.place(*from) == Some(number));
-            let units = entry.from.and_then(|from| self.units.get(from));
+            let stays = entry
+                .log_position
+                .filter(|from| self.place(*from) == Some(number));
+            let units = entry.log_position.and_then(|from| self.units.get(from));
             let first = units.and_then(|units| units.first()).copied();
             if let (Some(_), Some(first)) = (stays, first) {
                 before = first;
                 last = Some(first);
-                if !matches!(fates.get(&first), Some(Fate::Anew)) {
+                if !matches!(fates.get(&first), Some(UnitFate::Rewritten)) {
                     continue;
                 }
             }
             let units = units.into_iter().flatten();
-            let new = New {
+            let new = NewMessage {
                 message: &entry.message,
                 units: units.map(|at| unit(*at)).collect(),
                 near: last.map(unit),
                 is_last: before == END,
-                has_moved: entry.from.is_some() && stays.is_none(),
+                has_moved: entry.log_position.is_some() && stays.is_none(),
                 number,
             };
             // An output that is written with its call waits for it.
@@ -230,7 +238,7 @@ impl<'a> Plan<'a> {
         written
     }
 
-    fn names(&self) -> Names<'a> {
+    fn names(&self) -> CallNames<'a> {
         let calls = self.sent.iter().flat_map(|entry| entry.message.calls());
         calls
             .map(|call| (call.id.as_str(), call.name.as_str()))
@@ -238,23 +246,23 @@ impl<'a> Plan<'a> {
     }
 }
 
-enum Shown<'a> {
-    Gone,
+enum ShownMessage<'a> {
+    Removed,
     Same,
     Outputs(Vec<&'a Output>),
-    Anew,
+    Rewritten,
 }
 
-fn all(units: &[usize], fate: &Fate) -> Vec<(usize, Fate)> {
+fn all(units: &[usize], fate: &UnitFate) -> Vec<(usize, UnitFate)> {
     units.iter().map(|unit| (*unit, fate.clone())).collect()
 }
 
-/// For each of `count` messages, where it is among what is sent, if it keeps its place.
-fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
+/// For each of `count` messages, its position in the new window, if it keeps its place.
+fn stays(count: usize, sent: &[SentMessage]) -> Vec<Option<usize>> {
     let mut stays = vec![None; count];
     let mut before = count;
     for (place, entry) in sent.iter().enumerate().rev() {
-        let Some(from) = entry.from.filter(|from| *from < before) else {
+        let Some(from) = entry.log_position.filter(|from| *from < before) else {
             continue;
         };
         before = from;
@@ -265,10 +273,10 @@ fn stays(count: usize, sent: &[Sent]) -> Vec<Option<usize>> {
     stays
 }
 
-/// For each of `count` messages, whether it is sent at all.
-fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
+/// For each of `count` messages, whether it is sent.
+fn is_sent(count: usize, sent: &[SentMessage]) -> Vec<bool> {
     let mut is_sent = vec![false; count];
-    for from in sent.iter().filter_map(|entry| entry.from) {
+    for from in sent.iter().filter_map(|entry| entry.log_position) {
         if let Some(is_sent) = is_sent.get_mut(from) {
             *is_sent = true;
         }
@@ -276,7 +284,7 @@ fn is_sent(count: usize, sent: &[Sent]) -> Vec<bool> {
     is_sent
 }
 
-/// For each message, the first one that it shares a unit with, directly or through others.
+/// For each message, the first one with which it shares a unit, directly or through others.
 fn groups(units: &[Vec<usize>]) -> Vec<usize> {
     let mut before: Vec<usize> = (0..units.len()).collect();
     let mut of_unit: HashMap<usize, usize> = HashMap::new();
@@ -294,7 +302,7 @@ fn groups(units: &[Vec<usize>]) -> Vec<usize> {
         .collect()
 }
 
-/// Follows `before` to the first message of a group. The way is made shorter for the next time.
+/// Follows `before` to the first message of a group, with path compression.
 fn first_of(before: &mut [usize], message: usize) -> usize {
     let mut at = message;
     loop {
@@ -311,7 +319,7 @@ fn first_of(before: &mut [usize], message: usize) -> usize {
     }
 }
 
-/// The outputs that are shown otherwise than they came; none if more than that changed.
+/// The outputs with another view; none if more than that changed.
 fn changed_outputs<'a>(was: &Message, now: &'a Message) -> Option<Vec<&'a Output>> {
     if was.role != now.role || was.parts.len() != now.parts.len() {
         return None;

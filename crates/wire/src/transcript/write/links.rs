@@ -1,34 +1,38 @@
-//! Units that name the one before them: the chain is mended where units went or came.
+//! Re-links units that name their parent, after removals and insertions.
 
 use std::collections::{HashMap, HashSet};
 
-use super::patch::Patch;
-use crate::json::{Fields, quoted, string};
+use super::patch::JsonPatch;
+use crate::json::{JsonFields, quoted, string};
 
-/// A unit on its way into the new file.
-pub(super) struct Piece {
+/// A unit of the new file.
+pub(super) struct LinkedUnit {
     pub(super) text: String,
     pub(super) is_new: bool,
 }
 
 /// The newest unit of a thread.
-struct Last {
+struct LastUnit {
     name: String,
     is_new: bool,
 }
 
-/// The name that a unit has.
+/// The id of a unit.
 pub(super) fn name_of(unit: &str, name: &str) -> Option<String> {
-    let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+    let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
     fields.get(name).and_then(string)
 }
 
-/// Makes every unit whose parent is among those that went, or which stands behind a new one,
-/// name the unit that is before it now.
-pub(super) fn mend(pieces: &mut [Piece], gone: &HashSet<String>, (name, parent): (&str, &str)) {
-    let mut threads: HashMap<String, Last> = HashMap::new();
+/// Re-links parent ids after removals and insertions: a unit whose parent is gone, or that follows
+/// a new unit, names the unit before it.
+pub(super) fn mend(
+    pieces: &mut [LinkedUnit],
+    gone: &HashSet<String>,
+    (name, parent): (&str, &str),
+) {
+    let mut threads: HashMap<String, LastUnit> = HashMap::new();
     for piece in pieces {
-        let Ok(fields) = serde_json::from_str::<Fields<'_>>(&piece.text) else {
+        let Ok(fields) = serde_json::from_str::<JsonFields<'_>>(&piece.text) else {
             continue;
         };
         let Some(own) = fields.get(name).and_then(string) else {
@@ -44,18 +48,18 @@ pub(super) fn mend(pieces: &mut [Piece], gone: &HashSet<String>, (name, parent):
         let is_new = piece.is_new;
         if gone || is_new || last.is_some_and(|last| last.is_new) {
             let now = last.map_or_else(|| "null".to_owned(), |last| quoted(&last.name));
-            let mut patch = Patch::new(&piece.text);
+            let mut patch = JsonPatch::new(&piece.text);
             patch.replace(value, &now);
             let text = patch.end();
             drop(fields);
             piece.text = text;
         }
-        threads.insert(thread, Last { name: own, is_new });
+        threads.insert(thread, LastUnit { name: own, is_new });
     }
 }
 
-/// What a unit says of the thread that it belongs to.
-fn thread(fields: &Fields<'_>) -> String {
+/// The fields that identify the thread of a unit.
+fn thread(fields: &JsonFields<'_>) -> String {
     let side = fields.is_true("isSidechain").then(|| {
         let agent = fields.text("agentId").unwrap_or_default();
         format!("side {agent}")

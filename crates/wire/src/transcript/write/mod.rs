@@ -1,43 +1,43 @@
-//! Transcripts written in the form that they were read in.
+//! Writes transcripts back in the form in which they were read.
 //!
-//! What is sent as it came keeps its bytes, unknown fields and all; what is not sent is left
-//! out; messages of ours are written as messages of the form's own kind, in the user's name.
+//! Unchanged messages keep their bytes, including unknown fields; messages that are not sent are
+//! removed; our own messages are written as user messages of that form.
 
 mod body;
 mod claude_code;
 mod codex;
 mod copilot;
 mod elements;
+mod form_writer;
 mod gemini;
 mod layout;
 mod links;
-mod loose;
+mod message_per_line;
 mod opencode;
 mod opencode_parts;
 mod patch;
-mod pen;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
-use super::thread::Read;
-use super::{Form, ReadError, Reader};
-use crate::splice::Sent;
-use layout::{END, Fate, Layout, lay_out};
-use links::Piece;
-use pen::Pen;
+use super::thread::ReadConversation;
+use super::{ReadError, TranscriptForm, TranscriptReader};
+use crate::splice::SentMessage;
+use form_writer::FormWriter;
+use layout::{END, TranscriptLayout, UnitFate, lay_out};
+use links::LinkedUnit;
 
-/// Why a transcript could not be written.
+/// The reasons why a transcript could not be written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The original cannot be read.
     Read(ReadError),
-    /// A conversation is spelled in a way that cannot be changed without loss.
+    /// A conversation has a form that cannot be changed without loss.
     Spelling {
         /// Line in the file, from 1.
         line: u64,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
 }
@@ -68,24 +68,24 @@ impl From<ReadError> for WriteError {
     }
 }
 
-/// Writes a transcript anew, in its own form, with other messages in it.
+/// Writes a transcript in its own form with other messages.
 ///
-/// `windows` holds what is sent of each conversation, in the order in which [`Reader`] gives
-/// them, with positions in its messages. A conversation without a window stays as it is.
+/// `windows` contains the new window of each conversation, in the order of [`TranscriptReader`],
+/// with positions in its messages. A conversation without a window stays unchanged.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use trimtab_model::{Kind, Message};
-/// use trimtab_wire::splice::Sent;
-/// use trimtab_wire::transcript::{Reader, write};
+/// use trimtab_model::{MessageKind, Message};
+/// use trimtab_wire::splice::SentMessage;
+/// use trimtab_wire::transcript::{TranscriptReader, write};
 ///
 /// let file = "{\"role\":\"user\",\"content\":\"one\"}\n\
 ///             {\"role\":\"user\",  \"content\":\"two\", \"x\":1.50}\n";
-/// let two = Reader::new(file.as_bytes()).next().unwrap()?.messages.remove(1);
-/// let summary = Message::user("it was about one").with_kind(Kind::Summary);
+/// let two = TranscriptReader::new(file.as_bytes()).next().unwrap()?.messages.remove(1);
+/// let summary = Message::user("it was about one").with_kind(MessageKind::Summary);
 /// let window = vec![
-///     Sent { message: Arc::new(summary), from: None },
-///     Sent { message: Arc::new(two), from: Some(1) },
+///     SentMessage { message: Arc::new(summary), log_position: None },
+///     SentMessage { message: Arc::new(two), log_position: Some(1) },
 /// ];
 /// let written = String::from_utf8(write(file.as_bytes(), &[window])?).unwrap();
 /// let lines: Vec<&str> = written.lines().collect();
@@ -93,8 +93,8 @@ impl From<ReadError> for WriteError {
 /// assert_eq!(lines[1], "{\"role\":\"user\",  \"content\":\"two\", \"x\":1.50}");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteError> {
-    let mut reader = Reader::new(original);
+pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, WriteError> {
+    let mut reader = TranscriptReader::new(original);
     let Some(reads) = reader.open()? else {
         return body::write(reader, original, windows);
     };
@@ -105,16 +105,18 @@ pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteErr
             list,
             &reads,
             windows,
-            &mut gemini::Gemini::default(),
+            &mut gemini::GeminiWriter::default(),
         ));
     }
     let form = reads.first().map(|read| read.conversation.form);
-    let mut pen: Box<dyn Pen> = match form {
-        Some(Form::ClaudeCode) => Box::<claude_code::ClaudeCode>::default(),
-        Some(Form::Codex) => Box::new(codex::Codex),
-        Some(Form::CopilotCli) => Box::<copilot::Copilot>::default(),
-        Some(Form::GeminiCli) => Box::<gemini::Gemini>::default(),
-        form => Box::new(loose::Loose(form.unwrap_or(Form::Chat))),
+    let mut pen: Box<dyn FormWriter> = match form {
+        Some(TranscriptForm::ClaudeCode) => Box::<claude_code::ClaudeCodeWriter>::default(),
+        Some(TranscriptForm::Codex) => Box::new(codex::CodexWriter),
+        Some(TranscriptForm::CopilotCli) => Box::<copilot::CopilotWriter>::default(),
+        Some(TranscriptForm::GeminiCli) => Box::<gemini::GeminiWriter>::default(),
+        form => Box::new(message_per_line::MessagePerLineWriter(
+            form.unwrap_or(TranscriptForm::Chat),
+        )),
     };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     // Lines are numbered from 1.
@@ -130,9 +132,9 @@ pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteErr
         let number = at + 1;
         put_new(&mut pieces, laid.new.get(&number));
         match laid.fate(number) {
-            Fate::Kept => pieces.push(kept((*line).to_owned())),
-            Fate::Shown(text) => pieces.push(kept(text + "\n")),
-            Fate::Gone | Fate::Anew => {
+            UnitFate::Kept => pieces.push(kept((*line).to_owned())),
+            UnitFate::Shown(text) => pieces.push(kept(text + "\n")),
+            UnitFate::Removed | UnitFate::Rewritten => {
                 gone.extend(
                     pen.links()
                         .and_then(|(name, _)| links::name_of(unit(number), name)),
@@ -142,7 +144,7 @@ pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteErr
     }
     put_new(&mut pieces, laid.new.get(&END));
     if let Some(fields) = pen.links() {
-        // What is written anew may have kept its name.
+        // A rewritten unit may have kept its id.
         for piece in pieces.iter().filter(|piece| piece.is_new) {
             if let Some(name) = links::name_of(&piece.text, fields.0) {
                 gone.remove(&name);
@@ -153,22 +155,22 @@ pub fn write(original: &[u8], windows: &[Vec<Sent>]) -> Result<Vec<u8>, WriteErr
     Ok(joined(pieces))
 }
 
-fn kept(text: String) -> Piece {
+fn kept(text: String) -> LinkedUnit {
     let is_new = false;
-    Piece { text, is_new }
+    LinkedUnit { text, is_new }
 }
 
-fn put_new(pieces: &mut Vec<Piece>, new: Option<&Vec<String>>) {
+fn put_new(pieces: &mut Vec<LinkedUnit>, new: Option<&Vec<String>>) {
     for text in new.into_iter().flatten() {
-        pieces.push(Piece {
+        pieces.push(LinkedUnit {
             text: format!("{text}\n"),
             is_new: true,
         });
     }
 }
 
-/// The lines as one text; one that ended the file without a break gets it if more follows.
-fn joined(pieces: Vec<Piece>) -> Vec<u8> {
+/// Joins the lines. A last line without a line break gets one if more follows.
+fn joined(pieces: Vec<LinkedUnit>) -> Vec<u8> {
     let mut bytes: Vec<u8> = Vec::new();
     for piece in pieces {
         if bytes.last().is_some_and(|last| *last != b'\n') {
@@ -179,42 +181,43 @@ fn joined(pieces: Vec<Piece>) -> Vec<u8> {
     bytes
 }
 
-/// What becomes of all conversations of a file together.
-struct Laid {
-    fates: BTreeMap<usize, Fate>,
+/// The layout of all conversations of a file.
+struct FileLayout {
+    fates: BTreeMap<usize, UnitFate>,
     new: BTreeMap<usize, Vec<String>>,
-    /// The units of conversations that stay as they are.
+    /// The units of unchanged conversations.
     others: BTreeSet<usize>,
 }
 
-impl Laid {
-    /// What becomes of a unit. One that holds no message goes if those around it do.
-    fn fate(&self, unit: usize) -> Fate {
+impl FileLayout {
+    /// The fate of a unit. A unit without messages goes if its neighbours do.
+    fn fate(&self, unit: usize) -> UnitFate {
         if let Some(fate) = self.fates.get(&unit) {
             return fate.clone();
         }
         if self.others.contains(&unit) {
-            return Fate::Kept;
+            return UnitFate::Kept;
         }
         let before = self.fates.range(..unit).next_back();
         let after = self.fates.range(unit..).next();
-        let is_gone = |found: Option<(&usize, &Fate)>| matches!(found, Some((_, Fate::Gone)));
+        let is_gone =
+            |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
         let behind_all = after.is_none();
         if is_gone(before) && (is_gone(after) || behind_all) {
-            Fate::Gone
+            UnitFate::Removed
         } else {
-            Fate::Kept
+            UnitFate::Kept
         }
     }
 }
 
 fn lay_out_all<'a>(
-    reads: &'a [Read],
-    windows: &'a [Vec<Sent>],
+    reads: &'a [ReadConversation],
+    windows: &'a [Vec<SentMessage>],
     unit: &impl Fn(usize) -> &'a str,
-    pen: &mut dyn Pen,
-) -> Laid {
-    let mut laid = Laid {
+    pen: &mut dyn FormWriter,
+) -> FileLayout {
+    let mut laid = FileLayout {
         fates: BTreeMap::new(),
         new: BTreeMap::new(),
         others: BTreeSet::new(),
@@ -225,7 +228,7 @@ fn lay_out_all<'a>(
             laid.others.extend(units);
             continue;
         };
-        let Layout { fates, new } = lay_out(read, sent, unit, pen);
+        let TranscriptLayout { fates, new } = lay_out(read, sent, unit, pen);
         laid.fates.extend(fates);
         for (before, texts) in new {
             laid.new.entry(before).or_default().extend(texts);

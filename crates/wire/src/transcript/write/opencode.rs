@@ -1,34 +1,34 @@
-//! Elements of an opencode session.
+//! Writes elements of an opencode session.
 //!
-//! `opencode import` refuses a session in which a message or a part lacks one of the fields
-//! that opencode writes itself, and it orders both by their ids.
+//! `opencode import` rejects a session in which a message or a part lacks a field that opencode
+//! itself writes, and it orders both by their ids.
 
 use trimtab_model::{Output, Role};
 
+use super::form_writer::{CallNames, FormWriter, NewMessage, name};
 use super::opencode_parts::{PartIds, parts};
-use super::patch::{Patch, copied};
-use super::pen::{Names, New, Pen, name};
-use crate::json::{self, Fields, Object, array, quoted, string};
-use crate::transcript::own;
+use super::patch::{JsonPatch, copied};
+use crate::json::{self, JsonFields, ObjectWriter, array, quoted, string};
+use crate::transcript::private_marks;
 
-/// How many digits at the start of an id say when it was made; ids are ordered by them.
+/// The number of leading digits of an id that encode its time; ids are ordered by them.
 const TIME_DIGITS: usize = 12;
-/// What follows them in ids of ours: it sorts behind all that opencode makes at the same time.
+/// The rest of our own ids, which sorts after all ids that opencode makes at the same time.
 const LAST_OF_ITS_TIME: &str = "zzzzzzzz";
-/// The agent that opencode starts with.
+/// The default agent of opencode.
 const DEFAULT_AGENT: &str = "build";
 
-/// Spells elements of a session.
+/// Writes elements of a session.
 #[derive(Default)]
-pub(super) struct OpenCode {
-    /// The names of elements that were used again.
+pub(super) struct OpenCodeWriter {
+    /// The ids of elements that were reused.
     used: std::collections::HashSet<String>,
 }
 
-impl Pen for OpenCode {
+impl FormWriter for OpenCodeWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
-        let mut patch = Patch::new(unit);
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
+        let mut patch = JsonPatch::new(unit);
         for part in fields.list("parts")? {
             let Some(part) = json::fields(part) else {
                 continue;
@@ -46,7 +46,7 @@ impl Pen for OpenCode {
         Some(patch.end())
     }
 
-    fn write(&mut self, run: &[New<'_>], _: &Names<'_>) -> Vec<String> {
+    fn write(&mut self, run: &[NewMessage<'_>], _: &CallNames<'_>) -> Vec<String> {
         let mut written = Vec::new();
         for (at, new) in run.iter().enumerate() {
             let behind = run.iter().skip(at + 1);
@@ -55,7 +55,7 @@ impl Pen for OpenCode {
                 .flat_map(|next| next.message.outputs())
                 .collect();
             match new.message.role {
-                // Written with its call.
+                // Written together with its call.
                 Role::Tool => {}
                 Role::Assistant => written.push(self.element(new, "assistant", &outputs)),
                 Role::System | Role::User => written.push(self.element(new, "user", &[])),
@@ -69,14 +69,14 @@ impl Pen for OpenCode {
     }
 }
 
-impl OpenCode {
-    fn element(&mut self, new: &New<'_>, role: &str, outputs: &[&Output]) -> String {
-        let fields = serde_json::from_str::<Fields<'_>>(new.like()).unwrap_or_default();
+impl OpenCodeWriter {
+    fn element(&mut self, new: &NewMessage<'_>, role: &str, outputs: &[&Output]) -> String {
+        let fields = serde_json::from_str::<JsonFields<'_>>(new.like()).unwrap_or_default();
         let like = fields.fields("info").unwrap_or_default();
         let same = like.text("role").is_some_and(|own| own == role);
         let old = new.is_old() && same;
         let own = like.get("id").and_then(string);
-        // Elsewhere the id would be out of order.
+        // At another position the id would be out of order.
         let own = own.filter(|id| old && !new.has_moved && self.used.insert(id.clone()));
         let id = own.unwrap_or_else(|| made_id(new));
         let own_field = |name: &str| !matches!(name, "id" | "role" | "summary");
@@ -88,19 +88,19 @@ impl OpenCode {
         let info = info.text("role", role).text("id", &id);
         let session = like.get("sessionID").and_then(string).unwrap_or_default();
         let ids = PartIds::new(&id, &session, new.number);
-        let mark = own::mark(new.message).filter(|_| role == "user");
-        Object::new()
+        let mark = private_marks::mark(new.message).filter(|_| role == "user");
+        ObjectWriter::new()
             .raw("info", &info.end())
             .raw("parts", &array(parts(new.message, outputs, &ids, &like)))
-            .maybe(own::FIELD, mark)
+            .maybe(private_marks::FIELD, mark)
             .end()
     }
 }
 
-/// An id that is ordered between the elements that the new one stands between.
-fn made_id(new: &New<'_>) -> String {
+/// An id that sorts between the neighbours of the new element.
+fn made_id(new: &NewMessage<'_>) -> String {
     let near = new.near.and_then(|unit| {
-        let fields = serde_json::from_str::<Fields<'_>>(unit).ok()?;
+        let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
         fields.fields("info")?.get("id").and_then(string)
     });
     let digits = near.as_deref().and_then(|id| {
@@ -118,8 +118,8 @@ fn made_id(new: &New<'_>) -> String {
     format!("msg_{time:012x}{LAST_OF_ITS_TIME}{:06}", new.number)
 }
 
-/// What opencode says of every message, taken from a message near by.
-fn made_info(near: &Fields<'_>, role: &str) -> Object {
+/// The fields of every message, copied from a neighbour.
+fn made_info(near: &JsonFields<'_>, role: &str) -> ObjectWriter {
     let raw = |name: &str| near.get(name).map(|raw| raw.get().to_owned());
     let agent = raw("agent").or_else(|| raw("mode"));
     let agent = agent.unwrap_or_else(|| quoted(DEFAULT_AGENT));
@@ -132,9 +132,9 @@ fn made_info(near: &Fields<'_>, role: &str) -> Object {
     let info = copied(near, |name| name == "sessionID").raw("agent", &agent);
     let created = near.fields("time").and_then(|time| time.number("created"));
     let created = created.unwrap_or_default().to_string();
-    let time = Object::new().raw("created", &created);
+    let time = ObjectWriter::new().raw("created", &created);
     if role == "user" {
-        let model = Object::new()
+        let model = ObjectWriter::new()
             .raw("providerID", &provider)
             .raw("modelID", &model);
         return info.raw("time", &time.end()).raw("model", &model.end());

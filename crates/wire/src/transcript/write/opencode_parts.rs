@@ -1,11 +1,11 @@
-//! Parts of a message in an opencode session.
+//! Writes parts of a message in an opencode session.
 
 use trimtab_model::{Call, Message, Output, Part, RawJson};
 
 use super::patch::copied;
-use crate::json::{Fields, Object, quoted};
+use crate::json::{JsonFields, ObjectWriter, quoted};
 
-/// What names the parts of one message.
+/// Generates the ids of the parts of one message.
 pub(super) struct PartIds<'a> {
     message: &'a str,
     session: &'a str,
@@ -13,7 +13,7 @@ pub(super) struct PartIds<'a> {
 }
 
 impl<'a> PartIds<'a> {
-    /// For the parts of the message with this id; `number` keeps messages apart.
+    /// For the parts of the message with this id; `number` distinguishes messages.
     pub(super) fn new(message: &'a str, session: &'a str, number: usize) -> Self {
         Self {
             message,
@@ -23,7 +23,7 @@ impl<'a> PartIds<'a> {
     }
 
     /// Completes the part at `place` in its message. Parts are ordered by their ids.
-    fn complete(&self, part: Object, place: usize) -> String {
+    fn complete(&self, part: ObjectWriter, place: usize) -> String {
         let stem = self.message.split_once('_').map_or("", |(_, stem)| stem);
         let id = format!("prt_{stem}{:06}{place:06}", self.number);
         part.text("id", &id)
@@ -33,19 +33,19 @@ impl<'a> PartIds<'a> {
     }
 }
 
-/// The parts of a message, calls with their outputs; `info` says when they were said.
+/// The parts of a message, with outputs in their calls. `info` contains the times.
 pub(super) fn parts(
     message: &Message,
     outputs: &[&Output],
     ids: &PartIds<'_>,
-    info: &Fields<'_>,
+    info: &JsonFields<'_>,
 ) -> Vec<String> {
     let time = info.fields("time").and_then(|time| time.number("created"));
     let time = time.unwrap_or_default();
     let spelled = message.parts.iter().map(|part| match part {
         Part::Text(text) => plain("text", &text.text),
         Part::Reasoning(thought) => {
-            let time = Object::new().raw("start", &time.to_string()).end();
+            let time = ObjectWriter::new().raw("start", &time.to_string()).end();
             plain("reasoning", &thought.text).raw("time", &time)
         }
         Part::Media(media) => given(&media.raw),
@@ -62,25 +62,31 @@ pub(super) fn parts(
         .collect()
 }
 
-fn plain(type_name: &str, text: &str) -> Object {
-    Object::new().text("type", type_name).text("text", text)
+fn plain(type_name: &str, text: &str) -> ObjectWriter {
+    ObjectWriter::new()
+        .text("type", type_name)
+        .text("text", text)
 }
 
-/// A part as it came, without its names: it may stand in another message now.
-fn given(raw: &RawJson) -> Object {
-    let fields = serde_json::from_str::<Fields<'_>>(raw.as_str()).unwrap_or_default();
+/// The original part without its ids, because it may be in another message now.
+fn given(raw: &RawJson) -> ObjectWriter {
+    let fields = serde_json::from_str::<JsonFields<'_>>(raw.as_str()).unwrap_or_default();
     copied(&fields, |name| {
         !matches!(name, "id" | "messageID" | "sessionID")
     })
 }
 
-fn tool(call: &Call, output: Option<&Output>, time: u64) -> Object {
+fn tool(call: &Call, output: Option<&Output>, time: u64) -> ObjectWriter {
     let input = match RawJson::parse(&call.arguments) {
         Ok(_) => call.arguments.trim().to_owned(),
-        Err(_) => Object::new().text("arguments", &call.arguments).end(),
+        Err(_) => ObjectWriter::new().text("arguments", &call.arguments).end(),
     };
-    let state = |status: &str| Object::new().text("status", status).raw("input", &input);
-    let start = Object::new().raw("start", &time.to_string());
+    let state = |status: &str| {
+        ObjectWriter::new()
+            .text("status", status)
+            .raw("input", &input)
+    };
+    let start = ObjectWriter::new().raw("start", &time.to_string());
     let state = match output {
         None => state("running").raw("time", &start.end()),
         Some(output) => {
@@ -97,7 +103,7 @@ fn tool(call: &Call, output: Option<&Output>, time: u64) -> Object {
             }
         }
     };
-    Object::new()
+    ObjectWriter::new()
         .text("type", "tool")
         .text("callID", &call.id)
         .text("tool", &call.name)

@@ -1,26 +1,26 @@
-//! Single values of a JSON text replaced; everything else stays as it is.
+//! Replaces single values of a JSON text; everything else stays identical.
 
 use serde_json::value::RawValue;
 
-use crate::json::{Fields, Object};
+use crate::json::{JsonFields, ObjectWriter};
 use crate::scan::Span;
-use crate::splice::edits::Edits;
+use crate::splice::edits::ByteEdits;
 
-/// A text, being changed.
-pub(super) struct Patch<'a> {
+/// A text with replacements.
+pub(super) struct JsonPatch<'a> {
     text: &'a str,
-    edits: Edits,
+    edits: ByteEdits,
 }
 
-impl<'a> Patch<'a> {
+impl<'a> JsonPatch<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
-            edits: Edits::default(),
+            edits: ByteEdits::default(),
         }
     }
 
-    /// Replaces a value, which was read from the text.
+    /// Replaces a value, which is a slice of the text.
     pub(super) fn replace(&mut self, value: &RawValue, with: &str) {
         let value = value.get();
         let start = (value.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
@@ -33,7 +33,7 @@ impl<'a> Patch<'a> {
         self.edits.is_empty()
     }
 
-    /// How many values are replaced so far.
+    /// The number of replacements so far.
     pub(super) fn len(&self) -> usize {
         self.edits.len()
     }
@@ -44,9 +44,9 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// An object with some of the fields of another one, as they came.
-pub(super) fn copied(fields: &Fields<'_>, take: impl Fn(&str) -> bool) -> Object {
-    let mut object = Object::new();
+/// An object with some of the original fields of another one.
+pub(super) fn copied(fields: &JsonFields<'_>, take: impl Fn(&str) -> bool) -> ObjectWriter {
+    let mut object = ObjectWriter::new();
     let names: Vec<&str> = fields.names().collect();
     for name in names {
         if take(name)

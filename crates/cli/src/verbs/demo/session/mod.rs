@@ -1,7 +1,7 @@
-//! The session that the demo plays: an agent finds out why orders are charged twice.
+//! The session of the demo: an agent finds out why orders are charged twice.
 //!
-//! It is made, not recorded, so that it can be read here; its outputs have the sizes and
-//! shapes of real ones. The same every time.
+//! It is written by hand so that it can be read here. Its outputs have the sizes and shapes of real
+//! ones and are the same in every run.
 
 mod outputs;
 mod story;
@@ -9,55 +9,55 @@ mod words;
 
 use serde_json::{Value, json};
 
-/// A session: what the user says, what the model answers, what the tools give.
+/// A session: the user's messages, the model's answers and the tools' outputs.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct DemoSession {
     /// The system prompt.
     pub(super) system: String,
-    /// What happens, in order.
-    pub(super) steps: Vec<Step>,
+    /// The steps, in order.
+    pub(super) steps: Vec<DemoStep>,
 }
 
-/// One thing that happens.
+/// One step of a session.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
-    /// The user says something.
+pub(super) enum DemoStep {
+    /// A message of the user.
     User(String),
-    /// The model is called.
-    Model(Round),
+    /// A call of the model.
+    Model(DemoRound),
 }
 
-/// One answer of the model, and what its calls give.
+/// One answer of the model with the outputs of its calls.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Round {
-    /// What the model says.
+pub(super) struct DemoRound {
+    /// The text of the answer.
     pub(super) text: String,
     /// Its calls.
-    pub(super) calls: Vec<Called>,
-    /// What the model first looks up among the stored outputs, if it can.
+    pub(super) calls: Vec<DemoToolCall>,
+    /// A text that the model first searches in the stored outputs, if it can.
     pub(super) looks_up: Option<&'static str>,
 }
 
 /// A call with its output.
 #[derive(Clone, Debug)]
-pub(super) struct Called {
+pub(super) struct DemoToolCall {
     pub(super) id: String,
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
     pub(super) output: String,
 }
 
-impl Session {
-    /// The session.
+impl DemoSession {
+    /// Builds the session.
     pub(super) fn make() -> Self {
         story::tell()
     }
 
     /// The answers of the model, in order.
-    pub(super) fn rounds(&self) -> impl Iterator<Item = &Round> {
+    pub(super) fn rounds(&self) -> impl Iterator<Item = &DemoRound> {
         self.steps.iter().filter_map(|step| match step {
-            Step::Model(round) => Some(round),
-            Step::User(_) => None,
+            DemoStep::Model(round) => Some(round),
+            DemoStep::User(_) => None,
         })
     }
 }
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_long_and_the_same_every_time() {
-        let (one, two) = (Session::make(), Session::make());
+    fn demo_session_is_long_and_deterministic() {
+        let (one, two) = (DemoSession::make(), DemoSession::make());
         assert_eq!(format!("{one:?}"), format!("{two:?}"));
         let rounds = one.rounds().count();
         assert!(rounds >= 36, "{rounds} rounds");
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_up_was_seen_before() {
-        let session = Session::make();
+    fn looked_up_text_was_seen_before() {
+        let session = DemoSession::make();
         let mut seen = String::new();
         let mut looked_up = 0;
         for round in session.rounds() {
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_ids_of_their_own() {
-        let session = Session::make();
+    fn call_ids_are_unique() {
+        let session = DemoSession::make();
         let calls = session.rounds().flat_map(|round| &round.calls);
         let mut ids: Vec<&str> = calls.map(|call| call.id.as_str()).collect();
         let all = ids.len();

@@ -1,14 +1,14 @@
-//! What tools give: listings, files, matches, test logs, rows, service logs.
+//! Generates tool outputs: listings, files, matches, test logs, rows, service logs.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::words::{Dice, PARTS, THINGS, VERBS};
+use super::words::{NumberGenerator, PARTS, THINGS, VERBS};
 
 /// A listing of `count` files.
 pub(super) fn listing(seed: u64, count: usize) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut lines: Vec<String> = (0..count)
         .map(|_| {
             let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));
@@ -23,7 +23,7 @@ pub(super) fn listing(seed: u64, count: usize) -> String {
 
 /// A source file with `count` functions.
 pub(super) fn source(seed: u64, part: &str, count: usize) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut text = format!("//! The {part} of the shop.\n\nuse crate::{part}::prelude::*;\n\n");
     for _ in 0..count {
         function(&mut dice, part, &mut text);
@@ -31,7 +31,7 @@ pub(super) fn source(seed: u64, part: &str, count: usize) -> String {
     text
 }
 
-fn function(dice: &mut Dice, part: &str, text: &mut String) {
+fn function(dice: &mut NumberGenerator, part: &str, text: &mut String) {
     let (verb, thing, other) = (dice.one(&VERBS), dice.one(&THINGS), dice.one(&THINGS));
     let limit = dice.below(900) + 100;
     let table = dice.one(&PARTS);
@@ -55,7 +55,7 @@ fn function(dice: &mut Dice, part: &str, text: &mut String) {
 
 /// `count` lines that contain `word`.
 pub(super) fn matches(seed: u64, word: &str, count: usize) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut text = String::new();
     for _ in 0..count {
         let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));
@@ -69,9 +69,9 @@ pub(super) fn matches(seed: u64, word: &str, count: usize) -> String {
     text
 }
 
-/// The log of a test run; `failing` are the tests that fail, with what they say.
+/// The log of a test run. `failing` lists the failing tests with their messages.
 pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut text = format!(
         "   Compiling shop v4.{}.0\n\nrunning {count} tests\n",
         dice.below(40)
@@ -96,9 +96,9 @@ pub(super) fn tests(seed: u64, count: usize, failing: &[(&str, &str)]) -> String
     text
 }
 
-/// Rows of a query as JSON; `first` stands in the first of them.
+/// Rows of a query as JSON. `first` appears in the first row.
 pub(super) fn rows(seed: u64, count: usize, first: &str) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let rows: Vec<_> = (0..count)
         .map(|at| {
             let order = if at == 0 { first.to_owned() } else { format!("ord_{}", dice.hex(10)) };
@@ -115,9 +115,9 @@ pub(super) fn rows(seed: u64, count: usize, first: &str) -> String {
     serde_json::to_string(&rows).unwrap_or_default()
 }
 
-/// Lines of a service's log; `hidden` is one of them, in the middle.
+/// Lines of a service's log, with `hidden` in the middle.
 pub(super) fn service_log(seed: u64, count: usize, hidden: &str) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut text = String::new();
     for at in 0..count {
         let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));
@@ -141,7 +141,7 @@ pub(super) fn service_log(seed: u64, count: usize, hidden: &str) -> String {
 
 /// Commits, the newest first.
 pub(super) fn commits(seed: u64, count: usize) -> String {
-    let mut dice = Dice::new(seed);
+    let mut dice = NumberGenerator::new(seed);
     let mut text = String::new();
     for _ in 0..count {
         let (part, verb, thing) = (dice.one(&PARTS), dice.one(&VERBS), dice.one(&THINGS));

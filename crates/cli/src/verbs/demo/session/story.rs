@@ -1,13 +1,13 @@
-//! What happens in the session.
+//! The steps of the demo's session.
 
 use serde_json::{Value, json};
 
 use super::outputs::{commits, listing, matches, rows, service_log, source, tests};
-use super::{Called, Round, Session, Step};
+use super::{DemoRound, DemoSession, DemoStep, DemoToolCall};
 
-/// The first order that was charged twice: in an early output, asked for at the end.
+/// The first order that was charged twice: appears in an early output and is asked for at the end.
 const FIRST_ORDER: &str = "ord_7f3a91c04e";
-/// The line of a log that gives the cause away.
+/// The log line that reveals the cause.
 const CAUSE: &str =
     "ERROR queue: lease expired request=5b1e77aa worker=w-17 lease_ms=30000 redelivered=true";
 /// The failing test.
@@ -16,21 +16,21 @@ const FAILING: (&str, &str) = (
     "thread 'payments::tests::a_redelivered_order_is_charged_once' panicked at src/payments/tests.rs:412:9:\n\
      assertion `left == right` failed\n  left: 2\n right: 1",
 );
-/// The migration that CI refuses.
+/// The migration that CI rejects.
 const MIGRATION: (&str, &str) = (
     "migrations::tests::every_migration_can_be_undone",
     "thread 'migrations::tests::every_migration_can_be_undone' panicked at tests/migrations/undo.rs:58:5:\n\
      migration 0142_charge_keys has no down.sql",
 );
 
-/// Tells the story.
-pub(super) fn tell() -> Session {
-    let mut story = Story::default();
+/// Builds the session.
+pub(super) fn tell() -> DemoSession {
+    let mut story = DemoStory::default();
     search_for_the_cause(&mut story);
     fix(&mut story);
     repair_the_build(&mut story);
     write_it_up(&mut story);
-    Session {
+    DemoSession {
         system: "You are a careful software engineer in the repository of a web shop. \
             Look before you change anything, run the tests after every change, and say \
             briefly what you found."
@@ -39,7 +39,7 @@ pub(super) fn tell() -> Session {
     }
 }
 
-fn search_for_the_cause(story: &mut Story) {
+fn search_for_the_cause(story: &mut DemoStory) {
     story.user("Some customers were charged twice for one order in the night to March 14. Find out why. Do not touch src/ledger.");
     story.call(
         "I look around first.",
@@ -110,7 +110,7 @@ fn search_for_the_cause(story: &mut Story) {
     story.says("An order whose lease expires after 30 seconds is delivered to a second worker while the first still charges the card. `charge_card` has no idempotency key, so both charges succeed.");
 }
 
-fn fix(story: &mut Story) {
+fn fix(story: &mut DemoStory) {
     story.user(
         "Good. Give every charge an idempotency key made of order and attempt, and add a test.",
     );
@@ -177,7 +177,7 @@ fn fix(story: &mut Story) {
     story.says("Every charge carries the key now and the new test passes. One other test fails: migration 0142_charge_keys has no way back.");
 }
 
-fn repair_the_build(story: &mut Story) {
+fn repair_the_build(story: &mut DemoStory) {
     story.user("CI wants a down migration. Please add it and check the other migrations, too.");
     story.call(
         "How do the others do it?",
@@ -224,7 +224,7 @@ fn repair_the_build(story: &mut Story) {
     story.says("The down migration is there, all 721 tests pass, and staging refuses the second charge by its key.");
 }
 
-fn write_it_up(story: &mut Story) {
+fn write_it_up(story: &mut DemoStory) {
     story.user("Write the report for the shop's owner: which order was hit first, on which worker, and how we noticed.");
     story.looks_up(
         "I look up the first order again.",
@@ -268,32 +268,32 @@ fn write_it_up(story: &mut Story) {
 }
 
 #[derive(Default)]
-struct Story {
-    steps: Vec<Step>,
+struct DemoStory {
+    steps: Vec<DemoStep>,
     calls: usize,
 }
 
-impl Story {
+impl DemoStory {
     fn user(&mut self, text: &str) {
-        self.steps.push(Step::User(text.to_owned()));
+        self.steps.push(DemoStep::User(text.to_owned()));
     }
 
     fn says(&mut self, text: &str) {
-        self.steps.push(Step::Model(Round {
+        self.steps.push(DemoStep::Model(DemoRound {
             text: text.to_owned(),
-            ..Round::default()
+            ..DemoRound::default()
         }));
     }
 
     fn call(&mut self, text: &str, tool: &'static str, arguments: Value, output: String) {
         self.calls += 1;
-        let called = Called {
+        let called = DemoToolCall {
             id: format!("toolu_{:04}", self.calls),
             tool,
             arguments,
             output,
         };
-        self.steps.push(Step::Model(Round {
+        self.steps.push(DemoStep::Model(DemoRound {
             text: text.to_owned(),
             calls: vec![called],
             looks_up: None,
@@ -309,7 +309,7 @@ impl Story {
         output: String,
     ) {
         self.call(text, tool, arguments, output);
-        if let Some(Step::Model(round)) = self.steps.last_mut() {
+        if let Some(DemoStep::Model(round)) = self.steps.last_mut() {
             round.looks_up = Some(what);
         }
     }

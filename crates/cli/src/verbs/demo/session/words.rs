@@ -1,9 +1,9 @@
-//! Numbers and words that are the same every time.
+//! Deterministic numbers and words.
 
-/// A small generator of numbers.
-pub(super) struct Dice(u64);
+/// A small pseudo-random generator.
+pub(super) struct NumberGenerator(u64);
 
-impl Dice {
+impl NumberGenerator {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -22,7 +22,7 @@ impl Dice {
         words.get(at).copied().unwrap_or_default()
     }
 
-    /// So many hexadecimal digits.
+    /// `digits` hexadecimal digits.
     pub(super) fn hex(&mut self, digits: usize) -> String {
         (0..digits)
             .map(|_| {
@@ -38,13 +38,13 @@ pub(super) const PARTS: [&str; 12] = [
     "sessions", "webhooks", "pricing",
 ];
 
-/// What code does.
+/// Verbs for function names.
 pub(super) const VERBS: [&str; 14] = [
     "load", "store", "apply", "settle", "retry", "lock", "release", "merge", "expire", "claim",
     "publish", "validate", "enqueue", "resolve",
 ];
 
-/// What it does it to.
+/// Nouns for function names.
 pub(super) const THINGS: [&str; 14] = [
     "order", "charge", "attempt", "batch", "receipt", "lease", "cursor", "event", "balance",
     "quote", "address", "voucher", "shipment", "customer",

@@ -29,7 +29,7 @@ impl FakeMachine {
         self
     }
 
-    fn plan(&self, command: &str) -> Result<Setup, Failure> {
+    fn plan(&self, command: &str) -> Result<ClientSetup, Failure> {
         let variable = |name: &str| {
             let found = self.variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -41,7 +41,7 @@ impl FakeMachine {
                 .find(|(known, _)| Path::new(known) == path);
             found.map(|(_, text)| text.clone())
         };
-        let around = Surroundings {
+        let around = ClientSurroundings {
             variable: &variable,
             read: &read,
             ask: &|_| self.printed.clone(),
@@ -51,36 +51,36 @@ impl FakeMachine {
         setup(command, &args, &[], &around)
     }
 
-    fn setup(&self, command: &str) -> Setup {
+    fn setup(&self, command: &str) -> ClientSetup {
         let plan = self.plan(command).unwrap_or_else(|_| panic!("{command}"));
         plan.at("http://127.0.0.1:9").unwrap().0
     }
 }
 
-fn of(command: &str, set: &[(&'static str, &'static str)]) -> Setup {
+fn of(command: &str, set: &[(&'static str, &'static str)]) -> ClientSetup {
     FakeMachine::with(set).setup(command)
 }
 
-fn urls(setup: &Setup) -> Vec<&str> {
+fn urls(setup: &ClientSetup) -> Vec<&str> {
     setup.upstreams.iter().map(|one| one.url.as_str()).collect()
 }
 
-fn value<'s>(setup: &'s Setup, name: &str) -> &'s str {
+fn value<'s>(setup: &'s ClientSetup, name: &str) -> &'s str {
     let found = setup.env.iter().find(|(known, _)| known == name);
     &found.unwrap_or_else(|| panic!("{name} is not set")).1
 }
 
 /// The upstream that an address at the proxy leads to.
 #[track_caller]
-fn leads_to(setup: &Setup, address: &str) -> String {
+fn leads_to(setup: &ClientSetup, address: &str) -> String {
     let path = address.strip_prefix("http://127.0.0.1:9").unwrap();
-    let fits = |one: &&Upstream| path == one.prefix;
+    let fits = |one: &&UpstreamConfig| path == one.prefix;
     let found = setup.upstreams.iter().find(fits);
     found.unwrap_or_else(|| panic!("{address}")).url.clone()
 }
 
 #[test]
-fn clients_are_known_by_name_wherever_they_are() {
+fn clients_are_recognised_with_a_path() {
     for command in ["claude", "/usr/local/bin/claude", "claude.exe"] {
         let setup = of(command, &[]);
         assert_eq!(value(&setup, "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9");
@@ -128,7 +128,7 @@ fn codex_keeps_its_provider() {
 }
 
 #[test]
-fn codex_with_an_account_goes_to_where_accounts_are_served() {
+fn codex_with_a_login_uses_the_account_server() {
     let login = json!({"OPENAI_API_KEY": null, "tokens": {"access_token": "t"}});
     let machine = FakeMachine::with(&[]).file("/home/me/.codex/auth.json", login.to_string());
     let setup = machine.setup("codex");
@@ -231,13 +231,13 @@ fn clients_with_settings_get_copies_with_other_addresses() {
         ..FakeMachine::with(&[]).file("my.yaml", yaml)
     };
     let setup = machine.setup("cn");
-    assert_eq!(setup.rest, ["-p", "hello"]);
+    assert_eq!(setup.user_args, ["-p", "hello"]);
     let address = setup.files[0].1.trim_end().rsplit(' ').next().unwrap();
     assert_eq!(leads_to(&setup, address), "http://h:5/v1");
 }
 
 #[test]
-fn a_client_without_an_address_to_change_says_what_to_do() {
+fn client_without_an_address_gives_a_hint() {
     for command in ["copilot", "cline", "droid", "vibe", "cn"] {
         let refused = FakeMachine::with(&[]).plan(command);
         assert!(refused.is_err(), "{command}");
@@ -248,7 +248,7 @@ fn a_client_without_an_address_to_change_says_what_to_do() {
 }
 
 #[test]
-fn upstreams_of_ours_count_more_than_addresses_of_the_client() {
+fn own_upstreams_override_addresses_of_the_client() {
     let machine = FakeMachine {
         has_upstreams: true,
         ..FakeMachine::with(&[("COPILOT_PROVIDER_BASE_URL", "http://h:6/v1")])
@@ -261,7 +261,7 @@ fn upstreams_of_ours_count_more_than_addresses_of_the_client() {
 }
 
 #[test]
-fn temporary_files_are_the_users_alone_and_gone_with_the_client() {
+fn temporary_files_are_private_and_removed() {
     let machine = FakeMachine::with(&[]);
     let plan = machine.plan("pi").unwrap_or_else(|_| panic!("pi"));
     let (setup, folder) = plan.at("http://127.0.0.1:9").unwrap();
@@ -288,14 +288,14 @@ fn temporary_files_are_the_users_alone_and_gone_with_the_client() {
 }
 
 #[test]
-fn any_command_gets_what_the_libraries_read() {
+fn unknown_command_gets_the_usual_variables() {
     for command in ["python3", "qwen", "aider"] {
         let setup = of(command, &[]);
         let names: Vec<&str> = setup.env.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, BASES.map(|(name, _)| name), "{command}");
     }
     let asked = |text: &str| {
-        let nothing = Surroundings {
+        let nothing = ClientSurroundings {
             variable: &|_| None,
             read: &|_| None,
             ask: &|_| None,
@@ -310,7 +310,7 @@ fn any_command_gets_what_the_libraries_read() {
 }
 
 #[test]
-fn an_address_that_is_set_becomes_the_upstream() {
+fn address_in_the_environment_becomes_the_upstream() {
     let anthropic = Provider::Anthropic.url();
     let gateway = [("ANTHROPIC_BASE_URL", "https://gw.example/anthropic/")];
     assert_eq!(

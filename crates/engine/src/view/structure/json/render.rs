@@ -4,26 +4,27 @@ use std::fmt::Write as _;
 
 use trimtab_model::work;
 
-use super::super::{Cut, clip};
-use super::tree::Node;
+use super::super::{CutRequest, clip};
+use super::tree::JsonNode;
 use crate::view::figures::{first_bytes, grouped};
 use crate::view::shape::bytes;
 use crate::view::structure;
 
 /// How much of a tree is shown.
 #[derive(Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct RenderLimits {
     /// Elements of a list; an object shows a few more members.
     pub(super) items: usize,
     /// Bytes of a string.
     pub(super) string: usize,
-    /// True to cut a longer string like an output of its own, by its lines; else its start is shown.
+    /// True to cut a longer string like an output of its own, by its lines; else its start is
+    /// shown.
     pub(super) by_structure: bool,
     /// Levels below the root.
     pub(super) depth: usize,
 }
 
-impl Bounds {
+impl RenderLimits {
     /// All levels, and the start of longer strings.
     pub(super) fn new(items: usize, string: usize) -> Self {
         Self {
@@ -51,8 +52,12 @@ const MARKER: &str = "\"[trimtab]\"";
 
 /// The root without its end, every element on a line of its own. None if that is longer than
 /// `ceiling`, where it is broken off.
-pub(super) fn open(root: &Node<'_>, bounds: Bounds, ceiling: usize) -> Option<Rendered> {
-    let mut rendered = Rendered {
+pub(super) fn open(
+    root: &JsonNode<'_>,
+    bounds: RenderLimits,
+    ceiling: usize,
+) -> Option<RenderedJson> {
+    let mut rendered = RenderedJson {
         text: String::new(),
         scalars: 0,
         bytes: 0,
@@ -60,57 +65,59 @@ pub(super) fn open(root: &Node<'_>, bounds: Bounds, ceiling: usize) -> Option<Re
         ceiling,
     };
     match root {
-        Node::Array(items) => rendered.array(items, 0),
-        Node::Object(members) => rendered.object(members, 0),
-        Node::Scalar(scalar) => rendered.scalar(scalar),
+        JsonNode::Array(items) => rendered.array(items, 0),
+        JsonNode::Object(members) => rendered.object(members, 0),
+        JsonNode::Scalar(scalar) => rendered.scalar(scalar),
     }
     Some(rendered).filter(|rendered| rendered.text.len() <= ceiling)
 }
 
 /// What was rendered so far, and how much of the output it shows.
-pub(super) struct Rendered {
+pub(super) struct RenderedJson {
     pub(super) text: String,
     pub(super) scalars: usize,
     pub(super) bytes: usize,
-    bounds: Bounds,
+    bounds: RenderLimits,
     ceiling: usize,
 }
 
-impl Rendered {
+impl RenderedJson {
     /// Adds the marker as the last element or member, and the end.
-    pub(super) fn close(&mut self, root: &Node<'_>, marker: &str) {
+    pub(super) fn close(&mut self, root: &JsonNode<'_>, marker: &str) {
         if !self.text.ends_with(['[', '{']) {
             self.text.push_str(",\n");
         }
         let marker = serde_json::Value::from(marker);
         let _ = match root {
-            Node::Object(_) => write!(self.text, "{MARKER}:{marker}}}"),
+            JsonNode::Object(_) => write!(self.text, "{MARKER}:{marker}}}"),
             _ => write!(self.text, "{marker}]"),
         };
     }
 
-    fn node(&mut self, node: &Node<'_>, depth: usize) {
+    fn node(&mut self, node: &JsonNode<'_>, depth: usize) {
         work::step(1);
         match node {
-            Node::Scalar(scalar) => self.scalar(scalar),
-            Node::Array(items) if items.is_empty() => self.text.push_str("[]"),
-            Node::Object(members) if members.is_empty() => self.text.push_str("{}"),
-            Node::Array(items) if depth > self.bounds.depth => self.elided(items.len(), "element"),
-            Node::Object(members) if depth > self.bounds.depth => {
+            JsonNode::Scalar(scalar) => self.scalar(scalar),
+            JsonNode::Array(items) if items.is_empty() => self.text.push_str("[]"),
+            JsonNode::Object(members) if members.is_empty() => self.text.push_str("{}"),
+            JsonNode::Array(items) if depth > self.bounds.depth => {
+                self.elided(items.len(), "element");
+            }
+            JsonNode::Object(members) if depth > self.bounds.depth => {
                 self.elided(members.len(), "member");
             }
-            Node::Array(items) => {
+            JsonNode::Array(items) => {
                 self.array(items, depth);
                 self.text.push(']');
             }
-            Node::Object(members) => {
+            JsonNode::Object(members) => {
                 self.object(members, depth);
                 self.text.push('}');
             }
         }
     }
 
-    fn array(&mut self, items: &[Node<'_>], depth: usize) {
+    fn array(&mut self, items: &[JsonNode<'_>], depth: usize) {
         self.text.push('[');
         for item in items.iter().take(self.bounds.items) {
             if self.text.len() > self.ceiling {
@@ -126,7 +133,7 @@ impl Rendered {
         }
     }
 
-    fn object(&mut self, members: &[(&str, Node<'_>)], depth: usize) {
+    fn object(&mut self, members: &[(&str, JsonNode<'_>)], depth: usize) {
         self.text.push('{');
         let mut missing = members.len();
         // Members with our own keys come from an earlier cut; a second one would hide the first.
@@ -184,12 +191,12 @@ impl Rendered {
     /// where nothing is torn apart. The marker of the whole output has its ref.
     fn shortened(&self, text: &str) -> (String, usize) {
         if self.bounds.by_structure && text.contains('\n') {
-            let how = Cut {
+            let request = CutRequest {
                 cap: self.bounds.string as u64,
                 measure: &bytes,
                 stored: None,
             };
-            let shorter = structure::shorter(text, &how);
+            let shorter = structure::shorter(text, &request);
             return (shorter.text, shorter.shown_bytes);
         }
         let most = first_bytes(text, self.bounds.string).len();

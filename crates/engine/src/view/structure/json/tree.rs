@@ -4,12 +4,12 @@ use trimtab_model::work;
 
 /// One value.
 #[derive(Debug)]
-pub(super) enum Node<'a> {
+pub(super) enum JsonNode<'a> {
     /// A string with its quotes, a number, `true`, `false` or `null`: as it stands there.
     Scalar(&'a str),
-    Array(Vec<Node<'a>>),
+    Array(Vec<JsonNode<'a>>),
     /// Keys with their quotes.
-    Object(Vec<(&'a str, Node<'a>)>),
+    Object(Vec<(&'a str, JsonNode<'a>)>),
 }
 
 /// Deeper nesting is not looked into.
@@ -18,13 +18,13 @@ const DEEPEST: usize = 120;
 /// A whole text.
 #[derive(Debug)]
 pub(in crate::view::structure) struct Tree<'a> {
-    pub(super) root: Node<'a>,
-    pub(super) counts: Counts,
+    pub(super) root: JsonNode<'a>,
+    pub(super) counts: JsonCounts,
 }
 
 /// What is counted while a text is read.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct JsonCounts {
     pub(super) scalars: usize,
     /// The length of the longest list or object.
     pub(super) longest: usize,
@@ -34,22 +34,22 @@ pub(super) struct Counts {
 
 /// Reads `text`, which must be known to be valid; none if it is nested too deep.
 pub(in crate::view::structure) fn parse(text: &str) -> Option<Tree<'_>> {
-    let mut reader = Reader {
+    let mut reader = JsonReader {
         rest: text,
-        counts: Counts::default(),
+        counts: JsonCounts::default(),
     };
     let root = reader.value(0)?;
     let counts = reader.counts;
     Some(Tree { root, counts })
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     rest: &'a str,
-    counts: Counts,
+    counts: JsonCounts,
 }
 
-impl<'a> Reader<'a> {
-    fn value(&mut self, depth: usize) -> Option<Node<'a>> {
+impl<'a> JsonReader<'a> {
+    fn value(&mut self, depth: usize) -> Option<JsonNode<'a>> {
         if depth > DEEPEST {
             return None;
         }
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         match self.peek()? {
             b'[' => {
                 let items = self.items(b']', |reader| reader.value(depth + 1))?;
-                Some(Node::Array(items))
+                Some(JsonNode::Array(items))
             }
             b'{' => {
                 let members = self.items(b'}', |reader| {
@@ -66,13 +66,13 @@ impl<'a> Reader<'a> {
                     reader.skip();
                     Some((key, reader.value(depth + 1)?))
                 })?;
-                Some(Node::Object(members))
+                Some(JsonNode::Object(members))
             }
             _ => {
                 let scalar = self.scalar()?;
                 self.counts.scalars += 1;
                 self.counts.longest_string = self.counts.longest_string.max(scalar.len());
-                Some(Node::Scalar(scalar))
+                Some(JsonNode::Scalar(scalar))
             }
         }
     }

@@ -1,0 +1,121 @@
+//! The conversations to replay.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trimtab::replay::needs::{Need, needs};
+use trimtab_model::Message;
+use trimtab_model::estimate::Measure;
+use trimtab_wire::transcript::{Conversation, TranscriptReader};
+
+use super::ReplayArgs;
+use crate::exit::Failure;
+use crate::source;
+use crate::ui::Terminal;
+use crate::verbs::inspect::unreadable;
+
+/// A conversation, ready to be replayed.
+pub struct RecordedSession {
+    /// Its name: what the transcript calls it, else the file and its number in it.
+    pub id: String,
+    /// The messages as they came.
+    pub log: Vec<Arc<Message>>,
+    /// The tool definitions, measured.
+    pub tools: Measure,
+    /// What its calls took from old outputs.
+    pub needs: Vec<Need>,
+}
+
+/// What was read.
+pub struct ReadTranscripts {
+    /// The conversations that are to be replayed.
+    pub conversations: Vec<RecordedSession>,
+    /// True if a file could not be read, which was told.
+    pub wrong: bool,
+}
+
+/// Reads all files.
+pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts, Failure> {
+    let mut found = Vec::new();
+    let mut wrong = false;
+    for path in &args.files {
+        match one(path, args, terminal, &mut found) {
+            Ok(()) => {}
+            // One bad file does not keep the others from being replayed.
+            Err(Failure::Input { message, hint }) => {
+                terminal.error(&message, hint.as_deref());
+                wrong = true;
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    let conversations =
+        trimtab::replay::parallel::map(&found, |recorded: &RecordedSession| RecordedSession {
+            id: recorded.id.clone(),
+            log: recorded.log.clone(),
+            tools: recorded.tools,
+            needs: needs(&recorded.log),
+        });
+    if wrong && conversations.is_empty() {
+        return Err(Failure::AlreadyReported);
+    }
+    Ok(ReadTranscripts {
+        conversations,
+        wrong,
+    })
+}
+
+fn one(
+    path: &Path,
+    args: &ReplayArgs,
+    terminal: &mut Terminal,
+    found: &mut Vec<RecordedSession>,
+) -> Result<(), Failure> {
+    let name = source::name(path);
+    let source = source::open(path, terminal)?;
+    let progress = source.progress;
+    let mut reader = TranscriptReader::new(source.input);
+    let mut done = Ok(());
+    for (number, read) in reader.by_ref().enumerate() {
+        match read {
+            Ok(conversation) => {
+                let recorded = recorded(conversation, &name, number);
+                let tokens = tokens(&recorded.log);
+                if args.min.is_none_or(|min| tokens >= min)
+                    && args.max.is_none_or(|max| tokens <= max)
+                {
+                    found.push(recorded);
+                }
+            }
+            Err(error) => {
+                done = Err(unreadable(&name, &error));
+                break;
+            }
+        }
+    }
+    progress.finish();
+    for warning in reader.warnings() {
+        terminal.warn(&format!("{name}:{}: {}", warning.line, warning.message));
+    }
+    done
+}
+
+fn recorded(conversation: Conversation, name: &str, number: usize) -> RecordedSession {
+    let tools = conversation.tools.iter();
+    RecordedSession {
+        id: conversation
+            .id
+            .unwrap_or_else(|| format!("{name}#{}", number + 1)),
+        log: conversation.messages.into_iter().map(Arc::new).collect(),
+        tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
+        needs: Vec::new(),
+    }
+}
+
+/// A quarter of the bytes.
+fn tokens(log: &[Arc<Message>]) -> u64 {
+    let all: Measure = log.iter().map(|message| Measure::of(message)).sum();
+    let sizes = all.sizes();
+    let texts = [sizes.text, sizes.reasoning, sizes.names, sizes.arguments];
+    texts.iter().map(|text| u64::from(text.bytes)).sum::<u64>() / 4
+}

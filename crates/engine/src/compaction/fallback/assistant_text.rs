@@ -1,0 +1,39 @@
+//! What the model said in words: it is little beside the outputs, and says what was decided.
+
+use std::collections::HashSet;
+
+use trimtab_model::Role;
+
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection};
+use crate::compaction::text::clip_line;
+use crate::compaction::text_budget::TextBudget;
+
+/// How many characters of one message are kept, while that leaves room for all messages.
+const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
+/// And where there is no room for all of them.
+const SHORTEST: usize = 60;
+
+/// All that was said, each message once. Long words are cut before old ones go.
+pub(super) fn assistant_text_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
+    let said = replaced.messages.iter();
+    let said = said.filter(|message| message.role == Role::Assistant);
+    let said = said.map(|message| message.text().trim().to_owned());
+    let said = said.filter(|text| !text.is_empty());
+    let mut known = HashSet::new();
+    let all = replaced.earlier_items(SectionTitle::Words).chain(said);
+    let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
+    let within = |length: usize| {
+        let items = all.iter().map(|text| match text.chars().count() {
+            count if count <= length => text.clone(),
+            _ => clip_line(text, length),
+        });
+        SummarySection::newest(SectionTitle::Words, items, budget)
+    };
+    let mut sections = LENGTHS.into_iter().map(within);
+    let whole = sections.find(|section| section.items.len() == all.len());
+    whole.unwrap_or_else(|| within(SHORTEST))
+}

@@ -1,0 +1,112 @@
+//! Where the work stopped, and what failed.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use trimtab_model::Output;
+
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection};
+use crate::compaction::text::{clip_line, short_arguments};
+use crate::compaction::text_budget::TextBudget;
+use crate::facts;
+use crate::view::figures::last_bytes;
+use crate::view::placeholder::without_markers;
+
+/// Characters of an item.
+const LONGEST: usize = 200;
+/// Errors that are kept.
+const ERRORS: usize = 12;
+/// Bytes at the end of an output that are searched for errors.
+const READ: usize = 32 << 10;
+/// Outputs that are searched for errors.
+const OUTPUTS: usize = 100;
+
+/// The newest list of things to do, and the calls that nobody answered.
+pub(super) fn open_work_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
+    let open = replaced.calls.iter().filter(|(_, output)| output.is_none());
+    let open = open.map(|(call, _)| format!("no output yet: {}", short_arguments(call, LONGEST)));
+    let items: Vec<String> = todo_list(replaced).into_iter().chain(open).collect();
+    SummarySection::newest(SectionTitle::OpenWork, items, budget)
+}
+
+/// The entries of the newest call of a tool for lists of things to do.
+fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
+    let mut calls = replaced
+        .messages
+        .iter()
+        .rev()
+        .flat_map(|message| message.calls());
+    let newest = calls
+        .find(|call| call.name.to_ascii_lowercase().contains("todo") && !call.arguments.is_empty());
+    let Some(call) = newest else {
+        return Vec::new();
+    };
+    let value: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let fields = value
+        .as_object()
+        .into_iter()
+        .flat_map(|fields| fields.values());
+    match std::iter::once(&value)
+        .chain(fields)
+        .find_map(Value::as_array)
+    {
+        Some(entries) => entries.iter().map(todo).collect(),
+        None => vec![short_arguments(call, LONGEST)],
+    }
+}
+
+fn todo(entry: &Value) -> String {
+    let field = |names: [&str; 4]| names.iter().find_map(|name| entry.get(name)?.as_str());
+    let what = field(["content", "text", "title", "task"]).or(entry.as_str());
+    let what = what.map_or_else(|| entry.to_string(), str::to_owned);
+    let state = field(["status", "state", "done", "completed"]).unwrap_or("to do");
+    clip_line(&format!("[{state}] {what}"), LONGEST)
+}
+
+/// The newest errors, each once.
+pub(super) fn errors_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
+    let mut known = HashSet::new();
+    let mut is_new = |error: &String| known.insert(without_digits(error));
+    let newest_first = replaced.messages.iter().rev();
+    let outputs = newest_first.flat_map(|message| message.outputs());
+    let errors = outputs
+        .take(OUTPUTS)
+        .flat_map(|output| errors_of(output).into_iter().rev());
+    let mut errors: Vec<String> = errors.filter(&mut is_new).take(ERRORS).collect();
+    errors.reverse();
+    let before = replaced.earlier_items(SectionTitle::Errors).filter(is_new);
+    let all: Vec<String> = before.chain(errors).collect();
+    SummarySection::newest(SectionTitle::Errors, all, budget)
+}
+
+fn errors_of(output: &Output) -> Vec<String> {
+    let text = output.text();
+    let mut errors = Vec::new();
+    for piece in without_markers(last_bytes(&text, READ)) {
+        facts::errors(piece, &mut |fact| {
+            errors.push(clip_line(fact.text, LONGEST));
+        });
+    }
+    if output.is_error && errors.is_empty() {
+        let pieces = without_markers(&text);
+        let mut lines = pieces.iter().flat_map(|piece| piece.lines());
+        let first = lines.find(|line| !line.trim().is_empty());
+        errors.extend(first.map(|first| clip_line(first, LONGEST)));
+    }
+    errors
+}
+
+/// Errors that differ in their numbers only are one.
+fn without_digits(error: &str) -> String {
+    error
+        .chars()
+        .filter(|found| !found.is_ascii_digit())
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! What the user said.
+
+use trimtab_model::Message;
+
+use super::replaced::ReplacedMessages;
+use super::section::{SectionTitle, SummarySection, head_of};
+use crate::compaction::text::clip_line;
+use crate::compaction::text_budget::TextBudget;
+
+/// Characters of the first sentence of an older message.
+const SENTENCE: usize = 200;
+/// Of every hundred tokens, how many go to messages word for word.
+const WORD_FOR_WORD: u64 = 70;
+/// More messages than this are not looked at.
+const MOST: usize = 200;
+
+fn user_messages<'r>(
+    replaced: &'r ReplacedMessages<'_>,
+) -> impl DoubleEndedIterator<Item = &'r Message> {
+    let messages = replaced.messages.iter().copied();
+    messages.filter(|message| message.is_real_user() && !message.is_empty())
+}
+
+/// What the user asked for at the very beginning.
+pub(super) fn first_request_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
+    let title = SectionTitle::FirstRequest;
+    let first = replaced.earlier_items(title).next().or_else(|| {
+        let mut said = user_messages(replaced).filter(|_| !replaced.has_summary());
+        said.next().map(|message| message.text().into_owned())
+    });
+    let head = first.map(|first| head_of(&first, title, budget));
+    SummarySection::newest(title, head, budget)
+}
+
+/// The newest messages word for word, and the first sentence of those before them.
+pub(super) fn user_messages_section(
+    replaced: &ReplacedMessages<'_>,
+    budget: &TextBudget<'_>,
+) -> SummarySection {
+    let title = SectionTitle::UserMessages;
+    let mut items = Vec::new();
+    let mut left = budget.share(WORD_FOR_WORD).tokens;
+    let mut whole = true;
+    for message in user_messages(replaced).rev().take(MOST) {
+        let text = message.text();
+        let weight = budget.weight(&text);
+        whole = whole && (weight <= left || items.is_empty());
+        items.push(if whole {
+            left = left.saturating_sub(weight);
+            head_of(&text, title, budget)
+        } else {
+            first_sentence(&text)
+        });
+    }
+    let before = replaced.earlier_items(title).rev();
+    items.extend(before.map(|item| first_sentence(&item)));
+    SummarySection::newest(title, items.into_iter().rev(), budget)
+}
+
+/// The first sentence of `text`, on one line.
+fn first_sentence(text: &str) -> String {
+    let text = text.trim();
+    let ends = text.char_indices().find(|(at, found)| {
+        let behind = text.get(at + found.len_utf8()..).unwrap_or_default();
+        *found == '\n'
+            || (".!?。！？".contains(*found) && !behind.starts_with(char::is_alphanumeric))
+    });
+    let end = ends.map_or(text.len(), |(at, found)| at + found.len_utf8());
+    clip_line(text.get(..end).unwrap_or(text), SENTENCE)
+}

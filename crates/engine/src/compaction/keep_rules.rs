@@ -1,0 +1,367 @@
+//! What survives a compaction.
+
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::{Deserialize, Serialize};
+use trimtab_model::{Message, Part, Role, rounds, turns};
+
+use crate::removal::{safe_cut, with_counterparts};
+use crate::view::policy::ToolGlobs;
+use crate::view::{MiddleCut, Shape, ViewContext, view};
+
+/// Marks a user message that says a turn was broken off; both spellings are in use.
+const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
+
+/// One thing that survives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "keep", rename_all = "snake_case")]
+pub enum KeepRule {
+    /// The last turns, behind the summary.
+    LastTurns {
+        /// How many.
+        turns: usize,
+    },
+    /// The newest messages up to a number of tokens, behind the summary.
+    RecentTokens {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// The newest messages, behind the summary.
+    RecentMessages {
+        /// How many.
+        messages: usize,
+    },
+    /// The newest messages in whole turns, behind the summary: from the turn boundary nearest
+    /// to a number of messages before the end (design `turns`).
+    RecentTurns {
+        /// How many messages, about.
+        messages: usize,
+    },
+    /// What the user said, newest first up to a number of tokens, before the summary.
+    UserMessages {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// The same, but the newest message that does not fit is cut in its middle to what is
+    /// left, and no older one is taken.
+    UserMessagesCut {
+        /// How many tokens.
+        tokens: u64,
+    },
+    /// Rounds that call a protected tool, behind the summary.
+    ProtectedTools {
+        /// Names or globs of the tools.
+        tools: Vec<String>,
+    },
+    /// Rounds with a call that has no output yet, behind the summary.
+    OpenCalls,
+}
+
+/// The messages that survive, by index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptMessages {
+    /// Those that stand before the summary.
+    pub before_summary: BTreeSet<usize>,
+    /// Those that stand before it in a shorter form.
+    pub shortened: BTreeMap<usize, Message>,
+    /// Those that stand behind it, in the order in which they are sent.
+    pub after_summary: Vec<usize>,
+    /// True if system messages stay where they are; else they come first.
+    pub system_stays: bool,
+}
+
+/// What of `messages` survives under `rules`. System messages always do and are not listed.
+///
+/// A round is kept whole or not at all. `weigh` gives the tokens of a message.
+pub fn kept_messages<M: Borrow<Message>>(
+    messages: &[M],
+    rules: &[KeepRule],
+    weigh: impl Fn(&Message) -> u64,
+) -> KeptMessages {
+    let mut kept = KeptMessages::default();
+    // The same as `kept_messages.behind`, to be looked up.
+    let mut behind: HashSet<usize> = HashSet::new();
+    for rule in rules {
+        let chosen: Vec<usize> = match rule {
+            KeepRule::UserMessages { tokens } => {
+                let said = user_messages(messages, *tokens, &weigh).into_iter();
+                kept.before_summary
+                    .extend(said.filter(|at| !behind.contains(at)));
+                continue;
+            }
+            KeepRule::UserMessagesCut { tokens } => {
+                let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
+                kept.before_summary.extend(whole);
+                kept.shortened.extend(cut);
+                continue;
+            }
+            KeepRule::LastTurns { turns } => last_turns(messages, *turns).collect(),
+            KeepRule::RecentTokens { tokens } => {
+                (recent_by_tokens(messages, *tokens, &weigh)..messages.len()).collect()
+            }
+            KeepRule::RecentMessages { messages: newest } => {
+                (messages.len().saturating_sub(*newest)..messages.len()).collect()
+            }
+            KeepRule::RecentTurns { messages: newest } => {
+                (recent_turns(messages, *newest)..messages.len()).collect()
+            }
+            KeepRule::ProtectedTools { tools } => protected_rounds(messages, tools),
+            KeepRule::OpenCalls => open_rounds(messages),
+        };
+        for at in with_counterparts(messages, chosen) {
+            let system = messages
+                .get(at)
+                .is_none_or(|m| m.borrow().role == Role::System);
+            if !system && !kept.before_summary.contains(&at) && behind.insert(at) {
+                kept.after_summary.push(at);
+            }
+        }
+    }
+    kept
+}
+
+/// The messages of the last `number` turns; all of them if there are fewer.
+fn last_turns<M: Borrow<Message>>(
+    messages: &[M],
+    number: usize,
+) -> impl Iterator<Item = usize> + use<M> {
+    let starts = turns::boundaries(messages);
+    let from = match (number, starts.len().checked_sub(number)) {
+        (0, _) => messages.len(),
+        (_, Some(first)) => starts.get(first).copied().unwrap_or(0),
+        (_, None) => 0,
+    };
+    from..messages.len()
+}
+
+/// Where whole turns begin that hold about the newest `number` messages; 0 if all do.
+pub(super) fn recent_turns<M: Borrow<Message>>(messages: &[M], number: usize) -> usize {
+    let Some(target) = messages.len().checked_sub(number).filter(|at| *at > 0) else {
+        return 0;
+    };
+    safe_cut(messages, turns::nearest_safe_boundary(messages, target))
+}
+
+/// Where the newest messages begin that fit into `budget` tokens. The last message always
+/// does; 0 means that all fit.
+pub fn recent_by_tokens<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> usize {
+    let last = messages.len().saturating_sub(1);
+    if budget == 0 {
+        return last;
+    }
+    let mut used = 0u64;
+    let mut from = messages.len();
+    for (at, message) in messages.iter().enumerate().rev() {
+        used = used.saturating_add(weigh(message.borrow()));
+        if used > budget && at != last {
+            break;
+        }
+        from = at;
+    }
+    from
+}
+
+/// The user's messages, newest first, that fit into `budget` tokens, in their own order.
+///
+/// A message that does not fit is passed over and older ones are still tried. Marks of turns
+/// that were broken off cost nothing.
+pub fn user_messages<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> Vec<usize> {
+    let mut left = budget;
+    let mut chosen: Vec<usize> = Vec::new();
+    if budget == 0 {
+        return chosen;
+    }
+    for (at, message) in messages.iter().enumerate().rev() {
+        let message = message.borrow();
+        if !is_users_own(message) {
+            continue;
+        }
+        if is_turn_aborted(message) {
+            chosen.push(at);
+        } else if let Some(rest) = left.checked_sub(weigh(message)) {
+            left = rest;
+            chosen.push(at);
+        }
+    }
+    chosen.reverse();
+    chosen
+}
+
+/// The user's messages, newest first, that fit into `budget` tokens, and the first one that
+/// does not, cut to what is left.
+fn user_messages_cut<M: Borrow<Message>>(
+    messages: &[M],
+    budget: u64,
+    weigh: impl Fn(&Message) -> u64,
+) -> (Vec<usize>, Option<(usize, Message)>) {
+    let mut left = budget;
+    let mut whole = Vec::new();
+    for (at, message) in messages.iter().enumerate().rev() {
+        let message = message.borrow();
+        if !is_users_own(message) {
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        match left.checked_sub(weigh(message)) {
+            Some(rest) => left = rest,
+            None => return (whole, Some((at, cut_to(message, left)))),
+        }
+        whole.push(at);
+    }
+    (whole, None)
+}
+
+/// `message` with the middle of its text left out; what is not text stays.
+fn cut_to(message: &Message, tokens: u64) -> Message {
+    let text = message.parts.iter().filter_map(Part::as_text);
+    let text = text.collect::<Vec<_>>().join("\n");
+    let shape = Shape::Middle(MiddleCut::codex_tokens(tokens));
+    let shown = view(&text, &shape, &ViewContext::default()).into_owned();
+    let mut cut = message.clone();
+    cut.parts.retain(|part| part.as_text().is_none());
+    cut.parts.insert(0, Part::text(shown));
+    cut
+}
+
+/// True for what the user said, and for the marks of turns that were broken off.
+fn is_users_own(message: &Message) -> bool {
+    message.is_real_user() || is_turn_aborted(message)
+}
+
+fn is_turn_aborted(message: &Message) -> bool {
+    let text = message.text();
+    message.role == Role::User && TURN_ABORTED.iter().any(|mark| text.contains(mark))
+}
+
+fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec<usize> {
+    // A policy with a glob that cannot be read is refused.
+    let protected = ToolGlobs::new(tools).unwrap_or_default();
+    let calls_one = |message: &Message| message.calls().any(|call| protected.matches(&call.name));
+    let all = messages.iter().enumerate();
+    all.filter(|(_, message)| calls_one((*message).borrow()))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+fn open_rounds<M: Borrow<Message>>(messages: &[M]) -> Vec<usize> {
+    let rounds = rounds::pair(messages).rounds.into_iter();
+    let open = rounds.filter(|round| round.calls.iter().any(|call| call.output.is_none()));
+    open.map(|round| round.start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_model::{Call, MessageKind};
+
+    fn call(id: &str, tool: &str) -> Message {
+        Message::assistant("").with_call(Call::new(id, tool, "{}"))
+    }
+
+    fn log() -> Vec<Message> {
+        vec![
+            Message::system("s"),
+            Message::user("one"),
+            call("t", "todo_write"),
+            Message::output("t", "ok"),
+            Message::user("digest").with_kind(MessageKind::ToolSummary),
+            Message::user("two"),
+            call("a", "read"),
+            Message::output("a", "text"),
+            call("open", "read"),
+        ]
+    }
+
+    fn behind(rule: KeepRule) -> Vec<usize> {
+        kept_messages(&log(), &[rule], |_| 10).after_summary
+    }
+
+    #[test]
+    fn turns_are_counted_from_real_users() {
+        assert_eq!(behind(KeepRule::LastTurns { turns: 1 }), [5, 6, 7, 8]);
+        assert_eq!(
+            behind(KeepRule::LastTurns { turns: 9 }),
+            [1, 2, 3, 4, 5, 6, 7, 8]
+        );
+        assert!(behind(KeepRule::LastTurns { turns: 0 }).is_empty());
+    }
+
+    #[test]
+    fn recent_messages_take_the_whole_round() {
+        assert_eq!(behind(KeepRule::RecentMessages { messages: 2 }), [6, 7, 8]);
+        assert_eq!(behind(KeepRule::RecentTokens { tokens: 25 }), [6, 7, 8]);
+    }
+
+    #[test]
+    fn without_a_budget_only_the_last_message_is_recent() {
+        let log = [Message::user(""), Message::user(""), Message::user("")];
+        assert_eq!(recent_by_tokens(&log, 0, |_| 0), 2);
+        assert_eq!(recent_by_tokens(&log, 1, |_| 0), 0);
+        assert_eq!(recent_by_tokens::<Message>(&[], 0, |_| 0), 0);
+    }
+
+    #[test]
+    fn a_user_message_that_does_not_fit_may_be_cut() {
+        let log = [
+            Message::user("old"),
+            Message::user("0123456789abcdef"),
+            Message::user("new!"),
+        ];
+        let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
+        let cut = |tokens| kept_messages(&log, &[KeepRule::UserMessagesCut { tokens }], weigh);
+        let three = cut(3);
+        assert!(three.before_summary.iter().eq(&[2]));
+        let short = &three.shortened[&1];
+        assert_eq!(short.text(), "0123…2 tokens truncated…cdef");
+        assert!(short.is_real_user() && three.shortened.len() == 1);
+        assert!(cut(1).before_summary.iter().eq(&[2]) && cut(1).shortened.is_empty());
+        assert!(cut(6).before_summary.len() == 3 && cut(6).shortened.is_empty());
+        assert_eq!(cut(0), KeptMessages::default());
+    }
+
+    #[test]
+    fn protected_and_open_rounds_are_kept_once() {
+        assert_eq!(
+            behind(KeepRule::ProtectedTools {
+                tools: vec!["todo_*".into()]
+            }),
+            [2, 3]
+        );
+        assert_eq!(behind(KeepRule::OpenCalls), [8]);
+        let both = [
+            KeepRule::ProtectedTools {
+                tools: vec!["read".into()],
+            },
+            KeepRule::OpenCalls,
+        ];
+        assert_eq!(
+            kept_messages(&log(), &both, |_| 10).after_summary,
+            [6, 7, 8]
+        );
+    }
+
+    #[test]
+    fn user_messages_are_taken_newest_first() {
+        let log = [
+            Message::user("old"),
+            Message::user("<turn-aborted> by the user").with_kind(MessageKind::TurnAborted),
+            Message::user("far too long"),
+            Message::user("new"),
+        ];
+        let weigh = |message: &Message| message.text().len() as u64;
+        assert_eq!(user_messages(&log, 6, weigh), [0, 1, 3]);
+        assert_eq!(user_messages(&log, 3, weigh), [1, 3]);
+        assert!(user_messages(&log, 0, weigh).is_empty());
+    }
+}

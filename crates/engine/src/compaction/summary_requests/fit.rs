@@ -1,0 +1,137 @@
+//! Making messages and texts fit into what is left of the summariser's window.
+
+use trimtab_model::{Message, Part};
+
+use crate::compaction::request;
+use crate::compaction::text::head_and_tail;
+
+/// The tokens of a message.
+pub type WeighMessage<'w> = &'w dyn Fn(&Message) -> u64;
+
+/// Characters below which cutting stops.
+const SHORTEST: usize = 16;
+
+/// A budget for the conversation in one request.
+#[derive(Clone, Copy)]
+pub(super) struct RequestBudget<'w> {
+    pub(super) budget: u64,
+    weigh: WeighMessage<'w>,
+}
+
+impl<'w> RequestBudget<'w> {
+    pub(super) fn new(budget: u64, weigh: WeighMessage<'w>) -> Self {
+        Self { budget, weigh }
+    }
+
+    /// What an answer of `max_output` tokens may take of it when it is given again.
+    pub(super) fn share(&self, max_output: u64) -> Self {
+        Self::new(max_output.min(self.previous()), self.weigh)
+    }
+
+    /// What is left beside `text`.
+    pub(super) fn without(&self, text: &str) -> Self {
+        let left = self.budget.saturating_sub(self.weight_of(text));
+        Self::new(left, self.weigh)
+    }
+
+    /// What is left beside an answer that is given again.
+    pub(super) fn beside_previous(&self) -> Self {
+        Self::new(self.budget - self.previous(), self.weigh)
+    }
+
+    /// The most that such an answer may take: a third.
+    fn previous(&self) -> u64 {
+        self.budget / 3
+    }
+
+    pub(super) fn weight(&self, messages: &[Message]) -> u64 {
+        messages.iter().map(|message| (self.weigh)(message)).sum()
+    }
+
+    pub(super) fn weight_of(&self, text: &str) -> u64 {
+        (self.weigh)(&Message::user(text))
+    }
+
+    /// `text`, cut in its middle as far as it must be.
+    pub(super) fn text(&self, text: &str) -> String {
+        let mut shown = text.to_owned();
+        let mut limit = text.chars().count();
+        while self.weight_of(&shown) > self.budget && limit > SHORTEST {
+            limit /= 2;
+            shown = head_and_tail(text, limit);
+        }
+        shown
+    }
+
+    /// What was said in `messages`, each cut in its middle as far as it must be for all to fit.
+    pub(super) fn conversation(&self, messages: &[&Message], output_limit: usize) -> String {
+        let mut shown = request::conversation(messages.iter().copied(), output_limit);
+        let mut limit = longest(messages);
+        while self.weight_of(&shown) > self.budget && limit > SHORTEST {
+            limit /= 2;
+            let short = messages
+                .iter()
+                .map(|message| cut_long_texts(message, limit));
+            shown = request::conversation(short, output_limit);
+        }
+        self.text(&shown)
+    }
+
+    /// `messages` with long texts cut in their middle, until all fit; as they were if that is
+    /// not enough.
+    pub(super) fn messages(&self, messages: Vec<Message>) -> Result<Vec<Message>, Vec<Message>> {
+        if self.weight(&messages) <= self.budget {
+            return Ok(messages);
+        }
+        let mut limit = longest(&messages.iter().collect::<Vec<_>>());
+        while limit > SHORTEST {
+            limit /= 2;
+            let short = || {
+                messages
+                    .iter()
+                    .map(|message| cut_long_texts(message, limit))
+            };
+            // Weighed before it is kept: one copy at a time.
+            if short().map(|message| (self.weigh)(&message)).sum::<u64>() <= self.budget {
+                return Ok(short().collect());
+            }
+        }
+        Err(messages)
+    }
+}
+
+/// A limit below which something is cut.
+fn longest(messages: &[&Message]) -> usize {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    parts.map(length).max().unwrap_or(0)
+}
+
+fn length(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.text.len(),
+        Part::Call(call) => call.arguments.len(),
+        Part::Output(output) => output.text().len(),
+        Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => 0,
+    }
+}
+
+/// `message` with every long text in it cut in its middle.
+fn cut_long_texts(message: &Message, limit: usize) -> Message {
+    let mut message = message.clone();
+    for part in &mut message.parts {
+        match part {
+            Part::Text(text) => text.text = head_and_tail(&text.text, limit),
+            Part::Call(call) if call.arguments.len() > limit => {
+                let shown = head_and_tail(&call.arguments, limit);
+                // Providers want JSON here.
+                call.arguments = serde_json::json!({ "cut": shown }).to_string();
+            }
+            Part::Output(output) => {
+                let shown = head_and_tail(&output.text(), limit);
+                output.content = vec![Part::text(shown)];
+            }
+            Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+    message
+}

@@ -1,0 +1,406 @@
+//! What the summariser is asked, within its own window.
+//!
+//! A conversation that is too long for the window it fills is often too long for the
+//! summariser as well. It is then asked in chunks, cut where no round is split; each request
+//! but the first is given what was answered to the one before it, so that the last answer
+//! stands for everything. All of it is data: [`requests`] decides, [`SummaryRequests::next`] gives
+//! one request after the other as the answers come in, [`SummaryRequests::result`] is what they
+//! come to.
+
+mod fit;
+mod units;
+
+use std::borrow::Borrow;
+
+use trimtab_model::{Dialect, Message, Role};
+
+use super::answer::SummaryAnswer;
+use super::prompt::SummaryPrompt;
+use super::request::{self, SummaryRequestForm};
+use fit::RequestBudget;
+pub use fit::WeighMessage;
+
+/// What the text of a conversation stands between when one answer is to be built on another.
+const PREVIOUS: &str = "previous-summary";
+/// What each of several answers stands between when they are merged.
+const PART: &str = "summary-part";
+/// What a summary is introduced by where the messages themselves are sent.
+const PREVIOUS_MESSAGE: &str = "[Previous conversation summary]\n\n";
+/// What the design `turns` says where it leaves out what is too large.
+const OMITTED: &str =
+    "\n[Note: Some oversized messages were omitted from this summary for efficiency.]";
+/// What the model is told that merges two summaries.
+const MERGE: &str = "Two summaries of consecutive parts of one conversation follow, the older \
+first. Merge them into one that keeps everything either of them says; where they differ, the \
+newer one is right.";
+/// With less room than this for the conversation there is no point in asking.
+const LEAST: u64 = 512;
+/// More requests than this are not made: outputs are cut shorter instead.
+const MOST: usize = 8;
+/// Characters of an output where all of a conversation fits one request: the first with which it
+/// does is used.
+const WIDE_LIMITS: [usize; 5] = [64_000, 24_000, 12_000, 6_000, 3_000];
+/// The same where nobody knows what fits.
+const UNKNOWN_WINDOW_LIMIT: usize = 6_000;
+/// Characters of an output: the first that needs no more than [`MOST`] requests is used.
+const OUTPUT_LIMITS: [usize; 3] = [request::OUTPUT_LIMIT, 600, 200];
+
+/// The model that writes summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SummaryModel {
+    /// Its window in tokens; none if it is not known.
+    pub window: Option<u64>,
+    /// How long its answer may be, in tokens.
+    pub max_output: u64,
+    /// The dialect it is spoken to in.
+    pub dialect: Dialect,
+    /// Characters of an output that it is given; none for as many as its window allows.
+    pub output_chars: Option<usize>,
+}
+
+/// One request to a summariser: these messages, no tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRequest {
+    /// The messages, the instructions at their end.
+    pub messages: Vec<Message>,
+    /// How long its answer may be, in tokens.
+    pub max_output: u64,
+    /// True if it was given what was answered before.
+    pub takes_previous: bool,
+}
+
+/// What is asked in one request.
+#[derive(Clone, Debug)]
+enum RequestStep {
+    /// About these messages.
+    Messages(Vec<Message>),
+    /// About this text of messages.
+    Text(String),
+    /// To make one of the answers so far.
+    Merge,
+}
+
+/// The requests for one summary.
+#[derive(Clone, Debug)]
+pub struct SummaryRequests {
+    steps: Vec<RequestStep>,
+    instructions: String,
+    retain: bool,
+    summariser: SummaryModel,
+    note: &'static str,
+    /// What it is told beside the conversation.
+    background: String,
+}
+
+/// The requests for a summary of the messages `old`, as `form` and `prompt` have it, within
+/// the window of the `summariser`; `weigh` gives the tokens of a message in it.
+///
+/// Every message is in exactly one request; one that is too large by itself is cut in its
+/// middle. There is no request where nothing could be read, or where the window has no room
+/// for the conversation beside the instructions and the answer: the summary that needs no
+/// model is for that.
+///
+/// ```
+/// use trimtab_engine::compaction::summary_requests::{SummaryModel, requests};
+/// use trimtab_engine::compaction::prompt::SummaryPrompt;
+/// use trimtab_engine::policy::SummaryRequestForm;
+/// use trimtab_model::Message;
+///
+/// let old: Vec<Message> = (0..40).map(|n| Message::user(format!("{n} {}", "x".repeat(400)))).collect();
+/// let weigh = |message: &Message| message.text().len().div_ceil(4) as u64;
+/// let summariser = SummaryModel { window: Some(3_000), max_output: 500, ..SummaryModel::default() };
+/// let requests = requests(&old, SummaryRequestForm::Text, &SummaryPrompt::default(), summariser, &weigh);
+/// assert_eq!(requests.len(), 3);
+///
+/// let first = requests.next(&[], &weigh).unwrap();
+/// assert!(!first.takes_previous);
+/// let second = requests.next(&[Some("<summary>so far</summary>")], &weigh).unwrap();
+/// assert!(second.takes_previous && second.messages[0].text().contains("so far"));
+/// ```
+pub fn requests<M: Borrow<Message>>(
+    old: &[M],
+    form: SummaryRequestForm,
+    prompt: &SummaryPrompt,
+    summariser: SummaryModel,
+    weigh: WeighMessage<'_>,
+) -> SummaryRequests {
+    let mut requests = SummaryRequests {
+        steps: Vec::new(),
+        instructions: prompt.instructions(),
+        retain: prompt.retain.is_some(),
+        summariser,
+        note: "",
+        background: String::new(),
+    };
+    if let Some(room) = requests.room(weigh).filter(|room| room.budget >= LEAST) {
+        match form {
+            SummaryRequestForm::Messages => requests.steps = in_messages(old, summariser, &room),
+            SummaryRequestForm::Text => requests.steps = in_text(old, summariser, &room),
+            SummaryRequestForm::Turns => requests.turns(old, &room),
+        }
+    }
+    requests
+}
+
+impl SummaryRequests {
+    /// The same, each with `background` before the conversation, or before the instructions where
+    /// the messages themselves are sent. The window of the summariser must have room for it.
+    #[must_use]
+    pub fn with_background(mut self, background: String) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// How many requests there are in all.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// True if there is nothing to ask.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The request that follows the `answers` so far, one for each request before it and none
+    /// for one that failed. None if there is nothing more to ask: every request was made, or
+    /// one failed on which the rest depends.
+    pub fn next(
+        &self,
+        answers: &[Option<&str>],
+        weigh: WeighMessage<'_>,
+    ) -> Option<SummaryRequest> {
+        let step = self.steps.get(answers.len())?;
+        let before: Option<Vec<&str>> = answers.iter().copied().collect();
+        let before = before?;
+        let (messages, takes_previous) = match step {
+            RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
+            _ if self.merges() => (self.ask(step, None, weigh), false),
+            step => {
+                let previous = before.last().map(|answer| self.answer_text(answer));
+                let takes_previous = previous.is_some();
+                (self.ask(step, previous, weigh), takes_previous)
+            }
+        };
+        Some(SummaryRequest {
+            messages,
+            max_output: self.summariser.max_output,
+            takes_previous,
+        })
+    }
+
+    /// What the answers come to: the text to read as the summariser's answer. None if there
+    /// are not enough of them.
+    ///
+    /// Where only the merging of two summaries failed, both stand one behind the other.
+    pub fn result(&self, answers: &[Option<&str>]) -> Option<String> {
+        let last = self.len().checked_sub(1)?;
+        let answer = answers.get(last).copied().flatten();
+        let answer = answer.filter(|answer| !answer.trim().is_empty());
+        let text = match answer {
+            Some(answer) => answer.to_owned(),
+            None if self.merges() => {
+                let parts: Option<Vec<&str>> = answers.get(..last)?.iter().copied().collect();
+                let said = parts?.into_iter().map(|part| self.answer_text(part));
+                said.collect::<Vec<_>>().join(" ")
+            }
+            None => return None,
+        };
+        Some(if self.note.is_empty() {
+            text
+        } else {
+            noted(&text, self.note)
+        })
+    }
+
+    fn merges(&self) -> bool {
+        matches!(self.steps.last(), Some(RequestStep::Merge))
+    }
+
+    /// The room that the conversation has beside everything else; none if there is none.
+    fn room<'w>(&self, weigh: WeighMessage<'w>) -> Option<RequestBudget<'w>> {
+        let Some(window) = self.summariser.window else {
+            return Some(RequestBudget::new(u64::MAX, weigh));
+        };
+        let instructions = weigh(&Message::user(self.instructions.as_str()));
+        // Estimates may be off by a little.
+        let margin = window / 20;
+        let around = instructions + self.summariser.max_output + margin;
+        let left = window.checked_sub(around)?;
+        Some(RequestBudget::new(left, weigh))
+    }
+
+    /// What an answer says, for the one that builds on it.
+    fn answer_text(&self, answer: &str) -> String {
+        let answer = SummaryAnswer::parse(answer, self.retain);
+        let texts = [answer.retain, answer.effective_summary];
+        let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        // Escaped before it is cut: it only gets longer by it.
+        request::escaped(&texts.join("\n\n"))
+    }
+
+    fn ask(
+        &self,
+        step: &RequestStep,
+        previous: Option<String>,
+        weigh: WeighMessage<'_>,
+    ) -> Vec<Message> {
+        let room = self.room(weigh).unwrap_or(RequestBudget::new(LEAST, weigh));
+        let room = room.share(self.summariser.max_output);
+        let previous = previous.map(|text| room.without(&tagged(PREVIOUS, "")).text(&text));
+        let mut messages = match step {
+            RequestStep::Messages(messages) => messages.clone(),
+            RequestStep::Text(text) => {
+                let before = previous
+                    .map(|text| tagged(PREVIOUS, &text))
+                    .unwrap_or_default();
+                let background = &self.background;
+                let asked = format!("{background}{before}{text}\n\n{}", self.instructions);
+                return vec![Message::user(asked)];
+            }
+            RequestStep::Merge => Vec::new(),
+        };
+        if let Some(text) = previous {
+            let system = messages
+                .iter()
+                .take_while(|message| message.role == Role::System);
+            let at = system.count();
+            messages.insert(at, Message::user(format!("{PREVIOUS_MESSAGE}{text}")));
+        }
+        if !self.background.is_empty() {
+            messages.push(Message::user(self.background.trim_end()));
+        }
+        messages.push(Message::user(self.instructions.as_str()));
+        messages
+    }
+
+    fn merge(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
+        let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
+        let room = self.room(weigh)?.without(MERGE);
+        let each = RequestBudget::new(room.budget / parts, weigh).without(&tagged(PART, ""));
+        if each.budget == 0 {
+            return None;
+        }
+        let mut text = MERGE.to_owned();
+        for answer in answers {
+            text.push_str("\n\n");
+            text.push_str(&tagged(PART, &each.text(&self.answer_text(answer))));
+        }
+        text.push_str(&self.instructions);
+        Some(Message::user(text))
+    }
+
+    /// What was said in whole turns, in one batch or in two that are merged; in more where
+    /// two do not fit.
+    fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &RequestBudget<'_>) {
+        let window = self.summariser.window.unwrap_or(u64::MAX);
+        let (batches, omitted) = request::readable_batches(old, window);
+        if omitted {
+            self.note = OMITTED;
+        }
+        for batch in &batches {
+            let messages = batch.iter().filter_map(|at| old.get(*at));
+            let messages: Vec<&Message> = messages.map(Borrow::borrow).collect();
+            let texts = units::in_text(&messages, request::OUTPUT_LIMIT, room);
+            self.steps.extend(texts.into_iter().map(RequestStep::Text));
+        }
+        if self.steps.len() > 1 {
+            self.steps.push(RequestStep::Merge);
+        }
+    }
+}
+
+/// The steps that send the messages themselves.
+fn in_messages<M: Borrow<Message>>(
+    old: &[M],
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+) -> Vec<RequestStep> {
+    let all = request::without_open_end(old);
+    let dialect = summariser.dialect;
+    let chunked =
+        |limit: usize, room: &RequestBudget<'_>| units::in_messages(&all, limit, dialect, room);
+    chosen(old, summariser, room, chunked)
+        .into_iter()
+        .map(RequestStep::Messages)
+        .collect()
+}
+
+/// The steps that send the conversation as text.
+fn in_text<M: Borrow<Message>>(
+    old: &[M],
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+) -> Vec<RequestStep> {
+    let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
+    let chunked = |limit: usize, room: &RequestBudget<'_>| units::in_text(&all, limit, room);
+    let chunks = chosen(old, summariser, room, chunked).into_iter();
+    chunks.map(RequestStep::Text).collect()
+}
+
+/// One chunk if one will do, with outputs as long as it has room for; else chunks that leave room
+/// for the answer before them, with outputs as long as the number of requests allows.
+fn chosen<M: Borrow<Message>, C>(
+    old: &[M],
+    summariser: SummaryModel,
+    room: &RequestBudget<'_>,
+    chunked: impl Fn(usize, &RequestBudget<'_>) -> Vec<C>,
+) -> Vec<C> {
+    let (alone, several) = output_limits(old, summariser);
+    for limit in alone {
+        let chunks = chunked(limit, room);
+        if chunks.len() <= 1 {
+            return chunks;
+        }
+    }
+    let beside = room.beside_previous();
+    let mut chunks = Vec::new();
+    for limit in several {
+        chunks = chunked(limit, &beside);
+        if chunks.len() <= MOST {
+            break;
+        }
+    }
+    chunks
+}
+
+/// The characters of an output that are tried for one request, and those for several. Those that
+/// make no output shorter than the ones before are left out.
+fn output_limits<M: Borrow<Message>>(
+    old: &[M],
+    summariser: SummaryModel,
+) -> (Vec<usize>, Vec<usize>) {
+    let [usual, ..] = OUTPUT_LIMITS;
+    let wide: &[usize] = match (summariser.output_chars, summariser.window) {
+        (Some(_), _) => &[],
+        (None, Some(_)) => &WIDE_LIMITS,
+        (None, None) => &[UNKNOWN_WINDOW_LIMIT],
+    };
+    let least = summariser.output_chars.unwrap_or(usual);
+    let outputs = old.iter().flat_map(|message| message.borrow().outputs());
+    let longest = outputs.map(|output| output.text().len()).max().unwrap_or(0);
+    let useful = |limits: Vec<usize>| -> Vec<usize> {
+        let shorten = limits.iter().skip(1).filter(|limit| **limit < longest);
+        limits.first().into_iter().chain(shorten).copied().collect()
+    };
+    let alone = wide.iter().copied().chain([least]).collect();
+    let several = OUTPUT_LIMITS.map(|limit| limit.min(least)).to_vec();
+    (useful(alone), useful(several))
+}
+
+/// `text` between tags that nothing in it can close.
+fn tagged(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>\n\n", request::escaped(text))
+}
+
+/// An answer with a note at the end of its summary.
+fn noted(text: &str, note: &str) -> String {
+    let end = text
+        .to_ascii_lowercase()
+        .rfind("</summary>")
+        .unwrap_or(text.len());
+    let (before, after) = text.split_at_checked(end).unwrap_or((text, ""));
+    format!("{}{note}{after}", before.trim_end())
+}
+
+#[cfg(test)]
+mod tests;

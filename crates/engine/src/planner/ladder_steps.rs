@@ -1,0 +1,143 @@
+//! The ways to make a window smaller: the rungs of the ladder.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use trimtab_model::Output;
+
+use super::ageing::{as_edits, position, protected};
+use super::draft::{CompactionRequest, draft};
+use super::dropping::DropDraft;
+use super::{CallConditions, ConversationState, PlanStep, plan};
+use crate::budget::cut_level;
+use crate::compaction::recovery::Rung;
+use crate::normalise::Slot;
+use crate::observation::{outputs_of, plain_text, show, shown_as};
+use crate::plan::{Edit, PlanReason};
+use crate::view::tools::is_retrieval;
+use crate::view::{Shape, StructureCut, ViewContext, view};
+
+/// No output is shown shorter than this many bytes when room is short: less is of no use.
+const LEAST_VIEW: usize = 400;
+/// What a byte of a shorter view is worth less than a byte before: its marker and its gaps.
+const MARKER: usize = 200;
+
+/// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
+pub(super) fn step_for_rung(
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    rung: Rung,
+    excess: u64,
+    reason: &PlanReason,
+) -> Option<PlanStep> {
+    let edits = match rung {
+        Rung::LowerAnswer => {
+            let lowered = lower(
+                conditions.answer_reserve(),
+                conditions.least_answer(),
+                excess,
+            )?;
+            return Some(PlanStep::LowerAnswer(lowered));
+        }
+        Rung::Compact => {
+            let request = CompactionRequest {
+                reason: reason.clone(),
+                excess,
+                ..CompactionRequest::default()
+            };
+            let draft = draft(conversation, conditions, &request)?;
+            return Some(PlanStep::Draft(Box::new(draft)));
+        }
+        Rung::ShortenNew => shorten_new(conversation, conditions, excess),
+        Rung::Trim => trim(conversation, excess),
+        Rung::DropHalfOfTurns => {
+            let dropping = DropDraft::half_of_turns(conversation, conditions, reason)?;
+            return Some(PlanStep::Drop(Box::new(dropping)));
+        }
+        Rung::DropOldest => {
+            let dropping = DropDraft::oldest(conversation, conditions, (excess, reason))?;
+            return Some(PlanStep::Drop(Box::new(dropping)));
+        }
+    };
+    let plan = plan(conversation, reason.clone(), edits);
+    (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
+}
+
+fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
+    let lowered = answer.saturating_sub(excess).max(least);
+    (lowered < answer).then_some(lowered)
+}
+
+/// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level. What the
+/// retrieval tools answered stays as it is: the model asked for these very lines.
+fn shorten_new(
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    excess: u64,
+) -> Vec<Edit> {
+    let is_new = |slot: &&Slot| position(slot).is_some_and(|at| at >= conversation.sent);
+    let new = || conversation.slots.iter().filter(is_new);
+    let calls = new().flat_map(|slot| slot.message.calls());
+    let reads = calls.filter(|call| is_retrieval(&call.name));
+    let reads: HashSet<&str> = reads.map(|call| call.id.as_str()).collect();
+    let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
+    for slot in new() {
+        for (part, output) in
+            outputs_of(&slot.message).filter(|(_, output)| plain_text(output).is_some())
+        {
+            let bytes = output.text().len();
+            // A server of a client's does not know the window, and may answer at any length.
+            let fits = bytes as u64 <= conditions.messages_room();
+            if !fits || !reads.contains(output.call_id.as_str()) {
+                found.push((slot, part, output, bytes));
+            }
+        }
+    }
+    let total: usize = found.iter().map(|(.., bytes)| bytes).sum();
+    let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+    let wanted = total.saturating_sub(excess.saturating_mul(4).saturating_add(MARKER));
+    let sizes: Vec<usize> = found.iter().map(|(.., bytes)| *bytes).collect();
+    let level = cut_level(sizes, wanted).max(LEAST_VIEW);
+    let mut edits = Vec::new();
+    for (slot, part, shown, bytes) in found {
+        if bytes > level {
+            let at = slot.source.position();
+            let output = shorter(conversation, at, part, &shown, level);
+            edits.push(show(&slot.message, at, part, output));
+        }
+    }
+    edits
+}
+
+/// The view of an output within `bytes`, cut from all of it.
+fn shorter(
+    conversation: &ConversationState<'_>,
+    at: usize,
+    part: usize,
+    shown: &Output,
+    bytes: usize,
+) -> Output {
+    let came = conversation.log.get(at).map(|message| outputs_of(message));
+    let mut came = came.into_iter().flatten();
+    let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());
+    let text = whole.as_ref().map_or(shown, |(_, came)| came);
+    let text = text.text().into_owned();
+    let shape = Shape::Structure(StructureCut {
+        cap: bytes as u64,
+        ..StructureCut::default()
+    });
+    let given = ViewContext {
+        stored: shown.stored.as_ref(),
+        ..ViewContext::default()
+    };
+    shown_as(shown, view(&text, &shape, &given))
+}
+
+/// Old outputs as placeholders, oldest first, until `excess` is free.
+fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
+    let outputs = conversation.projection.outputs();
+    let views = protected(conversation);
+    let budget = outputs.tokens().saturating_sub(excess);
+    let changes = outputs.over_budget(budget, |tool| views.protects(tool));
+    as_edits(conversation.slots, changes)
+}

@@ -1,0 +1,74 @@
+//! Settings that do nothing under a policy, and why.
+
+use super::Policy;
+
+const NO_AUTO: &str = "compaction.auto is false";
+const NO_PASSES: &str = "compaction.thrash.passes is 0";
+
+/// These matter in any case. Reasoning is stripped behind changes that are no compaction, too.
+const ALWAYS: [&str; 6] = [
+    "ageing.placeholder.enabled",
+    "ageing.prefix.enabled",
+    "ageing.archive.enabled",
+    "ageing.cards.enabled",
+    "compaction.enabled",
+    "compaction.bound_reasoning",
+];
+
+/// Settings that begin like this do nothing, because of this, where this holds.
+type IdleSettingRule = (&'static str, &'static str, fn(&Policy) -> bool);
+
+/// Everything that can switch settings off: how their names begin, the condition in words, and the
+/// condition.
+#[rustfmt::skip]
+const IDLE: &[IdleSettingRule] = &[
+    ("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
+    ("ageing.placeholder.budget.window_percent", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.placeholder.budget.min", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.placeholder.budget.max", "ageing.placeholder.budget.tokens is set", has_budget),
+    ("ageing.prefix.", "ageing.prefix.enabled is false", |policy| !policy.ageing.prefix.enabled),
+    ("ageing.prefix.chars", "ageing.prefix.input_budget is 0", |policy| policy.ageing.prefix.input_budget == 0),
+    ("ageing.archive.", "ageing.archive.enabled is false", |policy| !policy.ageing.archive.enabled),
+    ("ageing.cards.", "ageing.cards.enabled is false", |policy| !policy.ageing.cards.enabled),
+    ("compaction.moments", "compaction.when is empty", |policy| policy.compaction.when.is_empty()),
+    ("compaction.moments", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.when", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.rule", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.rule", "compaction.when has fewer than two conditions", |policy| policy.compaction.when.len() < 2),
+    ("compaction.background", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.thrash.", NO_AUTO, |policy| !policy.compaction.auto),
+    ("compaction.thrash.gain_percent", NO_PASSES, |policy| policy.compaction.thrash.passes == 0),
+    ("compaction.audit.block_tokens", "compaction.audit.enabled is false", |policy| !policy.compaction.audit.enabled),
+    ("compaction.digest.cutoff", "compaction.digest.enabled is false", |policy| !policy.compaction.digest.enabled),
+    ("compaction.", "compaction.enabled is false", |policy| !policy.compaction.enabled),
+    ("recovery.", NO_AUTO, |policy| !policy.compaction.auto),
+    ("recovery.ladder", "recovery.retries is 0", |policy| policy.recovery.retries == 0),
+    ("ladder", "fit is false", |policy| !policy.fit),
+    ("estimate", "fit and compaction.enabled are false", |policy| !policy.fit && !policy.compaction.enabled),
+];
+
+fn has_budget(policy: &Policy) -> bool {
+    policy.ageing.placeholder.budget.tokens.is_some()
+}
+
+impl Policy {
+    /// Why a setting does nothing under this policy, whatever the conversation; none if it can
+    /// matter.
+    ///
+    /// ```
+    /// # use trimtab_engine::policy::Policy;
+    /// let policy = Policy::preset("refs")?;
+    /// let why = policy.why_idle("ageing.prefix.chars");
+    /// assert_eq!(why, Some("ageing.prefix.enabled is false"));
+    /// assert_eq!(policy.why_idle("ageing.placeholder.budget.min"), None);
+    /// # Ok::<_, trimtab_engine::policy::UnknownPreset>(())
+    /// ```
+    pub fn why_idle(&self, setting: &str) -> Option<&'static str> {
+        if ALWAYS.contains(&setting) {
+            return None;
+        }
+        let mut idle = IDLE.iter();
+        idle.find(|(begins, _, holds)| setting.starts_with(begins) && holds(self))
+            .map(|(_, because, _)| *because)
+    }
+}

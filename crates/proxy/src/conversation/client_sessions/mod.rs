@@ -1,0 +1,420 @@
+//! The conversations of one client session, and all of them in memory.
+//!
+//! A client names its session, or the beginning of its conversation names it. What comes under
+//! one name is a client session: the main conversation, forks of it, sub-agents, what follows a
+//! compaction of the client's own. Each is a branch with a session of its own; a new branch may
+//! redeem the refs of those before it.
+
+mod registry;
+
+use std::cmp::Reverse;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use trimtab::session::{SessionError, Setup};
+use trimtab_model::Dialect;
+use trimtab_store::{Error as StoreError, SessionId, Store};
+
+use crate::access::{SESSIONS, Tenant};
+use crate::conversation::branch::Branch;
+use crate::conversation::fork::{self, SharedBeginning, branch_name};
+use crate::conversation::token_renewal::IncomingConversation;
+use crate::prefix_cache::fingerprint::FingerprintChain;
+use crate::resources::memory_budget::Reservation;
+
+pub(crate) use registry::ClientSessions;
+
+/// The most branches of a client session that are looked through; older ones are not found again.
+const BRANCHES: usize = 64;
+/// Bytes of memory that a client session takes beside its branches, about.
+const CLIENT_SESSION_BYTES: usize = 1 << 10;
+
+/// The conversations of one client session.
+pub(crate) struct ClientSession {
+    name: String,
+    used: AtomicU64,
+    /// When it was used last, in seconds since the client sessions began.
+    used_at: AtomicU64,
+    /// The memory that its branches take.
+    memory: Mutex<Reservation>,
+    branches: Mutex<LoadedBranches>,
+}
+
+/// The branches of a client session that are in memory.
+#[derive(Default)]
+pub(crate) struct LoadedBranches {
+    loaded: Vec<(usize, Branch)>,
+    /// How many there are; unknown until they were looked for in the store.
+    count: Option<usize>,
+    /// How often something had been removed from the store when they were looked at last.
+    removals: Option<u64>,
+}
+
+impl ClientSession {
+    /// Its branches, for as long as a request is planned.
+    pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
+        self.branches.lock().unwrap_or_else(|poisoned| {
+            // A thread that panicked may have left half of a change. The store has the whole.
+            self.branches.clear_poison();
+            let mut branches = poisoned.into_inner();
+            *branches = LoadedBranches::default();
+            branches
+        })
+    }
+
+    /// The same, unless another thread works on them.
+    pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, LoadedBranches>> {
+        self.branches.try_lock().ok()
+    }
+
+    /// True if no thread works on it and all of it is written.
+    fn is_idle(&self) -> bool {
+        let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
+        match self.branches.try_lock() {
+            Ok(branches) => branches.loaded.iter().all(is_idle),
+            // A thread that panicked left nothing that is worth keeping.
+            Err(TryLockError::Poisoned(_)) => true,
+            Err(TryLockError::WouldBlock) => false,
+        }
+    }
+
+    /// Counts how much memory it takes now, about, unless another thread works on it.
+    pub(crate) fn update_memory_use(&self) {
+        if let Some(branches) = self.free_branches() {
+            let bytes = branches.memory_bytes();
+            drop(branches);
+            self.memory().set(CLIENT_SESSION_BYTES + bytes);
+        }
+    }
+
+    /// Bytes of memory that it took when it was weighed last.
+    fn memory_bytes(&self) -> usize {
+        self.memory().bytes()
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Reservation> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the branch that a conversation belongs to, which may be a new one.
+    pub(crate) fn find_or_open_branch(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        chain: &FingerprintChain,
+        setup: &Setup,
+        came: Option<&IncomingConversation<'_>>,
+    ) -> Result<usize, SessionError> {
+        let loaded = branches.sharing(chain);
+        let sessions: Vec<SessionId> = loaded.iter().map(|(_, id)| id.clone()).collect();
+        // Both in one question: the store may be far away.
+        let (status, positions) = store.positions(&sessions)?;
+        if status.read_only {
+            return Err(StoreError::ReadOnly.into());
+        }
+        branches.forget_removed(store.as_ref(), status.removals);
+        let numbers = loaded.iter().map(|(number, _)| *number);
+        branches.forget_outdated(numbers.zip(positions));
+        if let Some(number) = branches.find(chain) {
+            return Ok(number);
+        }
+        if branches.count.is_none() || branches.fork(chain).is_none() {
+            self.load(branches, store, chain, setup)?;
+        }
+        if let Some(number) = branches.find(chain) {
+            return Ok(number);
+        }
+        // A fork copies from the store, so the store must be up to date.
+        branches.flush()?;
+        if let Some(number) = self.follow(branches, store, chain, setup)? {
+            return Ok(number);
+        }
+        self.fork_branch(branches, store, chain, setup, came)
+    }
+
+    /// Begins a new branch with what the conversation shares with another one, if it does.
+    fn fork_branch(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        chain: &FingerprintChain,
+        setup: &Setup,
+        came: Option<&IncomingConversation<'_>>,
+    ) -> Result<usize, SessionError> {
+        let next = branches.count.unwrap_or(0);
+        let to = self.id(next)?;
+        if let Some((from, messages)) = self.renewed(store, setup, came, next)? {
+            let all = SharedBeginning {
+                messages,
+                goes_on: true,
+            };
+            fork::copy(store.as_ref(), &from, all, &to, (0, 0))?;
+            return self.begin_branch(branches, store, setup);
+        }
+        let Some((from, beginning)) = branches.fork(chain) else {
+            if let Some(before) = next.checked_sub(1) {
+                store.link(&to, &self.id(before)?)?;
+            }
+            return self.begin_branch(branches, store, setup);
+        };
+        fork::copy(store.as_ref(), &self.id(from)?, beginning, &to, (0, 0))?;
+        let number = self.begin_branch(branches, store, setup)?;
+        if let Some(branch) = branches.get(number) {
+            branch.mark_as_copy(from);
+        }
+        Ok(number)
+    }
+
+    /// Extends the copy of a branch that the conversation follows to where they part. So a client
+    /// that goes back and sends the same messages again needs only one branch for it.
+    fn follow(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        chain: &FingerprintChain,
+        setup: &Setup,
+    ) -> Result<Option<usize>, SessionError> {
+        let Some((from, beginning)) = branches.fork(chain) else {
+            return Ok(None);
+        };
+        let Some((number, has)) = branches.copy_of(from, chain) else {
+            return Ok(None);
+        };
+        let id = self.id(number)?;
+        fork::copy(store.as_ref(), &self.id(from)?, beginning, &id, has)?;
+        branches.loaded.retain(|(known, _)| *known != number);
+        let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
+            return Ok(None);
+        };
+        branch.mark_as_copy(from);
+        branches.loaded.push((number, branch));
+        Ok(Some(number))
+    }
+
+    /// The conversation under another credential that a new branch goes on from.
+    fn renewed(
+        &self,
+        store: &Arc<dyn Store>,
+        setup: &Setup,
+        came: Option<&IncomingConversation<'_>>,
+        next: usize,
+    ) -> Result<Option<(SessionId, usize)>, SessionError> {
+        let Some(came) = came else { return Ok(None) };
+        let found = came.find(store, &self.name, setup)?;
+        if next == 0 {
+            came.register(store.as_ref(), &self.name)?;
+        }
+        Ok(found)
+    }
+
+    /// Reads the branches that are in the store and may be the one.
+    fn load(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        chain: &FingerprintChain,
+        setup: &Setup,
+    ) -> Result<(), SessionError> {
+        let count = if let Some(count) = branches.count {
+            count
+        } else {
+            branches.flush()?;
+            self.count(store.as_ref())?
+        };
+        branches.count = Some(count);
+        for number in (0..count).rev().take(BRANCHES) {
+            if branches.get(number).is_some() {
+                continue;
+            }
+            let opened = Branch::open(store, self.id(number)?, setup.clone())?;
+            if let Some(branch) =
+                opened.filter(|branch| chain.common_length(branch.fingerprints()) > 0)
+            {
+                branches.loaded.push((number, branch));
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, store: &dyn Store) -> Result<usize, SessionError> {
+        let mut count = 0;
+        loop {
+            let id = self.id(count)?;
+            let (_, positions) = store.positions(&[id])?;
+            // A branch that was cut off while it began has a journal and no log. Its name is taken.
+            if positions.iter().all(|(log, journal)| log + journal == 0) {
+                return Ok(count);
+            }
+            count += 1;
+        }
+    }
+
+    /// Begins a new branch.
+    fn begin_branch(
+        &self,
+        branches: &mut LoadedBranches,
+        store: &Arc<dyn Store>,
+        setup: &Setup,
+    ) -> Result<usize, SessionError> {
+        let number = branches.count.unwrap_or(0);
+        if let Some(branch) = Branch::open(store, self.id(number)?, setup.clone())? {
+            branches.loaded.push((number, branch));
+            branches.count = Some(number + 1);
+        }
+        Ok(number)
+    }
+
+    fn id(&self, number: usize) -> Result<SessionId, SessionError> {
+        Ok(SessionId::new(branch_name(&self.name, number))?)
+    }
+}
+
+/// The name under which a client session of a tenant is kept.
+pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
+    let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
+    format!("{SESSIONS}{tenant}/{dialect}/{name}")
+}
+
+/// What a dialect is called in the names of sessions.
+pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Chat => "chat",
+        Dialect::Messages => "messages",
+        Dialect::Responses => "responses",
+    }
+}
+
+/// True if `session` is a branch of the client session, the first or another.
+pub(crate) fn is_branch(session: &str, client_session: &str) -> bool {
+    let rest = session.strip_prefix(client_session);
+    rest.is_some_and(|rest| {
+        let number = rest.strip_prefix('.');
+        rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
+    })
+}
+
+impl LoadedBranches {
+    /// The branch of that number.
+    pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
+        let mut found = self.loaded.iter_mut();
+        found
+            .find(|(known, _)| *known == number)
+            .map(|(_, branch)| branch)
+    }
+
+    /// Bytes of memory that all of them take, about.
+    fn memory_bytes(&self) -> usize {
+        let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
+        bytes.sum()
+    }
+
+    /// Makes durable what all of them have written.
+    fn flush(&self) -> Result<(), SessionError> {
+        self.loaded
+            .iter()
+            .try_for_each(|(_, branch)| branch.flush())
+    }
+
+    /// Forgets a branch that failed: it is read from the store when it comes back.
+    pub(crate) fn forget(&mut self, number: usize) {
+        if let Some(branch) = self.get(number) {
+            // What it wrote must be in the store when it is read again. If writing fails, that is
+            // lost, and the client brings it again.
+            branch.flush().unwrap_or(());
+        }
+        self.loaded.retain(|(known, _)| *known != number);
+        self.count = None;
+    }
+
+    /// Forgets branches whose sessions or outputs are gone, if something was removed from the
+    /// store since the last time. The next request begins them anew.
+    fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
+        if self.removals.replace(removals) == Some(removals) {
+            return;
+        }
+        let before = self.loaded.len();
+        self.loaded.retain_mut(|(_, branch)| {
+            if !branch.is_stored(store) {
+                return false;
+            }
+            let is_dead = branch.shows_dead_ref(store);
+            if is_dead {
+                // Its window cannot be made again. A session that is not removed now is found
+                // dead again later.
+                store.delete_session(branch.id()).unwrap_or(());
+            }
+            !is_dead
+        });
+        if self.loaded.len() < before {
+            self.count = None;
+        }
+    }
+
+    /// The branches that share messages with a conversation, with their sessions.
+    fn sharing(&self, chain: &FingerprintChain) -> Vec<(usize, SessionId)> {
+        let shares = |branch: &Branch| chain.common_length(branch.fingerprints()) > 0;
+        let sharing = self.loaded.iter().filter(|(_, branch)| shares(branch));
+        sharing
+            .map(|(number, branch)| (*number, branch.id().clone()))
+            .collect()
+    }
+
+    /// Forgets branches whose log or journal is longer in the store: another process has added to
+    /// them.
+    fn forget_outdated(&mut self, positions: impl Iterator<Item = (usize, (u64, u64))>) {
+        for (number, stored) in positions {
+            let branch = self.get(number);
+            if branch.is_some_and(|branch| branch.is_outdated(stored)) {
+                self.forget(number);
+            }
+        }
+    }
+
+    /// The branch that the conversation goes on from: the longest that it begins with whole,
+    /// unless it has more in common with another one.
+    pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
+        let whole = self.loaded.iter().filter_map(|(number, branch)| {
+            let length = branch.fingerprints().len();
+            let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
+            is_whole.then_some((length, Reverse(*number)))
+        });
+        let (length, Reverse(number)) = whole.max()?;
+        let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
+        (shared <= length).then_some(number)
+    }
+
+    /// The branch with which the conversation has most in common, and how many messages. It
+    /// must have been answered at least once: before that nothing is worth keeping.
+    fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
+        let shared = self
+            .loaded
+            .iter()
+            .map(|(number, branch)| (chain.common_length(branch.fingerprints()), Reverse(*number)));
+        let (common, Reverse(number)) = shared.max()?;
+        chain.has_answer_before(common).then_some((common, number))
+    }
+
+    /// The branch that the conversation parted from, and what they share.
+    fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
+        let (common, number) = self.longest_shared(chain)?;
+        let mut branches = self.loaded.iter();
+        let (_, branch) = branches.find(|(known, _)| *known == number)?;
+        let beginning = SharedBeginning {
+            messages: branch.log_length(common),
+            goes_on: chain.len() > common,
+        };
+        Some((number, beginning))
+    }
+
+    /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
+    /// of the conversation; with how many entries its log and its journal have.
+    fn copy_of(&self, from: usize, chain: &FingerprintChain) -> Option<(usize, (u64, u64))> {
+        let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
+            let is_on_the_way =
+                chain.common_length(branch.fingerprints()) == branch.fingerprints().len();
+            let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
+            Some((*number, has))
+        });
+        copies.next()
+    }
+}

@@ -1,0 +1,230 @@
+//! All client sessions in memory. The oldest are let go when there are too many; the store has
+//! them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use trimtab_store::SessionId;
+
+use super::{CLIENT_SESSION_BYTES, ClientSession};
+use crate::resources::memory_budget::MemoryBudget;
+
+/// How many client sessions are let go at once when there are too many.
+const LET_GO: usize = 16;
+/// After how many requests it is added up how much memory client sessions take.
+const ADDED_UP: u64 = 16;
+/// The share of the memory budget that client sessions may take, as a divisor.
+const SHARE: usize = 2;
+
+type ClientSessionsByName = HashMap<String, Arc<ClientSession>>;
+
+/// All client sessions in memory. The oldest are let go; the store has them.
+pub(crate) struct ClientSessions {
+    by_name: Mutex<ClientSessionsByName>,
+    clock: AtomicU64,
+    started: Instant,
+    budget: MemoryBudget,
+}
+
+impl ClientSessions {
+    /// No client session yet; all together may take a share of `budget`.
+    pub(crate) fn new(budget: MemoryBudget) -> Self {
+        Self {
+            by_name: Mutex::default(),
+            clock: AtomicU64::new(0),
+            started: Instant::now(),
+            budget,
+        }
+    }
+
+    fn by_name(&self) -> MutexGuard<'_, ClientSessionsByName> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client session of that name.
+    pub(crate) fn get(&self, name: &str, most: usize) -> Arc<ClientSession> {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        let mut client_sessions = self.by_name();
+        let client_session = client_sessions.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(ClientSession {
+                name: name.to_owned(),
+                used: AtomicU64::new(now),
+                used_at: AtomicU64::new(0),
+                memory: Mutex::new(self.budget.always_reserve(None, CLIENT_SESSION_BYTES)),
+                branches: Mutex::default(),
+            })
+        });
+        client_session.used.store(now, Ordering::Relaxed);
+        let seconds = self.started.elapsed().as_secs();
+        client_session.used_at.store(seconds, Ordering::Relaxed);
+        let client_session = Arc::clone(client_session);
+        let old = self.take_excess(&mut client_sessions, most);
+        drop(client_sessions);
+        // The client sessions are dropped without the lock, because that takes time.
+        drop(old);
+        client_session
+    }
+
+    /// Makes durable what all of them have written.
+    pub(crate) fn flush(&self) {
+        for client_session in self.all() {
+            // There is nobody to tell. What is lost the client brings again.
+            client_session.branches().flush().unwrap_or(());
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_name().len()
+    }
+
+    /// Lets go of client sessions until so many bytes are free, if there are enough.
+    pub(crate) fn evict(&self, bytes: usize) {
+        let mut client_sessions = self.by_name();
+        let old = evict_oldest(&mut client_sessions, |_, freed| freed >= bytes);
+        drop(client_sessions);
+        drop(old);
+    }
+
+    /// The sessions that are in memory now.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        let client_sessions = self.all();
+        let mut sessions = Vec::new();
+        for client_session in client_sessions {
+            // Another thread works on it, so it was just used. It is listed the next time.
+            let Some(branches) = client_session.free_branches() else {
+                continue;
+            };
+            sessions.extend(
+                branches
+                    .loaded
+                    .iter()
+                    .map(|(_, branch)| branch.id().clone()),
+            );
+        }
+        sessions
+    }
+
+    /// Lets go of client sessions that were not used for so long.
+    pub(crate) fn evict_idle(&self, idle: Duration) {
+        let now = self.started.elapsed().as_secs();
+        self.by_name().retain(|_, client_session| {
+            let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
+            let in_use = Arc::strong_count(client_session) > 1 || !client_session.is_idle();
+            in_use || idle_for < idle.as_secs()
+        });
+    }
+
+    fn all(&self) -> Vec<Arc<ClientSession>> {
+        self.by_name().values().cloned().collect()
+    }
+
+    /// Takes out the oldest client sessions, if there are too many or they take too much memory.
+    fn take_excess(
+        &self,
+        client_sessions: &mut ClientSessionsByName,
+        most: usize,
+    ) -> Vec<Arc<ClientSession>> {
+        // Adding up takes time, so it is not done for every request.
+        if client_sessions.len() <= most
+            && !self.clock.load(Ordering::Relaxed).is_multiple_of(ADDED_UP)
+        {
+            return Vec::new();
+        }
+        let share = self.budget.limit() / SHARE;
+        let total: usize = client_sessions
+            .values()
+            .map(|client_session| client_session.memory_bytes())
+            .sum();
+        if client_sessions.len() <= most && total <= share {
+            return Vec::new();
+        }
+        let count = client_sessions.len();
+        evict_oldest(client_sessions, |gone, freed| {
+            gone >= LET_GO && count <= most + gone && total <= share + freed
+        })
+    }
+}
+
+/// Takes out the oldest client sessions until it is `enough`: that is told how many were taken out,
+/// and their bytes.
+fn evict_oldest(
+    client_sessions: &mut ClientSessionsByName,
+    enough: impl Fn(usize, usize) -> bool,
+) -> Vec<Arc<ClientSession>> {
+    let mut oldest: Vec<(u64, String)> = client_sessions
+        .values()
+        // A client session stays that is in use or has something to write.
+        .filter(|client_session| Arc::strong_count(client_session) == 1 && client_session.is_idle())
+        .map(|client_session| {
+            (
+                client_session.used.load(Ordering::Relaxed),
+                client_session.name.clone(),
+            )
+        })
+        .collect();
+    oldest.sort_unstable();
+    let (mut taken, mut freed) = (Vec::new(), 0);
+    for (_, name) in oldest {
+        if enough(taken.len(), freed) {
+            break;
+        }
+        if let Some(client_session) = client_sessions.remove(&name) {
+            freed += client_session.memory_bytes();
+            taken.push(client_session);
+        }
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ProxyLimits;
+
+    fn client_sessions(memory_bytes: usize) -> ClientSessions {
+        ClientSessions::new(MemoryBudget::new(&ProxyLimits {
+            memory_bytes,
+            ..ProxyLimits::default()
+        }))
+    }
+
+    #[test]
+    fn the_oldest_families_are_let_go() {
+        let many = client_sessions(1 << 30);
+        for at in 0..100 {
+            many.get(&format!("f{at}"), 50);
+        }
+        assert!(many.len() <= 50);
+        let small = client_sessions(40 * CLIENT_SESSION_BYTES);
+        for at in 0..100 {
+            small.get(&format!("f{at}"), 5_000);
+        }
+        assert!(small.len() <= 20 + 16, "{}", small.len());
+    }
+
+    #[test]
+    fn families_make_room_for_requests() {
+        let client_sessions = client_sessions(1 << 20);
+        for at in 0..10 {
+            client_sessions.get(&format!("f{at}"), 50);
+        }
+        assert_eq!(client_sessions.budget.used(), 10 * CLIENT_SESSION_BYTES);
+        client_sessions.evict(3 * CLIENT_SESSION_BYTES);
+        assert_eq!(client_sessions.len(), 7);
+        assert_eq!(client_sessions.budget.used(), 7 * CLIENT_SESSION_BYTES);
+        assert!(client_sessions.by_name().contains_key("f9"));
+    }
+
+    #[test]
+    fn a_family_in_use_stays() {
+        let client_sessions = client_sessions(1 << 30);
+        let held = client_sessions.get("held", 1);
+        for at in 0..100 {
+            client_sessions.get(&format!("f{at}"), 1);
+        }
+        assert!(Arc::ptr_eq(&held, &client_sessions.get("held", 1)));
+    }
+}

@@ -1,0 +1,82 @@
+//! What answers teach: how a model counts, how large its window is, and that it is time for a
+//! summary.
+
+use std::sync::Arc;
+
+use trimtab::session::Moment;
+use trimtab_model::Usage;
+
+use super::background_summary;
+use crate::answer::usage_watch::ObservedAnswer;
+use crate::conversation::branch::Branch;
+use crate::request::plan::ManagedRequest;
+use crate::resources::deadline;
+
+/// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
+pub(crate) async fn learn_later(
+    managed: Arc<ManagedRequest>,
+    window: u64,
+    observed: ObservedAnswer,
+) {
+    let limit = managed.job.settings.config.limits.plan_time();
+    let learning = deadline::run_within(limit, move || learn_from(&managed, window, &observed));
+    learning.await.unwrap_or(());
+}
+
+/// Learns from what was seen of the answer to a window of the session.
+fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
+    let Some(usage) = observed.usage else { return };
+    let mut learned = false;
+    let pending = managed.with_branch(|branch| {
+        // The client may have sent its next request before this was learned.
+        if branch.session().windows() == window {
+            if learn_window(managed, branch, &usage, &mut learned) {
+                // The figures are those of a truncated prompt, so they teach nothing.
+                return Ok(None);
+            }
+            branch.session().record(&usage)?;
+            let models = &managed.job.shared.models;
+            let calibration = branch.session().calibration();
+            learned |= models.keep_calibration(managed.model_key(), calibration);
+        }
+        let moments: &[Moment] = if observed.has_calls() {
+            &[Moment::AfterAnswer]
+        } else {
+            &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
+        };
+        Ok(branch.check(moments).filter(|_| observed.is_complete))
+    });
+    if learned {
+        write_down(managed);
+    }
+    if let Ok(Some(pending)) = pending {
+        background_summary::in_background(managed, pending);
+    }
+}
+
+/// Writes what was learned of the model to the store.
+pub(super) fn write_down(managed: &ManagedRequest) {
+    let shared = &managed.job.shared;
+    let store = managed.job.opened.store.as_ref();
+    shared.models.write(store, managed.model_key());
+}
+
+/// Learns the window of a server that truncated a prompt silently. False if it did not.
+fn learn_window(
+    managed: &ManagedRequest,
+    branch: &mut Branch,
+    usage: &Usage,
+    learned: &mut bool,
+) -> bool {
+    let (models, model_key) = (&managed.job.shared.models, managed.model_key());
+    *learned |= models.disprove_learned_window(model_key, usage.prompt());
+    let Some(window) = branch.check_truncation(model_key, usage.prompt()) else {
+        return false;
+    };
+    // The client may have asked the provider to leave something out.
+    let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
+    if !asked_for {
+        *learned |= models.learn_truncation(model_key, window);
+    }
+    !asked_for
+}

@@ -1,0 +1,132 @@
+//! A request as it comes from its connection, until it is known who sent it.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{Request, Response};
+use hyper::body::{Body as _, Incoming};
+use trimtab_wire::scan::detect;
+
+use crate::access::{AccessCheck, InboundConnection, UnknownTenant, request_id};
+use crate::records::record::PendingRecord;
+use crate::request::context::RequestContext;
+use crate::request::shared::{LiveSettings, SharedState};
+use crate::resources::memory_budget::Reservation;
+use crate::routing::spoken_dialects::SpokenDialects;
+use crate::server::websocket;
+use crate::transport::body::ProxyBody;
+use crate::transport::client_body::ClientBody;
+use crate::transport::connections::{Connection, OpenRequest};
+use crate::transport::watched_body::counted;
+
+/// Bytes that a request takes in buffers of its connections while it is under way, about.
+const STREAM_BUFFERS: usize = 64 << 10;
+
+/// A request of which nobody knows yet who sent it.
+pub(crate) struct ArrivedRequest {
+    shared: Arc<SharedState>,
+    settings: Arc<LiveSettings>,
+    parts: Parts,
+    incoming: Incoming,
+    connection: Option<Arc<Connection>>,
+    inbound: Arc<InboundConnection>,
+    note: PendingRecord,
+    open: Option<(OpenRequest, Reservation)>,
+}
+
+/// A request that is let in.
+pub(crate) struct AdmittedRequest {
+    pub(crate) context: RequestContext,
+    /// Its body, watched as it comes.
+    pub(crate) body: ProxyBody,
+    /// The connection, if it asks for a WebSocket.
+    pub(crate) websocket: Option<websocket::TunnelClient>,
+}
+
+impl ArrivedRequest {
+    /// Takes a request from its connection. Its record is written in any case.
+    pub(crate) fn accept(shared: Arc<SharedState>, request: Request<Incoming>) -> Self {
+        let (mut parts, incoming) = request.into_parts();
+        let connection = parts.extensions.remove::<Arc<Connection>>();
+        let open = connection.as_ref().map(|connection| {
+            let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
+            (connection.begin_request(parts.version), buffers)
+        });
+        let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
+        let inbound = inbound.unwrap_or_default();
+        let mut note = shared.new_record(&parts.method, path_of(&parts));
+        note.record.peer = inbound.peer.to_string();
+        note.record.request_id = request_id::for_request(&parts.headers);
+        Self {
+            settings: shared.settings.get(),
+            shared,
+            parts,
+            incoming,
+            connection,
+            inbound,
+            note,
+            open,
+        }
+    }
+
+    /// Finds out who sent the request, and lets it in; if not, gives the answer that says why.
+    pub(crate) async fn authenticate(
+        mut self,
+    ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
+        let websocket = websocket::requested_upgrade(&mut self.parts);
+        let websocket = websocket.map(|client| (client, self.connection.clone()));
+        let opened = self.shared.store_state.readable();
+        let check = AccessCheck {
+            state: &self.shared.access,
+            config: &self.settings.config,
+            tokens: &self.settings.tokens,
+            keys: opened.as_ref().map(|opened| &opened.keys),
+            connection: &self.inbound,
+        };
+        let bytes = self.incoming.size_hint().exact();
+        let (tenant, refusal) = match check.admit(&mut self.parts, bytes).await {
+            Ok(caller) => {
+                self.note.counted = caller.counted;
+                let record = &mut self.note.record;
+                let token = caller.token.map(|token| token.name.to_string());
+                record.token = token.unwrap_or_default();
+                if let Ok(tenant) = &caller.tenant {
+                    tenant.as_str().clone_into(&mut record.tenant);
+                }
+                (caller.tenant, None)
+            }
+            Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
+        };
+        let wait = self.settings.config.limits.body_idle_time();
+        let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
+        let body = counted(body, Arc::clone(&self.note.body_bytes));
+        let context = RequestContext {
+            path: path_of(&self.parts).to_owned(),
+            shared: self.shared,
+            settings: self.settings,
+            method: self.parts.method,
+            headers: self.parts.headers,
+            tenant,
+            pending_record: self.note,
+            body_fault,
+            open: self.open,
+            usage: None,
+            tap: None,
+        };
+        let Some(refusal) = refusal else {
+            return Ok(AdmittedRequest {
+                context,
+                body,
+                websocket,
+            });
+        };
+        let by_client = || SpokenDialects::by_client(&context.headers).first();
+        let dialect = detect(b"", &context.path).unwrap_or_else(by_client);
+        Err(Box::new(context.deny(&refusal, dialect)))
+    }
+}
+
+/// Path and query.
+fn path_of(parts: &Parts) -> &str {
+    parts.uri.path_and_query().map_or("", |path| path.as_str())
+}

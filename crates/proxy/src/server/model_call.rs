@@ -1,0 +1,192 @@
+//! A request that calls a model: recognised, read and planned.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::CONTENT_ENCODING;
+use tokio::task::spawn_blocking;
+use trimtab_model::Dialect;
+use trimtab_wire::scan::detect;
+
+use crate::config::ProxyMode;
+use crate::conversation::store_state::OpenedStore;
+use crate::prefix_cache::prefix_hash::PrefixHash;
+use crate::request::bypass_reason::{self, Unmanaged};
+use crate::request::context::RequestContext;
+use crate::request::plan::{self, BYTES_PER_BYTE, ManagedRequest, PlanningJob, planning_bytes};
+use crate::resources::deadline;
+use crate::resources::memory_budget::Reservation;
+use crate::response_chains::AnswerTap;
+use crate::routing::spoken_dialects::SpokenDialects;
+use crate::transport::body::{ProxyBody, ReceivedBody, receive, rejoined_body};
+use crate::transport::decompress::{NotDecoded, decode};
+use crate::transport::headers;
+
+/// Compressed bodies up to this size are decompressed on the thread that serves the connection.
+const DECOMPRESSED_AT_ONCE: usize = 16 << 10;
+
+/// A request that calls a model, and whose window may be managed.
+pub(crate) struct ModelCall {
+    pub(crate) dialect: Dialect,
+    opened: Arc<OpenedStore>,
+}
+
+impl ModelCall {
+    /// Recognises a call by its method, path and headers. If it is none, gives why it passes
+    /// and what the client speaks.
+    pub(crate) fn recognise(
+        context: &RequestContext,
+    ) -> Result<Self, (&'static str, SpokenDialects)> {
+        let by_path = detect(b"", &context.path).filter(|_| context.method == Method::POST);
+        let Some(dialect) = by_path else {
+            return Err(("endpoint", SpokenDialects::by_client(&context.headers)));
+        };
+        let reason = if bypass_reason::is_token_count(&context.path) {
+            "count"
+        } else if headers::mode(&context.headers) == Some(ProxyMode::Bypass) {
+            "bypass"
+        } else if let Some(opened) = context.shared.store_state.usable() {
+            return Ok(Self { dialect, opened });
+        } else {
+            "store"
+        };
+        Err((reason, dialect.into()))
+    }
+}
+
+/// The body of a call.
+pub(crate) struct ReadBody {
+    /// As it came, compressed if it was.
+    pub(crate) received: Bytes,
+    /// Its hash, which was taken while it came.
+    hashed: PrefixHash,
+    /// What is reserved for planning.
+    memory: Option<Reservation>,
+}
+
+/// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
+/// broke off.
+pub(crate) async fn read_body(
+    context: &mut RequestContext,
+    call: &ModelCall,
+    body: ProxyBody,
+) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
+    let limit = context.settings.config.limits.body_bytes;
+    let mut prefix_hash = PrefixHash::new(call.opened.keys.fingerprint_key());
+    let seen = |piece: &[u8]| prefix_hash.add(piece);
+    let memory = (Some(context.reservation()), BYTES_PER_BYTE);
+    match receive(body, limit, memory, seen).await {
+        ReceivedBody::Whole(received, memory) => {
+            context.pending_record.record.dialect = Some(call.dialect);
+            Ok(ReadBody {
+                received,
+                hashed: prefix_hash,
+                memory,
+            })
+        }
+        ReceivedBody::Broken(..) => Err(None),
+        ReceivedBody::TooLong(read, rest) => {
+            Err(Some(("body-too-long", rejoined_body(read, rest))))
+        }
+        ReceivedBody::NoMemory(read, rest) => Err(Some(("memory", rejoined_body(read, rest)))),
+    }
+}
+
+/// Plans what is sent for a call, within the limits of time, number and memory.
+pub(crate) async fn plan(
+    context: &mut RequestContext,
+    call: &ModelCall,
+    read: ReadBody,
+) -> Result<ManagedRequest, Unmanaged> {
+    let planned = match decompressed(context, &read.received).await {
+        Ok(body) => plan_body(context, call, body, read).await,
+        Err(reason) => Err(Unmanaged::because(reason)),
+    };
+    context.pending_record.record.plan_ms = context.pending_record.elapsed_ms();
+    planned
+}
+
+async fn plan_body(
+    context: &mut RequestContext,
+    call: &ModelCall,
+    body: Bytes,
+    read: ReadBody,
+) -> Result<ManagedRequest, Unmanaged> {
+    let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
+    let whole = whole_conversation(context, call.dialect, &body);
+    let is_pieced = whole.is_some();
+    let body = whole.unwrap_or(body);
+    let (dialect, limits) = (call.dialect, context.settings.config.limits);
+    // Small bodies have nothing to trim. They are read for their model's name only.
+    if body.len() < limits.session_bytes {
+        let small = catch_unwind(|| plan::decide_small_body(dialect, &body));
+        return Err(small.unwrap_or_else(|_| Unmanaged::failed("panicked")));
+    }
+    let tenant = match &context.tenant {
+        Ok(tenant) => tenant.clone(),
+        Err(unknown) => {
+            let detail = &unknown.detail;
+            let passes = catch_unwind(|| plan::decide_without_tenant(dialect, &body, detail));
+            return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
+        }
+    };
+    let job = PlanningJob {
+        is_pieced,
+        hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
+        ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
+    };
+    let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
+    let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
+    let mut memory = read.memory.unwrap_or_else(|| context.reservation());
+    if !memory.grow_to(planning_bytes(&job.body)) {
+        return Err(Unmanaged::failed("memory"));
+    }
+    let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+        let _held = (permit, memory);
+        plan::plan(job)
+    });
+    let planned = planning.await;
+    planned.unwrap_or_else(|unfinished| Err(Unmanaged::failed(unfinished.reason())))
+}
+
+/// The body of the whole conversation, if the client sent only a part of it and the rest was
+/// seen here.
+fn whole_conversation(
+    context: &mut RequestContext,
+    dialect: Dialect,
+    body: &Bytes,
+) -> Option<Bytes> {
+    let tenant = context.tenant.as_ref().ok()?;
+    if dialect != Dialect::Responses {
+        return None;
+    }
+    let read = context.shared.chains.read(tenant.as_str(), body);
+    context.tap = read
+        .next
+        .map(|next| AnswerTap::new(&context.shared.chains, next));
+    read.full_body
+}
+
+/// The body without its compression; or why it stays as it is.
+async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Bytes, &'static str> {
+    if !context.headers.contains_key(CONTENT_ENCODING) {
+        return Ok(received.clone());
+    }
+    let limits = context.settings.config.limits;
+    let permit = context.shared.unpacking.acquire();
+    let Ok(Ok(_permit)) = tokio::time::timeout(limits.plan_time(), permit).await else {
+        return Err("busy");
+    };
+    let memory = context.reservation();
+    let body = if received.len() <= DECOMPRESSED_AT_ONCE {
+        decode(&context.headers, received, &limits, memory)
+    } else {
+        let (headers, body) = (context.headers.clone(), received.clone());
+        let decoding = spawn_blocking(move || decode(&headers, &body, &limits, memory));
+        decoding.await.map_err(|_| "panicked")?
+    };
+    let body = body.map_err(NotDecoded::reason)?;
+    Ok(body.unwrap_or_else(|| received.clone()))
+}

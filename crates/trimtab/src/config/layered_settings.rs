@@ -1,0 +1,331 @@
+//! Settings of one source, and settings laid over others.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::design_names;
+use super::keys::{InProject, SettingKey, SettingKind};
+use super::nearest::nearest_name;
+use super::redacted::redact_value;
+use super::{ConfigError, SettingSource};
+
+/// Fields that name the shape of a table: another shape takes nothing over.
+const SHAPES: [&str; 2] = ["shape", "placement"];
+
+/// What is known of settings: their keys.
+pub(super) struct KnownKeys<'k> {
+    pub(super) keys: Vec<&'k SettingKey>,
+}
+
+impl<'k> KnownKeys<'k> {
+    /// The key that `name` is, or that it is a field of.
+    pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
+        find_key(&self.keys, name)
+    }
+
+    fn has_section(&self, name: &str) -> bool {
+        let section = format!("{name}.");
+        let own = self.keys.iter().any(|key| key.name.starts_with(&section));
+        own || design_names::has_section(name)
+    }
+
+    fn unknown(&self, name: &str, source: &SettingSource) -> ConfigError {
+        let names = self.keys.iter().map(|key| key.name);
+        ConfigError::Unknown {
+            key: name.to_owned(),
+            source: source.clone(),
+            nearest: nearest_name(name, names).map(str::to_owned),
+        }
+    }
+
+    /// Every setting in `table`, by its key.
+    pub(super) fn settings_in(
+        &self,
+        table: &Table,
+        source: &SettingSource,
+    ) -> Result<Vec<SetValue>, ConfigError> {
+        let mut all = Vec::new();
+        self.flatten("", table, source, &mut all)?;
+        Ok(all)
+    }
+
+    fn flatten(
+        &self,
+        section: &str,
+        table: &Table,
+        source: &SettingSource,
+        all: &mut Vec<SetValue>,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let name = if section.is_empty() {
+                name.clone()
+            } else {
+                format!("{section}.{name}")
+            };
+            match (self.find(&name), value) {
+                (Some(key), value) => {
+                    check(key, &name, value, source)?;
+                    all.push(SetValue {
+                        name,
+                        value: value.clone(),
+                        source: source.clone(),
+                        appends: false,
+                        is_design_name: false,
+                    });
+                }
+                (None, value) if design_names::designs_with_name(&name).next().is_some() => all
+                    .push(SetValue {
+                        name,
+                        value: value.clone(),
+                        source: source.clone(),
+                        appends: false,
+                        is_design_name: true,
+                    }),
+                (None, Value::Table(inner)) if self.has_section(&name) => {
+                    self.flatten(&name, inner, source, all)?;
+                }
+                _ => return Err(self.unknown(&name, source)),
+            }
+        }
+        Ok(())
+    }
+
+    /// One setting, as somebody typed it.
+    pub(super) fn parse_typed(
+        &self,
+        name: &str,
+        text: &str,
+        source: &SettingSource,
+    ) -> Result<SetValue, ConfigError> {
+        let Some(key) = self.find(name) else {
+            let value = design_names::parse_typed(name, text);
+            let value = value.ok_or_else(|| self.unknown(name, source))?;
+            return Ok(SetValue {
+                name: name.to_owned(),
+                value,
+                source: source.clone(),
+                appends: false,
+                is_design_name: true,
+            });
+        };
+        let kind = if key.name == name {
+            key.kind
+        } else {
+            SettingKind::Number
+        };
+        let value = kind.typed(text);
+        check(key, name, &value, source)?;
+        Ok(SetValue {
+            name: name.to_owned(),
+            value,
+            source: source.clone(),
+            appends: false,
+            is_design_name: false,
+        })
+    }
+
+    /// Every setting in the `table` of a project's file, or the names of those that are not
+    /// for projects.
+    pub(super) fn of_project(
+        &self,
+        table: &Table,
+        source: &SettingSource,
+    ) -> Result<Result<Vec<SetValue>, Vec<String>>, ConfigError> {
+        let mut all = self.settings_in(table, source)?;
+        let mut refused = Vec::new();
+        for set in &mut all {
+            let Some(key) = self.find(&set.name) else {
+                if design_names::designs_with_name(&set.name).any(|one| !one.in_project(&self.keys))
+                {
+                    refused.push(set.name.clone());
+                }
+                continue;
+            };
+            set.appends = matches!(key.in_project, InProject::Fields(_));
+            self.refuse(key, &set.name, &set.value, &mut refused);
+        }
+        Ok(if refused.is_empty() {
+            Ok(all)
+        } else {
+            Err(refused)
+        })
+    }
+
+    /// Adds to `refused` what a project may not say of `key`.
+    fn refuse(&self, key: &SettingKey, name: &str, value: &Value, refused: &mut Vec<String>) {
+        match key.in_project {
+            InProject::Allowed => {}
+            InProject::Refused => refused.push(name.to_owned()),
+            InProject::Fields(fields) => {
+                let tables = match value {
+                    Value::Array(list) => list.iter().filter_map(Value::as_table).collect(),
+                    other => Vec::from_iter(other.as_table()),
+                };
+                let names = tables.into_iter().flat_map(Table::keys);
+                let others = names.filter(|field| !fields.contains(&field.as_str()));
+                refused.extend(others.map(|field| format!("{name}.{field}")));
+            }
+            InProject::Policies => {
+                let policies = value.as_table().into_iter().flatten();
+                for (policy, value) in policies {
+                    let Some(table) = value.as_table() else {
+                        continue;
+                    };
+                    self.refuse_inside(&format!("{name}.{policy}"), "", table, refused);
+                }
+            }
+        }
+    }
+
+    /// The same for the settings of a policy, which is called `policy`.
+    fn refuse_inside(&self, policy: &str, section: &str, table: &Table, refused: &mut Vec<String>) {
+        for (name, value) in table {
+            let name = format!("{section}{name}");
+            match (self.find(&name), value) {
+                (Some(key), value) => {
+                    let shown = format!("{policy}.{name}");
+                    self.refuse(key, &shown, value, refused);
+                }
+                (None, Value::Table(inner)) => {
+                    self.refuse_inside(policy, &format!("{name}."), inner, refused);
+                }
+                // No setting at all: whoever reads the policy says so.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The key that `name` is, or that it is a field of.
+pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k SettingKey> {
+    let is = |key: &SettingKey| {
+        let field = name
+            .strip_prefix(key.name)
+            .and_then(|rest| rest.strip_prefix('.'));
+        name == key.name || (key.kind == SettingKind::Table && field.is_some())
+    };
+    keys.iter().copied().find(|key| is(key))
+}
+
+/// Fails if `value` is nothing that the setting can have.
+fn check(
+    key: &SettingKey,
+    name: &str,
+    value: &Value,
+    source: &SettingSource,
+) -> Result<(), ConfigError> {
+    // What the fields of a table may be, the table itself says.
+    if key.name != name || key.kind.admits(value) {
+        return Ok(());
+    }
+    let bad_trigger = || {
+        let list = value.as_array().into_iter().flatten();
+        let texts = list.filter_map(Value::as_str);
+        let mut errors = texts.filter_map(|text| {
+            let error = text.parse::<trimtab_engine::trigger::Trigger>().err()?;
+            Some((error.text, error.expected))
+        });
+        errors.next()
+    };
+    let (value, allowed) = match bad_trigger().filter(|_| key.kind == SettingKind::Conditions) {
+        Some((text, expected)) => (
+            format!("'{text}'"),
+            format!("{expected}; {}", key.kind.allowed()),
+        ),
+        None => (redact_value(name, value).to_string(), key.kind.allowed()),
+    };
+    Err(ConfigError::Value {
+        key: name.to_owned(),
+        value,
+        source: source.clone(),
+        allowed,
+    })
+}
+
+/// One setting that somebody made.
+#[derive(Clone, Debug)]
+pub(super) struct SetValue {
+    pub(super) name: String,
+    pub(super) value: Value,
+    pub(super) source: SettingSource,
+    /// True if a list goes behind the one that is there, in place of replacing it.
+    pub(super) appends: bool,
+    /// True if the name is one that a design gave to the setting.
+    pub(super) is_design_name: bool,
+}
+
+/// Settings, each with who made it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LayeredSettings {
+    pub(super) table: Table,
+    pub(super) sources: BTreeMap<String, SettingSource>,
+}
+
+impl LayeredSettings {
+    /// Lays one setting over what is there.
+    pub(super) fn apply(&mut self, set: &SetValue) {
+        let mut table = &mut self.table;
+        let mut path = set.name.split('.').peekable();
+        while let Some(name) = path.next() {
+            if path.peek().is_none() {
+                match (table.get_mut(name), &set.value) {
+                    (Some(Value::Array(there)), Value::Array(more)) if set.appends => {
+                        there.extend(more.iter().cloned());
+                    }
+                    _ => merge(table, name, &set.value),
+                }
+                break;
+            }
+            let inner = table
+                .entry(name)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if !inner.is_table() {
+                *inner = Value::Table(Table::new());
+            }
+            let Value::Table(inner) = inner else { break };
+            table = inner;
+        }
+        self.sources.insert(set.name.clone(), set.source.clone());
+    }
+
+    /// The value of a setting.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        let mut path = name.split('.');
+        let first = self.table.get(path.next()?)?;
+        path.try_fold(first, |value, name| value.get(name))
+    }
+
+    /// Who made a setting: it, a field of it, or the table that it is a field of.
+    pub(super) fn source(&self, name: &str) -> SettingSource {
+        let fields = format!("{name}.");
+        let inside = self
+            .sources
+            .iter()
+            .filter(|(key, _)| key.starts_with(&fields));
+        let above = self
+            .sources
+            .iter()
+            .filter(|(key, _)| name.starts_with(&format!("{key}.")));
+        let own = self.sources.get(name).into_iter();
+        let all = own.chain(inside.map(|(_, source)| source));
+        let all = all.chain(above.map(|(_, source)| source));
+        all.min().cloned().unwrap_or(SettingSource::Default)
+    }
+}
+
+/// Puts a value into a table: fields of a table over those that are there, unless it says
+/// that it is of another shape.
+fn merge(table: &mut Table, name: &str, value: &Value) {
+    if let (Some(Value::Table(old)), Value::Table(new)) = (table.get_mut(name), value) {
+        let other = |field: &str| {
+            new.get(field)
+                .is_some_and(|shape| old.get(field) != Some(shape))
+        };
+        if !SHAPES.iter().any(|field| other(field)) {
+            old.extend(new.clone());
+            return;
+        }
+    }
+    table.insert(name.to_owned(), value.clone());
+}

@@ -1,0 +1,113 @@
+//! What was said, by whom.
+
+use std::path::{Path, PathBuf};
+
+use trimtab_engine::policy::{PRESETS, Policy, UnknownPreset};
+
+use super::files;
+use super::inputs::ConfigInputs;
+use super::layered_settings::{KnownKeys, SetValue};
+use super::trust::NotRead;
+use super::{ConfigError, KEYS, SettingKey, SettingSource};
+
+/// What was said, by whom, the weaker before the stronger in each list.
+pub(super) struct SettingLayers {
+    pub(super) files: Vec<SetValue>,
+    pub(super) environment: Vec<SetValue>,
+    pub(super) flags: Vec<SetValue>,
+}
+
+pub(super) fn collect_layers(
+    inputs: &ConfigInputs,
+    known: &KnownKeys<'_>,
+) -> Result<SettingLayers, ConfigError> {
+    let mut files = Vec::new();
+    let user = files::user(|name| inputs.variable(name));
+    if let Some(path) = &user
+        && let Some(table) = files::read_user(path)?
+    {
+        files.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
+    }
+    if let Some(path) = inputs.named_file() {
+        files.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
+    } else if let Some(folder) = &inputs.folder {
+        files.extend(of_project(folder, known, user)?);
+    }
+    let mut flags = Vec::new();
+    for (key, text, flag) in &inputs.flags {
+        flags.push(known.parse_typed(key, text, &SettingSource::Flag(flag.clone()))?);
+    }
+    Ok(SettingLayers {
+        files,
+        environment: environment(inputs, known)?,
+        flags,
+    })
+}
+
+/// What the project's file says. One that somebody else may have written says nothing.
+fn of_project(
+    folder: &Path,
+    known: &KnownKeys<'_>,
+    user: Option<PathBuf>,
+) -> Result<Vec<SetValue>, ConfigError> {
+    let (path, text) = match files::project(folder) {
+        Ok(found) => found,
+        Err(NotRead::Missing | NotRead::Untrusted(_)) => return Ok(Vec::new()),
+        Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
+    };
+    let table = files::parse(&path, &text)?;
+    let said = known.of_project(&table, &SettingSource::Project(path.clone()))?;
+    said.map_err(|keys| ConfigError::Project { path, keys, user })
+}
+
+/// Settings from variables. One that looks like a setting of a section and is none is an
+/// error; other names are not ours to judge.
+fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetValue>, ConfigError> {
+    let mut all = Vec::new();
+    for (variable, text) in &inputs.environment {
+        let Some(name) = variable.strip_prefix("TRIMTAB_") else {
+            continue;
+        };
+        let source = SettingSource::Environment(variable.clone());
+        let is = |key: &&&SettingKey| key.variable() == *variable;
+        if let Some(key) = known.keys.iter().find(is) {
+            if !text.is_empty() {
+                all.push(known.parse_typed(key.name, text, &source)?);
+            }
+            continue;
+        }
+        let name = name.to_lowercase();
+        let sections = known.keys.iter().filter_map(|key| key.name.split_once('.'));
+        let mut sections = sections.map(|(section, _)| section);
+        if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
+            let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
+            known.parse_typed(&key, text, &source)?;
+        }
+    }
+    Ok(all)
+}
+
+/// The preset that the strongest source names.
+pub(super) fn preset(layers: &SettingLayers) -> Result<String, ConfigError> {
+    let all = layers
+        .files
+        .iter()
+        .chain(&layers.environment)
+        .chain(&layers.flags);
+    let named = all.rev().find(|set| set.name == "preset");
+    let default = PRESETS.first().map_or("", |preset| preset.name);
+    let Some(set) = named else {
+        return Ok(default.to_owned());
+    };
+    let name = set.value.as_str().unwrap_or_default();
+    Policy::preset(name).map_err(|UnknownPreset(value)| ConfigError::Value {
+        key: "preset".to_owned(),
+        value: format!("'{value}'"),
+        source: set.source.clone(),
+        allowed: KEYS
+            .first()
+            .map(|key| key.kind.allowed())
+            .unwrap_or_default(),
+    })?;
+    Ok(name.to_owned())
+}

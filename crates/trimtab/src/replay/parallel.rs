@@ -1,0 +1,38 @@
+//! Many at once, on several threads.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// What `work` gives for each of `items`, in their order.
+///
+/// ```
+/// let squares = trimtab::replay::parallel::map(&[1, 2, 3], |n| n * n);
+/// assert_eq!(squares, [1, 4, 9]);
+/// ```
+pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((at, item)) = take(items, &next) {
+                    let given = work(item);
+                    if let Ok(mut done) = done.lock() {
+                        done.push((at, given));
+                    }
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, given)| given).collect()
+}
+
+fn take<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    items.get(at).map(|item| (at, item))
+}

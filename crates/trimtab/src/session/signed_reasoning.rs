@@ -1,0 +1,94 @@
+//! Reasoning that is bound to what stands before it, where that changes outside a plan.
+
+use trimtab_engine::journal::JournalEntry;
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::planner::bound_reasoning_from;
+use trimtab_engine::policy::BoundReasoning;
+
+use super::{Session, SessionError, SessionEvent, SessionEventKind};
+
+/// Whether an answer is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerInFlight {
+    /// None is.
+    Nothing,
+    /// One to the window as it is.
+    Answer,
+    /// One to a window that a plan has changed since: a summary was finished meanwhile.
+    Stale,
+}
+
+impl AnswerInFlight {
+    /// A plan was carried out.
+    pub(super) fn mark_stale(&mut self) {
+        if *self == Self::Answer {
+            *self = Self::Stale;
+        }
+    }
+}
+
+impl Session {
+    /// The answer at `at` came. What was thought behind another window is left out.
+    pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
+        match std::mem::replace(&mut self.under_way, AnswerInFlight::Nothing) {
+            AnswerInFlight::Stale => self.leave_out_bound(at),
+            AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
+        }
+    }
+
+    /// Takes the newest plan back; false if there is none.
+    pub fn undo(&mut self) -> Result<bool, SessionError> {
+        if !self.projection.can_undo() {
+            return Ok(false);
+        }
+        let before = self.window_tokens()?;
+        let made_at = {
+            let mut newest_first = self.projection.journal().plans().rev();
+            let undone = newest_first.find(|plan| plan.can_be_undone());
+            undone.map_or(0, |plan| plan.at)
+        };
+        self.write(&JournalEntry::Undo)?;
+        self.projection.undo();
+        self.usage = None;
+        self.under_way.mark_stale();
+        // Reasoning that came since is bound to the window that is gone.
+        self.leave_out_bound(made_at)?;
+        let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
+        (event.tokens_before, event.messages_before) = before;
+        (event.tokens_after, event.messages_after) = self.window_tokens()?;
+        self.events.push(event);
+        Ok(true)
+    }
+
+    /// What stands before all messages is another from the next call on: tools were added, or
+    /// instructions. Reasoning that is bound to what stood there is left out. It has to be told
+    /// once; telling it again, also after a restart, changes nothing.
+    pub fn front_changes(&mut self) -> Result<(), SessionError> {
+        if std::mem::replace(&mut self.front_changed, true) {
+            return Ok(());
+        }
+        self.leave_out(self.projection.log().len(), PlanReason::FrontChanged)
+    }
+
+    /// Leaves out bound reasoning from position `first` on, and all before it.
+    fn leave_out_bound(&mut self, first: usize) -> Result<(), SessionError> {
+        match bound_reasoning_from(first, self.projection.slots()) {
+            Some(before) => self.leave_out(before, PlanReason::Admission),
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves out the reasoning before a position, for good.
+    fn leave_out(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
+        if self.setup.policy.compaction.bound_reasoning != BoundReasoning::Strip {
+            return Ok(());
+        }
+        let mut plan = Plan::new(reason, vec![Edit::StripReasoning { before }]);
+        plan.at = self.projection.log().len();
+        // The window that is about to be sent is the first without it.
+        plan.since = self.sent.min(plan.at.saturating_sub(1));
+        self.write(&JournalEntry::Plan(plan.clone()))?;
+        self.projection.carry_out(plan);
+        Ok(())
+    }
+}

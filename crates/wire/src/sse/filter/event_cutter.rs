@@ -1,0 +1,159 @@
+//! Complete events, with all their bytes.
+
+use memchr::memchr2;
+
+/// Splits a stream into complete events.
+#[derive(Clone, Debug)]
+pub(super) struct EventCutter {
+    limit: usize,
+    event: Vec<u8>,
+    /// The start of the current line in `event`.
+    line: usize,
+    /// True after a carriage return: a line feed now belongs to it.
+    after_return: bool,
+    /// True if the current event is too long to buffer and is forwarded in pieces.
+    passing: bool,
+}
+
+/// A complete event, or a piece of one.
+pub(super) enum RawEvent<'a> {
+    Event(&'a [u8]),
+    /// A piece of an event that is too long to buffer.
+    Passing(&'a [u8]),
+    /// The last byte of the previous event, which arrived after the rest of it.
+    Rest(&'a [u8]),
+}
+
+impl EventCutter {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            event: Vec::new(),
+            line: 0,
+            after_return: false,
+            passing: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(RawEvent<'_>)) {
+        if self.after_return && !bytes.is_empty() {
+            self.after_return = false;
+            if let Some(rest) = bytes.strip_prefix(b"\n") {
+                bytes = rest;
+                self.line_feed_of_before(&mut each);
+            }
+        }
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let mut length = end + 1;
+            if bytes.get(end) == Some(&b'\r') {
+                match bytes.get(length) {
+                    Some(b'\n') => length += 1,
+                    Some(_) => {}
+                    None => self.after_return = true,
+                }
+            }
+            let (line, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            let is_blank = end == 0 && self.event.len() == self.line;
+            self.event.extend_from_slice(line);
+            self.line = self.event.len();
+            bytes = rest;
+            if is_blank {
+                self.end(&mut each);
+            }
+        }
+        self.event.extend_from_slice(bytes);
+        self.pass_if_overlong(&mut each);
+    }
+
+    /// Returns the rest at the end of the stream.
+    pub(super) fn finish(&mut self, mut each: impl FnMut(RawEvent<'_>)) {
+        if !self.event.is_empty() {
+            self.end(&mut each);
+        }
+    }
+
+    /// Handles the line feed of an earlier carriage return.
+    fn line_feed_of_before(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        if self.event.is_empty() {
+            each(RawEvent::Rest(b"\n"));
+        } else {
+            self.event.push(b'\n');
+            self.line = self.event.len();
+        }
+    }
+
+    fn end(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        let passing = std::mem::replace(&mut self.passing, false);
+        each(if passing {
+            RawEvent::Passing(&self.event)
+        } else {
+            RawEvent::Event(&self.event)
+        });
+        self.event.clear();
+        self.line = 0;
+    }
+
+    fn pass_if_overlong(&mut self, each: &mut impl FnMut(RawEvent<'_>)) {
+        if self.event.len() <= self.limit {
+            return;
+        }
+        self.passing = true;
+        each(RawEvent::Passing(&self.event));
+        // The line continues: only the fact that it has started matters.
+        let begun = self.event.len() > self.line;
+        self.event.clear();
+        self.event.shrink_to(self.limit);
+        self.line = 0;
+        if begun {
+            self.line = usize::MAX;
+        }
+    }
+}
+
+/// The JSON of an event, and how to replace it.
+pub(super) struct ParsedEvent {
+    pub(super) json: String,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl ParsedEvent {
+    /// Parses an event; none if it has no data.
+    pub(super) fn new(event: &[u8]) -> Option<Self> {
+        let mut json = String::new();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut found = false;
+        for line in event.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let text = line.trim_ascii_end();
+            let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+            if let Some(data) = text.strip_prefix(b"data:") {
+                if found {
+                    json.push(' ');
+                }
+                found = true;
+                json.push_str(std::str::from_utf8(data.trim_ascii_start()).ok()?);
+            } else if found {
+                after.extend_from_slice(line);
+            } else {
+                before.extend_from_slice(line);
+            }
+        }
+        found.then_some(Self {
+            json,
+            before,
+            after,
+        })
+    }
+
+    /// Writes the event with `json` as its data.
+    pub(super) fn write(&self, json: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.before);
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(json.as_bytes());
+        out.push(b'\n');
+        if self.after.is_empty() {
+            out.push(b'\n');
+        }
+        out.extend_from_slice(&self.after);
+    }
+}

@@ -1,0 +1,81 @@
+//! The trait of the writers, one per form.
+
+use std::collections::HashMap;
+
+use trimtab_model::{Message, Output};
+
+/// A message that must be written, because it is ours or because it changed.
+pub(super) struct NewMessage<'a> {
+    /// The message.
+    pub(super) message: &'a Message,
+    /// Its original units; empty if it is ours.
+    pub(super) units: Vec<&'a str>,
+    /// A unit of the same conversation, whose session fields also apply to new units. New units are
+    /// inserted before it, unless `is_last`.
+    pub(super) near: Option<&'a str>,
+    /// True if no remaining unit follows.
+    pub(super) is_last: bool,
+    /// True if it was at another position in the file.
+    pub(super) has_moved: bool,
+    /// Its position in the new window, which is unique.
+    pub(super) number: usize,
+}
+
+impl<'a> NewMessage<'a> {
+    /// The unit from which other fields are copied.
+    pub(super) fn like(&self) -> &'a str {
+        let own = self.units.last().copied();
+        own.or(self.near).unwrap_or("{}")
+    }
+
+    /// True if it was in the file before.
+    pub(super) fn is_old(&self) -> bool {
+        !self.units.is_empty()
+    }
+}
+
+/// The names of called tools, by call id.
+pub(super) type CallNames<'a> = HashMap<&'a str, &'a str>;
+
+/// Writes units of one form.
+pub(super) trait FormWriter {
+    /// The unit with other contents of outputs; none if it must be rewritten.
+    fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String>;
+
+    /// New units for consecutive messages.
+    fn write(&mut self, run: &[NewMessage<'_>], names: &CallNames<'_>) -> Vec<String>;
+
+    /// True if outputs are stored with their calls, so that they are written together.
+    fn joins_outputs(&self) -> bool {
+        false
+    }
+
+    /// The fields that link a unit to its parent: its id and the parent's id.
+    fn links(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+}
+
+/// A deterministic id in the form of a UUID.
+pub(super) fn name(like: &str, number: usize, message: &Message) -> String {
+    // FNV-1a with 128 bits.
+    let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    let text = message.text();
+    let number = number.to_le_bytes();
+    for byte in [like.as_bytes(), number.as_slice(), text.as_bytes()]
+        .into_iter()
+        .flatten()
+    {
+        hash = (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+    }
+    let hex = format!("{hash:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!(
+        "{}-{}-4{}-8{}-{}",
+        part(0, 8),
+        part(8, 12),
+        part(13, 16),
+        part(17, 20),
+        part(20, 32)
+    )
+}
