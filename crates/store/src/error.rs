@@ -138,6 +138,11 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The database has no store yet.
+    #[error(
+        "there is no store in the database\nhint: `trimtab serve` and `trimtab output put` create one"
+    )]
+    NoTables,
     /// An invalid URL of a store. The text does not contain the URL, which may have a password.
     #[error(
         "bad URL of {what}: {why}\nhint: write postgres://USER@HOST/DATABASE, and s3://BUCKET/PREFIX for large outputs"

@@ -55,8 +55,7 @@ impl StorePlace {
         }
     }
 
-    /// Opens the store. Fails with [`Error::Vanished`] or [`Error::Unreachable`] if it does not
-    /// exist.
+    /// Opens the store. Fails with [`Error::Vanished`] or [`Error::NoTables`] if it does not exist.
     pub fn open(&self) -> Result<Arc<dyn Store>> {
         match self {
             Self::Folder(path) if !is_folder_store(path) => {

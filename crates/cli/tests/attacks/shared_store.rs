@@ -523,8 +523,11 @@ fn newer_schema_is_refused() {
     let args = ["output", "sessions", "--store", &place.database];
     let missing = finished(folder.path(), &args);
     assert!(!missing.status.success(), "reading creates no store");
-    let put = ["doctor", "--store", &place.database];
-    finished(folder.path(), &put);
+    std::fs::write(folder.path().join("text"), "text").unwrap();
+    let put = ["output", "put", "--session", "s", "--call", "c", "text"];
+    let put = [&put[..], &["--store", &place.database]].concat();
+    let put = finished(folder.path(), &put);
+    assert!(put.status.success(), "{}", texts(&put).1);
     assert!(finished(folder.path(), &args).status.success());
     let name = place.database.rsplit('/').next().unwrap();
     server

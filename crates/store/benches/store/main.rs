@@ -1,4 +1,5 @@
-//! The store beside what it is built on: plain files, the database, seek and read, ripgrep.
+//! The store beside what it is built on: plain files, the database, seek and read, ripgrep; and the
+//! shared store beside the store in a folder.
 //!
 //! `TRIMTAB_BENCH_MB` sets the size of the large output (256); `cargo bench -p trimtab-store`.
 #![allow(
@@ -12,6 +13,8 @@
 #[cfg(unix)]
 mod reads;
 #[cfg(unix)]
+mod shared;
+#[cfg(unix)]
 mod writes;
 
 fn main() {
@@ -21,5 +24,6 @@ fn main() {
         writes::appends();
         writes::corpus();
         reads::large_outputs();
+        shared::all();
     }
 }

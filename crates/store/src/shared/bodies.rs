@@ -52,7 +52,7 @@ impl BodyStorage {
     }
 
     /// Starts to write a body that is too large for the transaction of its row.
-    pub(super) fn write(&self, now: u64) -> Result<BodyWriter> {
+    pub(super) fn write(&self, now: u64) -> Result<ImageBodyWriter> {
         let name = Self::new_name(self.objects.is_some())?;
         let upload = match &self.objects {
             None => None,
@@ -64,7 +64,7 @@ impl BodyStorage {
                 })?)
             }
         };
-        Ok(BodyWriter {
+        Ok(ImageBodyWriter {
             storage: self.clone(),
             name,
             now,
@@ -111,7 +111,7 @@ impl BodyStorage {
 }
 
 /// A body that is being written.
-pub(super) struct BodyWriter {
+pub(super) struct ImageBodyWriter {
     storage: BodyStorage,
     name: BodyName,
     now: u64,
@@ -119,7 +119,7 @@ pub(super) struct BodyWriter {
     upload: Option<Box<dyn MultipartUpload>>,
 }
 
-impl BodyWriter {
+impl ImageBodyWriter {
     /// Writes whole chunks or parts from the front of `pending`.
     pub(super) fn take(&mut self, pending: &mut Vec<u8>) -> Result<()> {
         let size = match self.upload {

@@ -17,14 +17,14 @@ use crate::{Error, Result};
 /// The number of connections per process. More would only wait for locks of the database.
 const CONNECTIONS: usize = 16;
 /// How long a call waits for a connection, and how long for its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a call waits that no request depends on, for example a migration or a collection.
 const LONG_PATIENCE: Duration = Duration::from_mins(10);
-/// After a failure to reach the database, calls fail at once for this time. So a database that
-/// hangs does not delay every request.
+/// After a failure to reach the database, calls fail at once for this time, and then one call tries
+/// again. So a database that hangs does not delay every request.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Limits of the database itself, for statements whose process no longer waits.
-const SERVER_LIMITS: &str = "-c lock_timeout=4000 -c idle_in_transaction_session_timeout=60000";
+const SERVER_LIMITS: &str = "-c lock_timeout=2500 -c idle_in_transaction_session_timeout=60000";
 
 /// The error code of our SQL functions if a stream is at another position. The message is the
 /// stream and its position.
@@ -156,9 +156,15 @@ impl Database {
         })
     }
 
+    /// True if the call should fail at once. After each pause, one call tries the database again.
     fn failed_recently(&self) -> bool {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.is_some_and(|at| at.elapsed() < PAUSE)
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = &mut *failed else { return false };
+        let is_recent = at.elapsed() < PAUSE;
+        if !is_recent {
+            *at = Instant::now();
+        }
+        is_recent
     }
 
     fn unreachable(&self, why: &str) -> Error {
@@ -216,7 +222,7 @@ fn host_names(config: &Config) -> String {
 
 fn pool_error(error: PoolError) -> Error {
     match error {
-        PoolError::Timeout(_) => Error::unreachable("no connection within 5 seconds"),
+        PoolError::Timeout(_) => Error::unreachable("no connection within 3 seconds"),
         PoolError::Backend(error) => from_postgres(error),
         other => Error::database(other),
     }

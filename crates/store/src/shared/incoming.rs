@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::bodies::{BodyName, BodyStorage, BodyWriter};
+use super::bodies::{BodyName, BodyStorage, ImageBodyWriter};
 use crate::frames::{FRAME, OutputScan, OutputScanner};
 use crate::image::{FrameWriter, ImageOutline};
 use crate::put::PutInput;
@@ -48,7 +48,7 @@ struct IncomingImage<'b> {
     now: u64,
     frames: FrameWriter,
     scanner: OutputScanner,
-    writer: Option<BodyWriter>,
+    writer: Option<ImageBodyWriter>,
 }
 
 impl IncomingImage<'_> {

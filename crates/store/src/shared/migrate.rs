@@ -40,10 +40,7 @@ pub(super) async fn migrate(
         return Ok(());
     }
     if found == 0 && must_exist {
-        return Err(Error::Unreachable {
-            what: "the tables of the store".to_owned(),
-            why: "they are not in the database any more".to_owned(),
-        });
+        return Err(Error::NoTables);
     }
     let transaction = connection.transaction().await.map_err(from_postgres)?;
     let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({LOCK})");

@@ -21,6 +21,9 @@ pub(super) const SESSIONS: &str = "
     ) AS held ON held.session = sessions.id
     ORDER BY sessions.name";
 
+/// The advisory lock of whoever links sessions.
+const LINK_LOCK: i64 = 0x7472_696d_7461_6232;
+
 /// Values of a statement.
 pub(super) type SqlValues<'v> = &'v [&'v (dyn ToSql + Sync)];
 
@@ -94,8 +97,8 @@ pub(super) async fn link(
 ) -> Result<Option<(bool, bool)>> {
     let transaction = connection.transaction().await.map_err(from_postgres)?;
     // Links are rare. One at a time, so that two of them cannot close a ring together.
-    let lock = "LOCK TABLE trimtab.sessions IN SHARE ROW EXCLUSIVE MODE";
-    let locked = transaction.batch_execute(lock).await;
+    let lock = format!("SELECT pg_advisory_xact_lock({LINK_LOCK})");
+    let locked = transaction.batch_execute(&lock).await;
     locked.map_err(from_postgres)?;
     let select = "
         WITH RECURSIVE up AS (

@@ -22,6 +22,9 @@ const START: Duration = Duration::from_mins(1);
 const SUPERVISE: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!
     cat >/dev/null; kill -INT "$server"; wait "$server"; rm -rf "$folder""#;
 
+/// Settings of PostgreSQL. Tests end processes, and never the machine, so commits need no disk.
+const SETTINGS: &str = "fsync = off\nmax_connections = 300\n";
+
 /// A server process. It stops when this is dropped.
 struct ServerProcess {
     _supervisor: Child,
@@ -91,12 +94,13 @@ impl PostgresServer {
         create.extend(["-E", "UTF8", "--locale=C", "--no-sync"]);
         let (program, arguments) = create.split_first().ok_or(io::ErrorKind::NotFound)?;
         run(Command::new(program).args(arguments).current_dir(&folder))?;
+        let settings = folder.join("data/postgresql.conf");
+        let mut settings = std::fs::File::options().append(true).open(settings)?;
+        settings.write_all(SETTINGS.as_bytes())?;
         let (port, sockets) = (free_port()?, text(&folder));
         let number = port.to_string();
         let mut serve = user.to_vec();
         serve.extend([&postgres, "-D", &data, "-p", &number, "-k", &sockets]);
-        // Tests end processes, and never the machine.
-        serve.extend(["-c", "fsync=off", "-c", "max_connections=300"]);
         serve.extend(["-c", "listen_addresses=127.0.0.1"]);
         Ok(Self {
             process: ServerProcess::start(&folder, port, &serve)?,

@@ -38,8 +38,12 @@ pub(super) fn check(resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
 }
 
 fn of_store(place: &StorePlace) -> Vec<DoctorCheck> {
-    let store = match place.create() {
+    let store = match place.open() {
         Ok(store) => store,
+        Err(Error::NoTables) => {
+            let message = format!("{place}: no store yet, will be created on first use");
+            return vec![DoctorCheck::ok("store", message)];
+        }
         Err(error) => return vec![DoctorCheck::of_failure("store", &explain(place, &error))],
     };
     let mut checks = vec![writable(store.as_ref(), place)];

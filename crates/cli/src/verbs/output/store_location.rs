@@ -84,7 +84,7 @@ impl StoreArgs {
     pub fn open(&self) -> Result<StoreLocation, Failure> {
         let place = self.place()?;
         match place.open() {
-            Err(Error::Vanished { .. }) => Err(no_store(&place)),
+            Err(Error::Vanished { .. } | Error::NoTables) => Err(no_store(&place)),
             opened => located(place, opened),
         }
     }

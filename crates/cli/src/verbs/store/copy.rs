@@ -87,7 +87,7 @@ fn opened(
         )
     })?;
     let store = open(&place).map_err(|error| match error {
-        Error::Vanished { .. } => Failure::input(
+        Error::Vanished { .. } | Error::NoTables => Failure::input(
             format!("no store at {place}"),
             "give the folder or the URL of the store to copy",
         ),

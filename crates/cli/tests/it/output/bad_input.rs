@@ -161,8 +161,8 @@ fn wrong_arguments() {
         ),
         (&["output", "fetch"], "unrecognized subcommand 'fetch'"),
         (
-            &["output", "--store", "postgres://h/db", "list"],
-            "a store must be a folder",
+            &["output", "--store", "mysql://h/db", "list"],
+            "mysql://h/db: not a store",
         ),
     ] {
         let done = home.run(args);

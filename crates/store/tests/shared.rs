@@ -1,0 +1,193 @@
+//! What only the shared store has to do: several processes, and bytes in two places.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may fail"
+)]
+
+use std::time::Duration;
+
+use trimtab_store::{
+    CollectOptions, Error, FolderStore, Put, SessionId, SharedOptions, SharedStore, Store, Stream,
+    copy_store, now_millis,
+};
+use trimtab_testkit::servers::{ObjectServer, PostgresServer};
+
+fn session(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+fn database() -> Option<String> {
+    Some(PostgresServer::shared()?.new_database().unwrap())
+}
+
+/// Bytes that do not compress, so that they are too large for a row.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = std::iter::from_fn(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        Some(state.to_le_bytes()[3])
+    });
+    next.take(len).collect()
+}
+
+#[test]
+fn stores_that_open_at_the_same_time_share_one_schema_and_one_secret() {
+    let Some(url) = database() else { return };
+    let opened: Vec<_> = std::thread::scope(|threads| {
+        let open = || threads.spawn(|| SharedStore::open(&url).unwrap().secret().unwrap());
+        let opening: Vec<_> = (0..8).map(|_| open()).collect();
+        let joined = opening.into_iter().map(|thread| thread.join().unwrap());
+        joined.collect()
+    });
+    assert!(opened.iter().all(|secret| *secret == opened[0]));
+}
+
+#[test]
+fn claim_excludes_other_processes_until_it_is_released_or_expires() {
+    let Some(url) = database() else { return };
+    let (one, other) = (
+        SharedStore::open(&url).unwrap(),
+        SharedStore::open(&url).unwrap(),
+    );
+    let (hot, long) = (session("hot"), Duration::from_mins(1));
+    assert!(one.claim(&hot, "summary", long).unwrap());
+    assert!(
+        one.claim(&hot, "summary", long).unwrap(),
+        "the holder may renew it"
+    );
+    assert!(!other.claim(&hot, "summary", long).unwrap());
+    assert!(other.claim(&session("cold"), "summary", long).unwrap());
+    other.release(&hot, "summary").unwrap();
+    assert!(
+        !other.claim(&hot, "summary", long).unwrap(),
+        "only the holder releases it"
+    );
+    one.release(&hot, "summary").unwrap();
+    assert!(
+        other
+            .claim(&hot, "summary", Duration::from_millis(1))
+            .unwrap()
+    );
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(one.claim(&hot, "summary", long).unwrap(), "it expired");
+}
+
+#[test]
+fn bytes_without_a_row_are_removed_after_an_hour() {
+    let Some(url) = database() else { return };
+    let (Some(server), Some(objects)) = (PostgresServer::shared(), ObjectServer::shared()) else {
+        return;
+    };
+    let bucket = objects.new_bucket().unwrap();
+    let blobs = ObjectServer::url(&bucket, objects.address());
+    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    let s = session("s");
+    store.put(&s, Put::new("kept", &noise(300_000))).unwrap();
+    store.put(&s, Put::new("lost", &noise(400_000))).unwrap();
+    assert_eq!(objects.object_count(&bucket).unwrap(), 2);
+    // As if a process had been killed before it could name its bytes.
+    let name = url.rsplit('/').next().unwrap();
+    let delete = "DELETE FROM trimtab.outputs WHERE call = 'lost';
+        DELETE FROM trimtab.blobs WHERE byte_size = 400000;
+        INSERT INTO trimtab.chunks VALUES ('stray', 0, 0, 'x')";
+    server.sql(name, delete).unwrap();
+    let young = store.collect(&CollectOptions::default()).unwrap();
+    assert_eq!(young.stray_files, 1, "only the old chunk");
+    assert_eq!(objects.object_count(&bucket).unwrap(), 2);
+    let later = SharedOptions::new(&url)
+        .blobs(&blobs)
+        .clock(|| now_millis() + 2 * 60 * 60 * 1000)
+        .open()
+        .unwrap();
+    assert_eq!(
+        later
+            .collect(&CollectOptions::default())
+            .unwrap()
+            .stray_files,
+        1
+    );
+    assert_eq!(objects.object_count(&bucket).unwrap(), 1);
+    let kept = store.list(&s).unwrap();
+    assert_eq!(
+        store.get(&s, kept[0].reference.id()).unwrap(),
+        noise(300_000)
+    );
+}
+
+#[test]
+fn equal_large_outputs_leave_one_object() {
+    let Some(url) = database() else { return };
+    let Some(objects) = ObjectServer::shared() else {
+        return;
+    };
+    let bucket = objects.new_bucket().unwrap();
+    let blobs = ObjectServer::url(&bucket, objects.address());
+    let store = SharedOptions::new(&url).blobs(&blobs).open().unwrap();
+    for call in ["one", "two", "one"] {
+        store
+            .put(&session("s"), Put::new(call, &noise(300_000)))
+            .unwrap();
+    }
+    assert_eq!(objects.object_count(&bucket).unwrap(), 1);
+    store.delete_session(&session("s")).unwrap();
+    assert_eq!(objects.object_count(&bucket).unwrap(), 0);
+}
+
+#[test]
+fn copy_from_a_folder_to_a_database_and_back_keeps_refs_and_entries() {
+    let Some(url) = database() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let folder = FolderStore::open(home.path().join("one")).unwrap();
+    let (child, parent) = (session("child"), session("a\0strange/name"));
+    folder.link(&child, &parent).unwrap();
+    let large = folder
+        .put(&parent, Put::new("c\0", &noise(300_000)))
+        .unwrap();
+    folder
+        .append(&child, Stream::Log, 0, &[b"one", b"two"])
+        .unwrap();
+    let shared = SharedStore::open(&url).unwrap();
+    let back = FolderStore::open(home.path().join("two")).unwrap();
+    copy_store(&folder, &shared, &mut |_| {}).unwrap();
+    copy_store(&shared, &back, &mut |_| {}).unwrap();
+    for store in [&shared as &dyn Store, &back] {
+        assert_eq!(store.get(&child, large.id()).unwrap(), noise(300_000));
+        assert_eq!(
+            store.read(&child, Stream::Log, 0, 9).unwrap(),
+            [b"one", b"two"]
+        );
+        assert_eq!(store.secret().unwrap(), folder.secret().unwrap());
+        assert_eq!(store.sessions().unwrap(), folder.sessions().unwrap());
+        let again = store
+            .put(&parent, Put::new("c\0", &noise(300_000)))
+            .unwrap();
+        assert_eq!(again.id(), large.id(), "the copy generates the same refs");
+    }
+}
+
+#[test]
+fn position_that_another_process_advanced_is_a_conflict() {
+    let Some(url) = database() else { return };
+    let (one, other) = (
+        SharedStore::open(&url).unwrap(),
+        SharedStore::open(&url).unwrap(),
+    );
+    let s = session("s");
+    one.append(&s, Stream::Journal, 0, &[b"plan"]).unwrap();
+    let refused = other.append(&s, Stream::Journal, 0, &[b"other plan"]);
+    let expected = matches!(
+        refused,
+        Err(Error::Conflict {
+            stream: "journal",
+            expected: 0,
+            actual: 1
+        })
+    );
+    assert!(expected, "{refused:?}");
+    let (status, positions) = other.positions(&[session("none"), s]).unwrap();
+    assert_eq!((status.removals, positions), (0, vec![(0, 0), (0, 1)]));
+}
