@@ -46,48 +46,40 @@ fn folder() -> Option<World> {
     })
 }
 
-/// A store in a new database and a new bucket.
+/// A store in a new database, with an object store or without.
 #[cfg(unix)]
-fn shared() -> Option<World> {
-    use trimtab_testkit::servers::{ObjectServer, PostgresServer};
-    let database = PostgresServer::shared()?.new_database().unwrap();
+fn in_database(blobs: Option<String>, folder: Option<tempfile::TempDir>) -> Option<World> {
+    let server = trimtab_testkit::servers::PostgresServer::shared()?;
     let time = Arc::new(AtomicU64::new(suite::START));
     let clock = Arc::clone(&time);
+    let mut options = trimtab_store::SharedOptions::new(server.new_database().unwrap())
+        .clock(move || clock.load(Ordering::Relaxed));
+    if let Some(blobs) = blobs {
+        options = options.blobs(blobs);
+    }
+    Some(World {
+        store: Box::new(options.open().unwrap()),
+        time,
+        keeps_files: false,
+        folder,
+    })
+}
+
+/// With a bucket, or with a folder as object store if there is no S3 server.
+#[cfg(unix)]
+fn shared() -> Option<World> {
+    use trimtab_testkit::servers::ObjectServer;
     let folder = tempfile::tempdir().unwrap();
     let blobs = match ObjectServer::shared() {
         Some(server) => ObjectServer::url(&server.new_bucket().unwrap(), server.address()),
         None => format!("file://{}", folder.path().display()),
     };
-    let store = trimtab_store::SharedOptions::new(database)
-        .blobs(blobs)
-        .clock(move || clock.load(Ordering::Relaxed))
-        .open()
-        .unwrap();
-    Some(World {
-        store: Box::new(store),
-        time,
-        keeps_files: false,
-        folder: Some(folder),
-    })
+    in_database(Some(blobs), Some(folder))
 }
 
-/// A store in a database alone.
 #[cfg(unix)]
 fn database_only() -> Option<World> {
-    use trimtab_testkit::servers::PostgresServer;
-    let database = PostgresServer::shared()?.new_database().unwrap();
-    let time = Arc::new(AtomicU64::new(suite::START));
-    let clock = Arc::clone(&time);
-    let store = trimtab_store::SharedOptions::new(database)
-        .clock(move || clock.load(Ordering::Relaxed))
-        .open()
-        .unwrap();
-    Some(World {
-        store: Box::new(store),
-        time,
-        keeps_files: false,
-        folder: None,
-    })
+    in_database(None, None)
 }
 
 suite::over!(in_memory, memory);

@@ -1,0 +1,143 @@
+//! The database or the object store fails.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use trimtab_testkit::servers::{FaultyRelay, ObjectServer, RelayMode};
+use trimtab_testkit::upstream::Upstream;
+
+use super::{
+    DIALECT, grow, new_conversation, noise, received, relayed_database, serve, shared_place,
+    upstream,
+};
+use crate::run::{PATIENCE, Served};
+use crate::talk::{log, path, post, with_call};
+
+/// Sends a conversation under a number. Returns why it was not managed, and what the model got.
+async fn outcome(served: &Served, upstream: &Upstream, body: &Value, number: &str) -> String {
+    let answer = post(&served.url, path(DIALECT), body, &[("x-number", number)]).await;
+    assert!(answer.status.is_success(), "{number}: {answer:?}");
+    let reason = answer.header("x-trimtab-reason").to_owned();
+    if !reason.is_empty() {
+        let got = received(upstream, number);
+        assert!(
+            got.iter().all(|got| *got == body.to_string().into_bytes()),
+            "{number}: an unmanaged request passes unchanged"
+        );
+    }
+    reason
+}
+
+/// Waits until requests are managed again.
+async fn wait_until_managed(served: &Served, upstream: &Upstream, body: &Value, what: &str) {
+    let until = Instant::now() + PATIENCE;
+    for attempt in 0.. {
+        let number = format!("{what}-{attempt}");
+        let reason = outcome(served, upstream, body, &number).await;
+        if reason.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "{what}: still unmanaged: {reason}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_pass_while_the_database_is_stopped_or_hangs() {
+    let Some((place, relay)) = relayed_database() else {
+        return;
+    };
+    let upstream = upstream().await;
+    let served = Served::start(&[
+        "--upstream",
+        &upstream.url(),
+        "--store",
+        &place.database,
+        "--blobs",
+        &place.blobs,
+    ]);
+    let mut body = new_conversation(7);
+    wait_until_managed(&served, &upstream, &body, "start").await;
+    for (mode, what) in [
+        (RelayMode::Refuse, "stopped"),
+        (RelayMode::Stall, "hanging"),
+    ] {
+        grow(&mut body, 7, 4);
+        relay.set(mode);
+        for request in 0..4 {
+            let number = format!("{what}-{request}");
+            let reason = outcome(&served, &upstream, &body, &number).await;
+            assert_ne!(reason, "", "{number}: managed without a database");
+        }
+        relay.set(RelayMode::Forward);
+        wait_until_managed(&served, &upstream, &body, &format!("after-{what}")).await;
+    }
+    assert!(upstream.violations().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_pass_while_the_object_store_fails() {
+    let Some(mut place) = shared_place() else {
+        return;
+    };
+    let (Some(bucket), Some(server)) = (place.bucket.clone(), ObjectServer::shared()) else {
+        return;
+    };
+    let relay = FaultyRelay::start(server.address()).unwrap();
+    place.blobs = ObjectServer::url(&bucket, relay.address());
+    let upstream = upstream().await;
+    let served = Served::start(&[
+        "--upstream",
+        &upstream.url(),
+        "--store",
+        &place.database,
+        "--blobs",
+        &place.blobs,
+    ]);
+    let mut body = new_conversation(8);
+    wait_until_managed(&served, &upstream, &body, "start").await;
+    let faults = [
+        (RelayMode::Unavailable, "unavailable"),
+        (RelayMode::Stall, "hanging"),
+        (RelayMode::Refuse, "stopped"),
+    ];
+    for (seed, (mode, what)) in (1_u64..).zip(faults) {
+        let id = format!("call_{what}");
+        with_call(DIALECT, &mut body, &id, &noise(seed, 400));
+        relay.set(mode);
+        let reason = outcome(&served, &upstream, &body, what).await;
+        assert_ne!(reason, "", "{what}: managed without an object store");
+        relay.set(RelayMode::Forward);
+        wait_until_managed(&served, &upstream, &body, &format!("after-{what}")).await;
+    }
+    assert!(
+        server.object_count(&bucket).unwrap() >= 3,
+        "large outputs are objects"
+    );
+    assert!(upstream.violations().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hot_conversation_costs_two_round_trips_per_request() {
+    let Some((place, relay)) = relayed_database() else {
+        return;
+    };
+    let upstream = upstream().await;
+    let served = serve(&upstream, &place);
+    let mut body = new_conversation(9);
+    let mut round_trips = Vec::new();
+    for round in 0..16 {
+        let before = relay.round_trips();
+        let reason = outcome(&served, &upstream, &body, &format!("hot-{round}")).await;
+        assert_eq!(reason, "");
+        // The messages of a request are written shortly after it.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        round_trips.push(relay.round_trips() - before);
+        with_call(DIALECT, &mut body, &format!("call_{round}"), &log(20));
+    }
+    // The first requests open connections and prepare statements.
+    let mut hot = round_trips.split_off(6);
+    hot.sort_unstable();
+    let median = hot[hot.len() / 2];
+    assert!(median <= 2, "round trips per request: {hot:?}");
+}
