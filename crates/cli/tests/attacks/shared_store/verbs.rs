@@ -54,6 +54,12 @@ fn verbs_read_and_write_a_database() {
     let doctor = run(&["doctor"]);
     assert!(doctor.contains("large outputs"), "{doctor}");
     run(&["output", "erase", "--session", "s", "--yes"]);
+    let server = PostgresServer::shared().unwrap();
+    let name = place.database.rsplit('/').next().unwrap();
+    let left = "SELECT (SELECT count(*) FROM trimtab.sessions) + (SELECT count(*) FROM
+        trimtab.outputs) + (SELECT count(*) FROM trimtab.blobs) + (SELECT count(*) FROM
+        trimtab.chunks) + (SELECT count(*) FROM trimtab.entries)";
+    assert_eq!(server.sql(name, left).unwrap(), "0", "erased rows are gone");
     if let (Some(bucket), Some(server)) = (&place.bucket, ObjectServer::shared()) {
         assert_eq!(
             server.object_count(bucket).unwrap(),
