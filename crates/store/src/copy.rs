@@ -100,9 +100,10 @@ impl StoreCopy<'_> {
 
     fn output(&mut self, session: &SessionId, output: &OutputMetadata) -> Result<()> {
         let id = output.reference.id();
-        let text = match output.has_text {
-            true => Some(self.from.open(session, id, OutputForm::Text)?.bytes()?),
-            false => None,
+        let text = if output.has_text {
+            Some(self.from.open(session, id, OutputForm::Text)?.bytes()?)
+        } else {
+            None
         };
         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
         let mut bytes = self.from.open(session, id, OutputForm::Whole)?.reader();

@@ -186,14 +186,9 @@ impl StoredBody {
             return Ok(Arc::clone(bytes));
         }
         let key = (self.name.name.clone(), number);
-        let bytes = match self.storage.cache.get(&key) {
-            Some(bytes) => bytes,
-            None => {
-                let bytes = Arc::new(self.fetch(number)?);
-                self.storage.cache.insert(key, &bytes);
-                bytes
-            }
-        };
+        let cached = self.storage.cache.get(&key);
+        let bytes = cached.map_or_else(|| self.fetch(number).map(Arc::new), Ok)?;
+        self.storage.cache.insert(key, &bytes);
         *last = Some((number, Arc::clone(&bytes)));
         Ok(bytes)
     }

@@ -38,9 +38,9 @@ impl SharedStore {
             let names = batch.iter().map(|name| name.as_str().as_bytes().to_vec());
             let delete = "DELETE FROM trimtab.sessions WHERE name = ANY($1)";
             removed += self.count_removal(delete, names.collect(), None)?;
-            batch.iter().for_each(|session| {
+            for session in batch {
                 self.secrets().remove(session);
-            });
+            }
         }
         Ok(removed)
     }

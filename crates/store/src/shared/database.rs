@@ -134,14 +134,12 @@ impl Database {
         let pool = self.pool.clone();
         let answer = self.wait(PATIENCE + limit, async move {
             let connection = pool.get().await.map_err(pool_error)?;
-            match tokio::time::timeout(limit, work(connection)).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    // The connection may hang, and others with it.
-                    pool.retain(|_, _| false);
-                    Err(Error::unreachable("it did not answer in time"))
-                }
-            }
+            let Ok(answer) = tokio::time::timeout(limit, work(connection)).await else {
+                // The connection may hang, and others with it.
+                pool.retain(|_, _| false);
+                return Err(Error::unreachable("it did not answer in time"));
+            };
+            answer
         });
         self.note_reachable(answer)
     }
@@ -188,7 +186,7 @@ impl Drop for Database {
 fn configuration(url: &str) -> Result<Config> {
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         let why = std::error::Error::source(&error)
-            .map_or_else(|| error.to_string(), |why| why.to_string());
+            .map_or_else(|| error.to_string(), ToString::to_string);
         Error::BadUrl {
             what: "the database",
             why,
@@ -229,6 +227,7 @@ fn pool_error(error: PoolError) -> Error {
 }
 
 /// Converts an error of the database into the kinds that callers handle.
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 pub(super) fn from_postgres(error: tokio_postgres::Error) -> Error {
     let Some(reported) = error.as_db_error() else {
         // No answer, so the connection is broken or was never made.

@@ -87,6 +87,7 @@ fn setting_key<K: FromStr>(name: &str) -> Result<K> {
     name.parse().map_err(unknown)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn bad_url(why: impl ToString) -> Error {
     Error::BadUrl {
         what: "the object store",

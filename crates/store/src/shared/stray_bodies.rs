@@ -77,8 +77,8 @@ fn without_row(storage: &BodyStorage, names: Vec<String>) -> Result<Vec<BodyName
     storage.database.long_call(move |connection| async move {
         let select = "SELECT body FROM trimtab.blobs WHERE body = ANY($1)";
         let rows = query_all(&connection, select, &[&names]).await?;
-        let named: BTreeSet<&str> = rows.iter().map(|row| row.get(0)).collect();
-        let strays = names.iter().filter(|name| !named.contains(name.as_str()));
+        let in_use: BTreeSet<&str> = rows.iter().map(|row| row.get(0)).collect();
+        let strays = names.iter().filter(|name| !in_use.contains(name.as_str()));
         let strays = strays.map(|name| BodyName {
             name: name.clone(),
             in_object_store: true,

@@ -1,12 +1,11 @@
 //! Any proxy serves any request, and proxies are killed meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::Value;
-use tokio::sync::RwLock;
 use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
 use trimtab_testkit::upstream::Upstream;
 
@@ -69,7 +68,9 @@ async fn simultaneous_proxies_on_one_database_send_the_same_bytes() {
 
 /// Proxies that are killed and started again.
 struct ProxyGroup {
-    proxies: Vec<RwLock<Served>>,
+    proxies: Vec<Mutex<Served>>,
+    /// The addresses of the proxies, also while one is being started.
+    urls: Vec<RwLock<String>>,
     upstream: Upstream,
     place: SharedPlace,
 }
@@ -81,7 +82,7 @@ impl ProxyGroup {
         loop {
             let random = numbers.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
             let chosen = usize::try_from(random >> 33).unwrap() % PROXIES;
-            let url = self.proxies[chosen].read().await.url.clone();
+            let url = self.urls[chosen].read().unwrap().clone();
             let headers = [
                 ("content-type", "application/json"),
                 ("anthropic-version", "2023-06-01"),
@@ -104,14 +105,18 @@ impl ProxyGroup {
     async fn kill_in_turn(&self, done: &AtomicBool) -> usize {
         let mut kills = 0;
         while !done.load(Ordering::Relaxed) {
-            let mut proxy = self.proxies[kills % PROXIES].write().await;
-            proxy.signal("KILL");
-            *proxy = serve(&self.upstream, &self.place);
-            drop(proxy);
+            self.restart(kills % PROXIES);
             kills += 1;
             tokio::time::sleep(Duration::from_millis(400)).await;
         }
         kills
+    }
+
+    fn restart(&self, number: usize) {
+        let mut proxy = self.proxies[number].lock().unwrap();
+        proxy.signal("KILL");
+        *proxy = serve(&self.upstream, &self.place);
+        self.urls[number].write().unwrap().clone_from(&proxy.url);
     }
 
     /// The whole conversation of a session.
@@ -156,9 +161,11 @@ async fn killed_proxies_of_one_database_send_what_a_single_proxy_sends() {
         (6, 10)
     };
     let upstream = upstream().await;
-    let proxies = (0..PROXIES).map(|_| RwLock::new(serve(&upstream, &place)));
+    let proxies: Vec<Served> = (0..PROXIES).map(|_| serve(&upstream, &place)).collect();
+    let urls = proxies.iter().map(|proxy| RwLock::new(proxy.url.clone()));
     let group = Arc::new(ProxyGroup {
-        proxies: proxies.collect(),
+        urls: urls.collect(),
+        proxies: proxies.into_iter().map(Mutex::new).collect(),
         upstream,
         place,
     });
