@@ -67,6 +67,7 @@ pub fn copy_store(
         copy.progress.copied_sessions += 1;
         report(&copy.progress);
     }
+    copy.restore_times(&sessions)?;
     Ok(copy.progress)
 }
 
@@ -94,8 +95,17 @@ impl StoreCopy<'_> {
         for stream in Stream::ALL {
             self.entries(session, stream)?;
         }
-        // The writes have changed the time of the last use.
-        self.to.restore_session(info, &minter)
+        Ok(())
+    }
+
+    /// Sets the time of the last use again, which writes and links have changed.
+    fn restore_times(&self, sessions: &[SessionInfo]) -> Result<()> {
+        for info in sessions {
+            if let Some(minter) = self.from.ref_minter(&info.session)? {
+                self.to.restore_session(info, &minter)?;
+            }
+        }
+        Ok(())
     }
 
     fn output(&mut self, session: &SessionId, output: &OutputMetadata) -> Result<()> {
