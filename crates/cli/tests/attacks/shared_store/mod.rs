@@ -5,7 +5,7 @@ mod proxies;
 mod verbs;
 
 use serde_json::Value;
-use trimtab_model::Dialect;
+use trimtab_model::{Dialect, Usage};
 use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::servers::{FaultyRelay, ObjectServer, PostgresServer};
 use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
@@ -52,8 +52,14 @@ fn relayed_database() -> Option<(SharedPlace, FaultyRelay)> {
     Some((place, relay))
 }
 
+/// A model that reports no usage. Otherwise each proxy would learn how it counts, and windows would
+/// depend on which proxy learned what.
 async fn upstream() -> Upstream {
-    let options = UpstreamOptions::new(ReplySource::with(|_| ScriptedReply::text("I see.")));
+    let reply = ScriptedReply {
+        usage: Some(Usage::default()),
+        ..ScriptedReply::text("I see.")
+    };
+    let options = UpstreamOptions::new(ReplySource::with(move |_| reply.clone()));
     Upstream::start(options).await.unwrap()
 }
 
@@ -94,9 +100,10 @@ fn grow(body: &mut Value, session: u64, round: usize) {
     with_call(DIALECT, body, &format!("call_{round}"), &output);
 }
 
+/// The first request of a session. Its first message tells it from the others.
 fn new_conversation(session: u64) -> Value {
     let mut body = with_output(DIALECT, 800);
-    body["metadata"] = serde_json::json!({ "user_id": format!("session-{session}") });
+    body["messages"][0]["content"] = format!("read the log of session {session}").into();
     body
 }
 
