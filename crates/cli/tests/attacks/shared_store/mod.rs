@@ -63,7 +63,7 @@ async fn upstream() -> Upstream {
     Upstream::start(options).await.unwrap()
 }
 
-/// A proxy that plans for as long as it takes: the machine may be busy with other tests.
+/// A proxy with time and memory for every request: the machine may be busy with other tests.
 fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
     Served::start(&[
         "--upstream",
@@ -74,6 +74,10 @@ fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
         &place.blobs,
         "--set",
         "proxy.limits.plan_ms=60000",
+        "--set",
+        "proxy.limits.memory_bytes=2000000000",
+        "--set",
+        "proxy.limits.tenant_memory_bytes=2000000000",
     ])
 }
 
