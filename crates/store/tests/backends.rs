@@ -17,6 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use suite::World;
 use trimtab_store::MemoryStore;
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "servers of other backends may be missing"
+)]
 fn memory() -> Option<World> {
     let time = Arc::new(AtomicU64::new(suite::START));
     let clock = Arc::clone(&time);
@@ -30,6 +34,10 @@ fn memory() -> Option<World> {
 }
 
 #[cfg(unix)]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "servers of other backends may be missing"
+)]
 fn folder() -> Option<World> {
     let time = Arc::new(AtomicU64::new(suite::START));
     let clock = Arc::clone(&time);

@@ -58,11 +58,12 @@ async fn requests_pass_while_the_database_is_stopped_or_hangs() {
     ]);
     let mut body = new_conversation(7);
     wait_until_managed(&served, &upstream, &body, "start").await;
-    for (mode, what) in [
+    let faults = [
         (RelayMode::Refuse, "stopped"),
         (RelayMode::Stall, "hanging"),
-    ] {
-        grow(&mut body, 7, 4);
+    ];
+    for (round, (mode, what)) in (4..).zip(faults) {
+        grow(&mut body, 7, round);
         relay.set(mode);
         for request in 0..4 {
             let number = format!("{what}-{request}");

@@ -1,6 +1,6 @@
 //! Any proxy serves any request, and proxies are killed meanwhile.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ use crate::talk::{path, post};
 
 /// The number of proxies.
 const PROXIES: usize = 3;
+/// One request in this many is preceded by a kill.
+const KILL_EVERY: usize = 7;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simultaneous_proxies_on_one_database_send_the_same_bytes() {
@@ -79,17 +81,7 @@ impl ProxyGroup {
         }
     }
 
-    /// Kills one proxy after the other, until the conversations are over.
-    async fn kill_in_turn(&self, done: &AtomicBool) -> usize {
-        let mut kills = 0;
-        while !done.load(Ordering::Relaxed) {
-            self.restart(kills % PROXIES);
-            kills += 1;
-            tokio::time::sleep(Duration::from_millis(400)).await;
-        }
-        kills
-    }
-
+    /// Kills a proxy in the middle of what it does, and starts it again.
     fn restart(&self, number: usize) {
         let mut proxy = self.proxies[number].lock().unwrap();
         proxy.signal("KILL");
@@ -97,12 +89,17 @@ impl ProxyGroup {
         self.urls[number].write().unwrap().clone_from(&proxy.url);
     }
 
-    /// The whole conversation of a session.
-    async fn converse(&self, session: u64, rounds: usize) {
+    /// The whole conversation of a session. Now and then it kills a proxy, which others use.
+    async fn converse(self: Arc<Self>, session: u64, rounds: usize) {
         let numbers = AtomicU64::new(session.wrapping_mul(0xd134_2543_de82_ef95));
         let mut body = new_conversation(session);
         for round in 0..rounds {
             let number = format!("{session}/{round}");
+            if (usize::try_from(session).unwrap() + round).is_multiple_of(KILL_EVERY) {
+                let group = Arc::clone(&self);
+                let killing = tokio::task::spawn_blocking(move || group.restart(round % PROXIES));
+                killing.await.unwrap();
+            }
             let answer = self.send(&numbers, &number, &body).await;
             assert_eq!(answer.header("x-trimtab-reason"), "", "{number}");
             grow(&mut body, session, round);
@@ -159,19 +156,11 @@ async fn killed_proxies_of_one_database_send_what_a_single_proxy_sends() {
         upstream: provider,
         place,
     });
-    let done = Arc::new(AtomicBool::new(false));
-    let (killing, over) = (Arc::clone(&group), Arc::clone(&done));
-    let killer = tokio::spawn(async move { killing.kill_in_turn(&over).await });
-    let conversations = (0..sessions).map(|session| {
-        let group = Arc::clone(&group);
-        tokio::spawn(async move { group.converse(session, rounds).await })
-    });
+    let conversations =
+        (0..sessions).map(|session| tokio::spawn(Arc::clone(&group).converse(session, rounds)));
     for conversation in conversations.collect::<Vec<_>>() {
         conversation.await.unwrap();
     }
-    done.store(true, Ordering::Relaxed);
-    let kills = killer.await.unwrap();
-    assert!(kills > 2, "proxies were killed {kills} times");
     let place = SharedPlace {
         database: same_refs(&group.place.database),
         ..shared_place().unwrap()

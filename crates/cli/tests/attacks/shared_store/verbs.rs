@@ -30,11 +30,7 @@ fn verbs_read_and_write_a_database() {
         "long.txt",
     ]);
     let put: Value = serde_json::from_str(&put).unwrap();
-    let id = put["ref_id"]
-        .as_str()
-        .or(put["id"].as_str())
-        .unwrap()
-        .to_owned();
+    let id = put["ref"].as_str().unwrap().to_owned();
     let line = noise(3, 400).lines().nth(5).unwrap().to_owned();
     let lines = run(&[
         "output",
