@@ -44,7 +44,7 @@ fn verbs_read_and_write_a_database() {
         "1",
     ]);
     assert!(lines.contains(&line), "{lines}");
-    let found = run(&["output", "grep", "--session", "s", &line]);
+    let found = run(&["output", "grep", "--session", "s", &id, &line]);
     assert!(found.contains(&line), "{found}");
     assert!(run(&["output", "sessions"]).contains('s'));
     // It fails if the providers cannot be reached from here.
