@@ -298,6 +298,12 @@ impl LoadedBranches {
             .map(|(_, branch)| branch)
     }
 
+    /// The branch whose session has that name.
+    pub(crate) fn of_session(&mut self, session: &str) -> Option<&mut Branch> {
+        let mut loaded = self.loaded.iter_mut().map(|(_, branch)| branch);
+        loaded.find(|branch| branch.id().as_str() == session)
+    }
+
     /// Bytes of memory that all of them take, about.
     fn memory_bytes(&self) -> usize {
         let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
