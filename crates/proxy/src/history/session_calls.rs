@@ -300,6 +300,15 @@ fn health(entry: &SessionEntry, has_failed: bool) -> &'static str {
     }
 }
 
+/// A number of tokens, rounded to thousands if it has any.
+fn thousands(tokens: u64) -> String {
+    if tokens < 1_000 {
+        tokens.to_string()
+    } else {
+        format!("{:.1}k", tokens as f64 / 1e3)
+    }
+}
+
 /// What a call brought, in a few words.
 fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
     if record.action == RecordAction::Asked {
@@ -315,7 +324,7 @@ fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
         return "recovered from an overflow".to_owned();
     }
     if let Some(plan) = record.plans.last() {
-        let (before, after) = (plan.tokens_before, plan.tokens_after);
+        let (before, after) = (thousands(plan.tokens_before), thousands(plan.tokens_after));
         return format!("{}: {before} to {after} tokens", plan.kind_name());
     }
     if record.retrievals > 0 {

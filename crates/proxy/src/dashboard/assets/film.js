@@ -76,7 +76,8 @@ export class FilmView {
     const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
     this.colours = colours();
-    this.top = topOf(data);
+    this.base = (data.tools ?? []).reduce((sum, [, tokens]) => sum + tokens, 0);
+    this.top = topOf(data, this.base);
     this.drawAxis(pen);
     this.drawBands(pen);
     this.drawLines(pen);
@@ -100,8 +101,8 @@ export class FilmView {
     pen.fillStyle = this.colours.soft;
     pen.strokeStyle = this.colours.line;
     pen.textAlign = "right";
-    for (let part = 0; part <= 4; part += 1) {
-      const tokens = (this.top * part) / 4;
+    const apart = roundStep(this.top / 4);
+    for (let tokens = 0; tokens <= this.top; tokens += apart) {
       const y = Math.round(this.y(tokens)) + 0.5;
       line(pen, PAD.left, y, width - PAD.right, y);
       pen.fillText(short(tokens), PAD.left - 8, y + 4);
@@ -114,6 +115,7 @@ export class FilmView {
 
   drawBands(pen) {
     const { scenes, columns } = this.data.film;
+    this.drawTools(pen, columns.length);
     let first = 0;
     scenes.forEach((scene, number) => {
       let end = first;
@@ -124,14 +126,25 @@ export class FilmView {
     pen.globalAlpha = 1;
   }
 
+  /** Tool definitions stand in front of everything, in every call. */
+  drawTools(pen, calls) {
+    let from = 0;
+    pen.fillStyle = this.colours.tools;
+    for (const [, tokens] of this.data.tools ?? []) {
+      const [low, high] = [this.y(from), this.y(from + tokens)];
+      pen.fillRect(this.x(0), high, this.x(calls) - this.x(0), Math.max(0.2, low - high - 0.7));
+      from += tokens;
+    }
+  }
+
   drawScene(pen, bands, first, end) {
     const { columns } = this.data.film;
     const gap = this.step() > 6 ? 0.6 : 0;
     const right = this.x(end) - gap;
-    let [from, column] = [0, first];
+    let [from, column] = [this.base, first];
     for (const [, , region, state, tokens] of bands) {
       const to = from + tokens;
-      while (column < end - 1 && columns[column].tokens < to) column += 1;
+      while (column < end - 1 && columns[column].tokens + this.base < to) column += 1;
       const [low, high] = [this.y(from), this.y(to)];
       pen.globalAlpha = OPACITY[state] ?? 1;
       pen.fillStyle = this.colours[region];
@@ -145,11 +158,11 @@ export class FilmView {
     const { film, window, thresholds, other } = this.data;
     pen.setLineDash([2, 3]);
     pen.strokeStyle = this.colours.soft;
-    this.path(pen, film.columns.map((column) => column.whole));
+    this.path(pen, film.columns.map((column) => column.whole + this.base));
     if (other) {
       pen.setLineDash([]);
       pen.strokeStyle = this.colours.ink;
-      this.path(pen, other.columns.map((column) => column.tokens));
+      this.path(pen, other.columns.map((column) => column.tokens + this.base));
     }
     if (window && window <= this.top) this.level(pen, window, "window", this.colours.bad, []);
     for (const { text, tokens } of thresholds ?? []) {
@@ -192,7 +205,7 @@ export class FilmView {
     pen.lineWidth = 2.5;
     pen.strokeStyle = this.colours.cut;
     for (const { column, kept } of this.data.breaks ?? []) {
-      const top = this.y(this.data.film.columns[column].tokens);
+      const top = this.y(this.data.film.columns[column].tokens + this.base);
       line(pen, this.x(column), this.y(kept), this.x(column), Math.min(top, this.y(kept)) - 6);
       line(pen, this.x(column) - 4, this.y(kept), this.x(column) + 4, this.y(kept));
     }
@@ -218,11 +231,17 @@ function line(pen, x0, y0, x1, y1) {
 }
 
 /** Room for the largest window, and for the limit if it is not far above. */
-function topOf({ film, window, other }) {
+function topOf({ film, window, other }, base) {
   const columns = [...film.columns, ...(other?.columns ?? [])];
-  const largest = columns.reduce((most, column) => Math.max(most, column.tokens), 1);
+  const largest = base + columns.reduce((most, column) => Math.max(most, column.tokens), 1);
   const limit = window && window < largest * 3 ? window : 0;
   return Math.max(largest, limit) * 1.08;
+}
+
+/** The next of 1, 2, 2.5 and 5 with zeros. */
+function roundStep(least) {
+  const unit = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  return unit * [1, 2, 2.5, 5, 10].find((factor) => factor * unit >= least);
 }
 
 function colours() {

@@ -111,7 +111,7 @@ export class MessageList {
 function cells(message, match) {
   const tokens = message.shown === message.tokens ? short(message.tokens) : `${short(message.tokens)} → ${short(message.shown)}`;
   return [
-    element("span", {}, element("i", { class: `swatch ${message.region}` }), message.region),
+    element("span", {}, element("i", { class: `swatch ${message.region}` }), element("span", { class: "name" }, message.region)),
     element("span", { class: "who" },
       element("span", { class: `badge ${message.state}` }, message.pinned ? "pinned" : STATES[message.state])),
     element("span", { class: "text" }, message.tool && message.region === "output" ? `${message.tool}: ` : "",

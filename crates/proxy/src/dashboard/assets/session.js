@@ -55,7 +55,7 @@ class SessionView {
   build() {
     this.head = element("div");
     this.summary = element("div");
-    this.actions = element("div", { class: "row" });
+    this.actions = element("div", { class: "row actions" });
     this.call = element("div", { class: "call", "aria-live": "polite" });
     this.canvas = element("canvas", { class: "film", tabindex: 0, role: "application",
       "aria-roledescription": "film strip", "aria-label": "Calls of this session. Left and right choose a call." });
@@ -144,7 +144,7 @@ class SessionView {
 
   showFilm(film, calls, other) {
     this.shown = { ...this.data, film, calls };
-    this.film.show({ film, other, window: this.data.window, thresholds: this.data.thresholds,
+    this.film.show({ film, other, tools: this.data.tools, window: this.data.window, thresholds: this.data.thresholds,
       breaks: breaksOf(film, calls) });
   }
 }

@@ -93,5 +93,5 @@ function olderSessions(older, isOpen) {
     { name: "Last used", cell: (row) => ago(row.last_ms, serverNow()) },
   ], older);
   return element("details", { class: "card", open: isOpen },
-    element("summary", {}, `${count(older.length)} sessions from before`), list);
+    element("summary", {}, `${count(older.length)} ${older.length === 1 ? "session" : "sessions"} from before`), list);
 }
