@@ -45,7 +45,7 @@ pub(super) fn preview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 pub(super) fn compact(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let order = request.order()?;
     let access = ordered(request, &order)?;
-    let (done, events) = access.with(|session| carry_out(session, &manual_compaction(&order)))?;
+    let (done, events) = access.change(|session| carry_out(session, &manual_compaction(&order)))?;
     request.shared.history.tell("changed", access.id.as_str());
     to_json(&json!({"done": done, "events": events}))
 }
@@ -83,7 +83,7 @@ fn plan_json(plan: &Plan) -> Value {
 pub(super) fn undo(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let order = request.order()?;
     let access = ordered(request, &order)?;
-    let (done, events) = access.with(|session| Ok((session.undo()?, session.events())))?;
+    let (done, events) = access.change(|session| Ok((session.undo()?, session.events())))?;
     request.shared.history.tell("changed", access.id.as_str());
     to_json(&json!({"done": done, "events": events}))
 }
@@ -96,7 +96,7 @@ pub(super) fn pin(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let at = at.and_then(|at| usize::try_from(at).ok());
     let at = at.ok_or_else(|| ApiProblem::bad("the order names no message"))?;
     let is_pinned = order.get("pinned").and_then(Value::as_bool).unwrap_or(true);
-    let done = access.with(|session| session.pin(at, is_pinned))?;
+    let done = access.change(|session| session.pin(at, is_pinned))?;
     request.shared.history.tell("changed", access.id.as_str());
     to_json(&json!({"done": done}))
 }

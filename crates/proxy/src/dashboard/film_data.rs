@@ -32,7 +32,7 @@ pub(super) fn film(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let id = request.field("id").unwrap_or_default();
     let access = SessionAccess::new(request, &id)?;
     let history = request.shared.history.session(&id);
-    let key = access.with(|session| {
+    let key = access.read(|session| {
         let calls = history.as_ref().map_or(0, |(entry, _)| entry.calls);
         let preset = &session.setup().policy.preset;
         Ok(format!("{id} {:?} {calls} {preset}", session.positions()))
@@ -41,7 +41,7 @@ pub(super) fn film(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     if let Some(known) = request.shared.history.rendered(&key) {
         return Ok(known);
     }
-    let snapshot = access.with(|session| Ok(SessionSnapshot::of(session)))?;
+    let snapshot = access.read(|session| Ok(SessionSnapshot::of(session)))?;
     let branch = access.with_branch(|branch| json!(branch.server_tools()));
     let (entry, calls) = history.unzip();
     let whole = json!({

@@ -30,7 +30,7 @@ pub(super) fn messages(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let access = SessionAccess::new(request, &request.field("id").unwrap_or_default())?;
     let from = request.number("from", 0);
     let count = request.number("count", MOST_MESSAGES).min(MOST_MESSAGES);
-    let (total, list) = access.with(|session| {
+    let (total, list) = access.read(|session| {
         session.window()?;
         let total = session.projection().log().len();
         let places = from..total.min(from.saturating_add(count));
@@ -98,7 +98,7 @@ pub(super) fn message(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let access = SessionAccess::new(request, &request.field("id").unwrap_or_default())?;
     let at = request.number("at", 0);
     let offset = request.number("offset", 0);
-    let found = access.with(|session| {
+    let found = access.read(|session| {
         session.window()?;
         Ok(list_entry(session, at).zip(detail(session, at, offset)))
     })?;
@@ -161,7 +161,7 @@ pub(super) fn search(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         return Err(ApiProblem::bad("the search is empty"));
     }
     // The session is not held while it is searched.
-    let log = access.with(|session| Ok(session.projection().log().messages().to_vec()))?;
+    let log = access.read(|session| Ok(session.projection().log().messages().to_vec()))?;
     let finder = memchr::memmem::Finder::new(wanted.as_bytes());
     let mut found = Vec::new();
     for (at, message) in log.iter().enumerate() {

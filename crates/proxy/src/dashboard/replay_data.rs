@@ -18,7 +18,7 @@ pub(super) fn replay(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let name = request.field("preset").unwrap_or_default();
     let unknown = || ApiProblem::bad(format!("there is no preset {name:?}"));
     let policy = request.settings.policy(&name).ok_or_else(unknown)?;
-    let (log, setup) = access.with(|session| {
+    let (log, setup) = access.read(|session| {
         let log = session.projection().log().messages().to_vec();
         Ok((log, session.setup().clone()))
     })?;

@@ -36,23 +36,38 @@ impl<'a> SessionAccess<'a> {
         })
     }
 
+    /// Looks at the session. Whoever plans a request of it waits meanwhile, so this must be short.
+    pub(super) fn read<T>(
+        &self,
+        look: impl FnOnce(&mut Session) -> Result<T, SessionError>,
+    ) -> Result<T, ApiProblem> {
+        self.open(look).map(|(seen, _)| seen)
+    }
+
     /// Works on the session; what it writes is durable when this returns.
-    pub(super) fn with<T>(
+    pub(super) fn change<T>(
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
     ) -> Result<T, ApiProblem> {
+        let (done, staged) = self.open(work)?;
+        // The next request does not wait for the disk.
+        staged.flush()?;
+        Ok(done)
+    }
+
+    fn open<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
+    ) -> Result<(T, Arc<StagedStore>), ApiProblem> {
         if let Some(client_session) = self.client_session() {
             let mut branches = client_session.branches();
             if let Some(branch) = branches.of_session(self.id.as_str()) {
                 let done = work(branch.session())?;
-                branch.flush()?;
-                return Ok(done);
+                return Ok((done, Arc::clone(branch.staged())));
             }
         }
         let (mut session, staged) = self.open_stored(None)?;
-        let done = work(&mut session)?;
-        staged.flush()?;
-        Ok(done)
+        Ok((work(&mut session)?, staged))
     }
 
     /// Works on the branch in memory; none if the session is not in memory.

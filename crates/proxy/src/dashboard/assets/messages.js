@@ -135,7 +135,8 @@ async function openMessage(id, at, changed) {
   } else if (detail.shown !== null) {
     panes.unshift(pane("What the model sees", `${count(entry.shown)} tokens`, element("pre", { tabindex: 0 }, detail.shown)));
   }
-  const pin = element("button", { type: "button", onclick: async () => {
+  const isOff = entry.state === "hidden" && !entry.pinned;
+  const pin = element("button", { type: "button", disabled: isOff, onclick: async () => {
     try {
       await post("pin", { id, message: at, pinned: !entry.pinned });
       tell(entry.pinned ? `Message ${at + 1} is no longer pinned.` : `Message ${at + 1} is pinned: plans leave it alone.`, true);
