@@ -35,7 +35,8 @@ export function table(columns, rows, kind = "cards") {
   const head = columns.map((column) =>
     element("th", { scope: "col", class: column.number ? "number" : "" }, column.name));
   const body = rows.map((row) => element("tr", {}, columns.map((column) =>
-    element("td", { class: column.number ? "number" : "", "data-label": column.name }, column.cell(row)))));
+    element("td", { class: column.number ? "number" : "", "data-label": column.name },
+      element("div", {}, column.cell(row))))));
   return element("table", { class: kind },
     element("thead", {}, element("tr", {}, head)), element("tbody", {}, body));
 }

@@ -169,7 +169,8 @@ function whyText(entry, detail) {
   const last = detail.because.at(-1);
   const ref = detail.ref ? ` Ref ${detail.ref}.` : "";
   if (entry.state === "whole" || !last) return ref;
-  return `Changed because ${WHY[last.reason] ?? last.reason}, when there were ${count(last.at)} messages.${ref}`;
+  const when = last.at > 0 && last.reason !== "admission" ? `, when there were ${count(last.at)} messages` : "";
+  return `Changed because ${WHY[last.reason] ?? last.reason}${when}.${ref}`;
 }
 
 /** Asks for the rest of a text that is too long for one answer. */
