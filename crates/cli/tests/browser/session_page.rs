@@ -70,7 +70,7 @@ async fn message_opens_to_its_original_and_is_found_by_search() {
     let messages = listed["messages"].as_array().unwrap();
     let shortened = messages
         .iter()
-        .find(|message| message["state"] == "view")
+        .find(|message| message["state"] == "hidden" && message["region"] == "output")
         .unwrap();
     let at = shortened["at"].as_u64().unwrap();
     let detail = get(&demo.url, &format!("message?id={id}&at={at}")).await;
@@ -128,8 +128,7 @@ async fn compaction_is_previewed_approved_and_taken_back() {
     assert_eq!(undoable().await, before, "a preview changes nothing");
     let title = browser.eval("document.querySelector('dialog h2').textContent");
     assert_eq!(title, "Compact this session?", "{}", browser.text());
-    browser.click("Compact");
-    browser.eval("[...document.querySelectorAll('dialog button')].find((b) => b.className === 'main')?.click()");
+    browser.eval("document.querySelector('dialog button.main').click()");
     browser.wait_for_text("Compacted.");
     assert_eq!(undoable().await, before.map(|plans| plans + 1));
     browser.click("Undo the last plan");

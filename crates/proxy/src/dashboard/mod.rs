@@ -11,6 +11,7 @@ mod live_feed;
 mod message_data;
 mod overview;
 mod replay_data;
+mod scratch_store;
 mod session_access;
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};

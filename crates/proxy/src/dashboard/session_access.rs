@@ -9,6 +9,7 @@ use trimtab_model::Dialect;
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
 
 use super::api::{ApiProblem, ApiRequest};
+use super::scratch_store::ScratchStore;
 use crate::conversation::branch::Branch;
 use crate::conversation::client_sessions::ClientSession;
 use crate::conversation::store_state::OpenedStore;
@@ -49,10 +50,16 @@ impl<'a> SessionAccess<'a> {
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
     ) -> Result<T, ApiProblem> {
-        let (done, staged) = self.open(work)?;
-        // The next request does not wait for the disk.
-        staged.flush()?;
-        Ok(done)
+        let done = self.open(work).and_then(|(done, staged)| {
+            // The next request does not wait for the disk.
+            staged.flush()?;
+            Ok(done)
+        });
+        if let (Err(_), Some(client_session)) = (&done, self.client_session()) {
+            // It is read from the store again.
+            client_session.branches().forget_session(self.id.as_str());
+        }
+        done
     }
 
     fn open<T>(
@@ -66,7 +73,7 @@ impl<'a> SessionAccess<'a> {
                 return Ok((done, Arc::clone(branch.staged())));
             }
         }
-        let (mut session, staged) = self.open_stored(None)?;
+        let (mut session, staged) = self.open_stored()?;
         Ok((work(&mut session)?, staged))
     }
 
@@ -83,25 +90,32 @@ impl<'a> SessionAccess<'a> {
             // What the store lacks would be missing in the copy.
             branch.flush().map(|()| branch.session().setup().clone())
         });
-        let (session, _) = self.open_stored(setup.transpose()?)?;
+        let setup = setup.transpose()?.unwrap_or_else(|| self.usual_setup());
+        self.check_stored()?;
+        let scratch = ScratchStore::of(Arc::clone(&self.opened.store), &self.id)?;
+        let session = Session::open(Arc::new(scratch), self.id.clone(), setup)?;
         Ok(session)
     }
 
-    /// Opens the session in the store. Nothing is written before the second value is flushed.
-    fn open_stored(&self, setup: Option<Setup>) -> Result<(Session, Arc<StagedStore>), ApiProblem> {
-        let store = &self.opened.store;
-        if store.position(&self.id, Stream::Log)? == 0 {
-            let why = "there is no such session";
-            return Err(ApiProblem::new(StatusCode::NOT_FOUND, why));
-        }
-        let setup = setup.unwrap_or_else(|| self.usual_setup());
-        let staged = Arc::new(StagedStore::new(Arc::clone(store)));
+    /// Opens the session in the store. Nothing is written before the second value is flushed or
+    /// dropped.
+    fn open_stored(&self) -> Result<(Session, Arc<StagedStore>), ApiProblem> {
+        self.check_stored()?;
+        let staged = Arc::new(StagedStore::new(Arc::clone(&self.opened.store)));
         let session = Session::open(
             Arc::clone(&staged) as Arc<dyn Store>,
             self.id.clone(),
-            setup,
+            self.usual_setup(),
         )?;
         Ok((session, staged))
+    }
+
+    fn check_stored(&self) -> Result<(), ApiProblem> {
+        if self.opened.store.position(&self.id, Stream::Log)? > 0 {
+            return Ok(());
+        }
+        let why = "there is no such session";
+        Err(ApiProblem::new(StatusCode::NOT_FOUND, why))
     }
 
     /// What a session is opened with of which no request came yet.

@@ -5,7 +5,7 @@ use trimtab_model::Usage;
 use trimtab_wire::catalogue::ModelInfo;
 
 /// A smaller loss is no break: providers cache in blocks, and count differently.
-const LEAST_TOKENS: u64 = 1_024;
+const LEAST_TOKENS: u64 = 2_048;
 
 /// A call whose prefix was not read from the cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -49,7 +49,7 @@ impl CallPair {
         // Without us, the whole prompt before would have been read.
         let expected = before.prompt().min(now.prompt());
         let lost = expected.saturating_sub(now.cache_read);
-        if lost < LEAST_TOKENS || lost < expected / 20 {
+        if lost < LEAST_TOKENS || lost < expected / 10 {
             return None;
         }
         let (sent, common) = self.bytes;

@@ -328,6 +328,15 @@ impl LoadedBranches {
         self.count = None;
     }
 
+    /// The same for the branch of a session.
+    pub(crate) fn forget_session(&mut self, session: &str) {
+        let mut loaded = self.loaded.iter();
+        let found = loaded.find(|(_, branch)| branch.id().as_str() == session);
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget(number);
+        }
+    }
+
     /// Forgets branches whose sessions or outputs are gone, if something was removed from the
     /// store since the last time. The next request begins them anew.
     fn forget_removed(&mut self, store: &dyn Store, removals: u64) {

@@ -30,8 +30,10 @@ function show() {
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  replace(main, element("p", { class: "soft", role: "status" }, "Loading"));
-  leave = page(main, new URLSearchParams(query ?? ""));
+  // Each page has a place of its own, so that what comes too late is drawn where nobody sees it.
+  const place = element("div", {}, element("p", { class: "soft", role: "status" }, "Loading"));
+  replace(main, place);
+  leave = page(place, new URLSearchParams(query ?? ""));
 }
 
 addEventListener("hashchange", () => {
