@@ -86,6 +86,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
                 "calls": entry.calls,
                 "tokens_without": entry.tokens_without,
                 "tokens_with": entry.tokens_with,
+                "over_window": entry.over_window,
                 "spent": entry.spent,
                 "saved": entry.saved,
                 "is_priced": entry.is_priced,

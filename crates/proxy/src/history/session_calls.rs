@@ -45,6 +45,8 @@ pub(crate) struct SessionEntry {
     pub(crate) window: u64,
     pub(crate) tokens_without: u64,
     pub(crate) tokens_with: u64,
+    /// Calls that would not have fit the window without us. Each counts as a full window.
+    pub(crate) over_window: u64,
     pub(crate) spent: f64,
     pub(crate) saved: f64,
     /// True if all of its calls have a known price.
@@ -197,6 +199,7 @@ impl SessionCalls {
         let entry = &mut self.entry;
         entry.tokens_without += record.saved.without;
         entry.tokens_with += record.saved.with;
+        entry.over_window += record.saved.over_window;
         match money {
             Some(money) => {
                 entry.spent += money.spent;
@@ -293,7 +296,7 @@ fn health(entry: &SessionEntry, has_failed: bool) -> &'static str {
     let is_tight = entry.window > 0 && entry.tokens_now > entry.window / 100 * 95;
     if has_failed {
         "problem"
-    } else if is_tight || entry.saved < 0.0 {
+    } else if is_tight || (entry.saved < 0.0 && entry.over_window == 0) {
         "warning"
     } else {
         "ok"

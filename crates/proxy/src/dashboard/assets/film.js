@@ -166,7 +166,7 @@ export class FilmView {
     }
     if (window && window <= this.top) this.level(pen, window, "window", this.colours.bad, []);
     for (const { text, tokens } of thresholds ?? []) {
-      if (tokens && tokens < this.top) this.level(pen, tokens, text, this.colours.warn, [5, 4]);
+      if (tokens && tokens < this.top && tokens !== window) this.level(pen, tokens, text, this.colours.warn, [5, 4]);
     }
     pen.setLineDash([]);
   }

@@ -34,6 +34,8 @@ function figures(total, compared) {
   const tokens = total.tokens.without - total.tokens.with;
   return tiles(
     tile("Net money saved", money(total.saved), `${money(total.spent)} spent`, total.saved < 0 ? "bad" : "good"),
+    tile("Calls saved from an overflow", count(total.tokens.over_window),
+      "counted as one full, cached window each: a provider would have refused them"),
     tile("Tokens saved", short(tokens), percent(tokens, total.tokens.without), tokens < 0 ? "bad" : ""),
     tile("Cost of own calls", money(compared.own_calls), `${count(total.summaries)} summaries`),
     tile("Cost of our cache breaks", money(compared.own_breaks), "already in the net"),

@@ -25,6 +25,12 @@ export function sessionPage(place, query) {
   };
 }
 
+function moneyText({ spent, over_window: over }) {
+  const refused = over > 0
+    ? `; ${count(over)} calls would not have fit without Trimtab, and count as one full, cached window each` : "";
+  return `${money(spent)} spent${refused}`;
+}
+
 class SessionView {
   constructor(place, id) {
     this.place = place;
@@ -101,7 +107,7 @@ class SessionView {
       element("div", { class: "tile" }, element("dt", {}, "Window"), windowMeter(entry)),
       tile("Calls", count(entry.calls), `${count(messages)} messages`),
       tile("Tokens saved", short(saved), percent(saved, entry.tokens_without), saved < 0 ? "bad" : ""),
-      tile("Money saved", entry.is_priced ? money(entry.saved) : "unknown", `${money(entry.spent)} spent`,
+      tile("Money saved", entry.is_priced ? money(entry.saved) : "unknown", moneyText(entry),
         entry.saved < 0 ? "bad" : ""),
       element("div", { class: "tile" }, element("dt", {}, "Provider's cache"), this.cache));
   }

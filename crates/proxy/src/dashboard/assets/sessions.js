@@ -39,6 +39,10 @@ function draw(place, { sessions, older }, overview) {
   if (held) place.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus();
 }
 
+function moneyText(spent, over) {
+  return `${money(spent)} spent${over > 0 ? `; ${count(over)} calls would not have fit without Trimtab` : ""}`;
+}
+
 function totals(sessions, report) {
   const sum = (field) => sessions.reduce((all, session) => all + session[field], 0);
   const saved = sum("saved");
@@ -48,7 +52,7 @@ function totals(sessions, report) {
     tile("Requests", count(report.requests), `${count(report.edited)} with a shorter window`),
     tile("Tokens saved", short(tokens), `${percent(tokens, report.tokens_before)} of what came`,
       tokens < 0 ? "bad" : ""),
-    tile("Money saved", money(saved), unpriced ? "some prices are unknown" : `${money(sum("spent"))} spent`,
+    tile("Money saved", money(saved), unpriced ? "some prices are unknown" : moneyText(sum("spent"), report.over_window),
       saved < 0 ? "bad" : ""),
     tile("Overflows recovered", count(report.recovered), `${count(report.retrievals)} outputs read back`),
     tile("Passed after a failure", count(report.failed_open), "sent unchanged",
