@@ -68,6 +68,13 @@ const COUNTERS: [(&str, &str); 12] = [
     ),
 ];
 
+/// Counters without labels.
+const UNLABELLED: [&str; 3] = [
+    "trimtab_recoveries_total",
+    "trimtab_silent_overflows_total",
+    "trimtab_retrievals_total",
+];
+
 const STAGES: &str = "trimtab_stage_seconds";
 
 /// Counters and histograms of all requests.
@@ -159,6 +166,11 @@ impl Metrics {
             let samples = values.counters.iter().filter(|((of, _), _)| *of == name);
             for ((_, labels), value) in samples {
                 to.sample(name, labels, *value as f64);
+            }
+            // A counter without labels is there from the start.
+            let is_counted = values.counters.contains_key(&(name, Labels::new()));
+            if UNLABELLED.contains(&name) && !is_counted {
+                to.sample(name, &[], 0.0);
             }
         }
         let help = "Seconds since a request came: until it was planned, until the head of the \
