@@ -1,13 +1,14 @@
 //! The film of a recorded conversation under a policy.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use trimtab_engine::policy::Policy;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind};
 
-use super::band::{FilmBand, FilmRegion, MessageState, region};
+use super::band::{FilmBand, FilmRegion, MessageState, message_state, region};
 use super::{Film, FilmBuilder};
 use crate::replay::managed::ManagedSession;
 use crate::replay::manager::ManagerError;
@@ -48,36 +49,48 @@ struct ReplayWatch {
     whole: Vec<u64>,
 }
 
-/// Where messages stand in the log: by address, or by the call that an output answers.
+/// Where messages stand in the log: outputs by the call that they answer, others by their text.
+/// A session keeps copies, so their addresses say nothing.
 struct LogPositions {
-    by_address: HashMap<*const Message, usize>,
+    log: Vec<Arc<Message>>,
     by_call: HashMap<String, usize>,
+    by_text: HashMap<u64, usize>,
 }
 
 impl LogPositions {
     fn of(log: &[Arc<Message>]) -> Self {
-        let by_address = log.iter().enumerate();
-        let by_address = by_address.map(|(at, message)| (Arc::as_ptr(message), at));
-        let mut by_call = HashMap::new();
+        let (mut by_call, mut by_text) = (HashMap::new(), HashMap::new());
         for (at, message) in log.iter().enumerate() {
-            if let Some(output) = message.outputs().next() {
-                by_call.insert(output.call_id.clone(), at);
-            }
+            match message.outputs().next() {
+                Some(output) => by_call.insert(output.call_id.clone(), at),
+                None => by_text.insert(text_hash(message), at),
+            };
         }
         Self {
-            by_address: by_address.collect(),
+            log: log.to_vec(),
             by_call,
+            by_text,
         }
     }
 
-    /// The position of a message, and whether it stands there as it came.
-    fn find(&self, message: &Arc<Message>) -> (Option<usize>, bool) {
-        if let Some(at) = self.by_address.get(&Arc::as_ptr(message)) {
-            return (Some(*at), true);
-        }
-        let call = message.outputs().next().map(|output| &output.call_id);
-        (call.and_then(|call| self.by_call.get(call).copied()), false)
+    /// The position of a message, and the message as it came.
+    fn find(&self, message: &Message) -> Option<(usize, &Arc<Message>)> {
+        let at = match message.outputs().next() {
+            Some(output) => self.by_call.get(&output.call_id),
+            None => self.by_text.get(&text_hash(message)),
+        };
+        Some((*at?, self.log.get(*at?)?))
     }
+}
+
+fn text_hash(message: &Message) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    message.role.as_str().hash(&mut hasher);
+    message.text().hash(&mut hasher);
+    for call in message.calls() {
+        call.id.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl ReplayWatch {
@@ -117,17 +130,18 @@ impl ReplayWatch {
         if let Some((_, band)) = self.bands.get(&address) {
             return band.clone();
         }
-        let (at, is_whole) = self.positions.find(message);
-        let is_ours = at.is_none() && is_our_kind(message.meta.kind);
+        let found = self.positions.find(message);
+        let is_ours = found.is_none() && is_our_kind(message.meta.kind);
+        let state = match found {
+            _ if is_ours => MessageState::Summary,
+            Some((_, came)) if came.text() != message.text() => message_state(message, Some(came)),
+            _ => MessageState::Whole,
+        };
         let band = FilmBand {
-            message: at,
+            message: found.map(|(at, _)| at),
             count: 1,
             region: region(message, is_ours),
-            state: match () {
-                () if is_whole => MessageState::Whole,
-                () if is_ours => MessageState::Summary,
-                () => MessageState::View,
-            },
+            state,
             tokens: Measure::of(message).tokens(),
         };
         self.bands

@@ -96,3 +96,19 @@ fn small_bands_of_long_scenes_are_joined() {
     assert_eq!(bands.iter().map(|band| band.count).sum::<usize>(), 20_000);
     assert_eq!(bands.iter().map(|band| band.tokens).sum::<u64>(), 200_000);
 }
+
+#[test]
+fn replayed_film_shows_whole_and_shortened_outputs() {
+    let session = worked_session(40);
+    let log = session.projection().log().messages();
+    let settings = crate::replay::ReplaySettings::new(20_000);
+    let policy = Policy::preset("steady").unwrap();
+    let (film, report) = replayed_film(log, policy, &settings, Default::default()).unwrap();
+    assert_eq!(film.columns.len() as u64, report.calls);
+    let bands = film.scenes.iter().flat_map(|scene| &scene.bands);
+    let states: Vec<_> = bands.map(|band| (band.region, band.state)).collect();
+    assert!(states.contains(&(FilmRegion::Output, MessageState::Whole)));
+    assert!(states.contains(&(FilmRegion::Assistant, MessageState::Whole)));
+    assert!(states.contains(&(FilmRegion::Ours, MessageState::Summary)));
+    assert!(!states.contains(&(FilmRegion::User, MessageState::View)));
+}
