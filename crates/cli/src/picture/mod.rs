@@ -57,12 +57,12 @@ impl SessionPicture {
     /// What the preset saves, in words and money.
     fn headline(&self) -> String {
         let (with, without) = (&self.report, &self.everything);
-        let (costs, cost) = (with.billed.dollars(), without.billed.dollars());
+        let (ours, all) = (with.billed.dollars(), without.billed.dollars());
         let calls = counted(usize::try_from(with.calls).unwrap_or(usize::MAX), "call");
-        let change = if costs <= cost {
-            format!("{:.0} % less", (1.0 - costs / cost.max(1e-12)) * 100.0)
+        let change = if ours <= all {
+            format!("{:.0} % less", (1.0 - ours / all.max(1e-12)) * 100.0)
         } else {
-            format!("{:.0} % more", (costs / cost.max(1e-12) - 1.0) * 100.0)
+            format!("{:.0} % more", (ours / all.max(1e-12) - 1.0) * 100.0)
         };
         format!(
             "Under {}, {calls} send {} tokens instead of {}. Their input costs {} instead of {}: \
@@ -70,8 +70,8 @@ impl SessionPicture {
             self.preset,
             short(with.tokens),
             short(without.tokens),
-            dollars(costs),
-            dollars(cost),
+            dollars(ours),
+            dollars(all),
         )
     }
 

@@ -81,10 +81,11 @@ async fn message_opens_to_its_original_and_is_found_by_search() {
         "document.querySelector('.list').scrollTop = {} * 36",
         at.saturating_sub(2)
     ));
-    let place = browser.wait(&format!(
-        "(() => {{ const e = document.querySelector('[data-at=\"{at}\"]'); \
-         if (!e.querySelector('.badge')) return null; e.scrollIntoView({{block: 'nearest'}}); \
-         const r = e.getBoundingClientRect(); return [r.x + 40, r.y + 12] }})()"
+    let row = format!("document.querySelector('[data-at=\"{at}\"]')");
+    browser.wait(&format!("{row}.querySelector('.badge') !== null"));
+    browser.eval(&format!("{row}.scrollIntoView({{block: 'center'}})"));
+    let place = browser.eval(&format!(
+        "(() => {{ const r = {row}.getBoundingClientRect(); return [r.x + 40, r.y + 12] }})()"
     ));
     browser.click_at(&place);
     browser.wait("document.querySelector('dialog[open]')");

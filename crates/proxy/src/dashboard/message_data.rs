@@ -210,7 +210,7 @@ pub(super) fn plain_text(message: &Message) -> String {
         Part::Call(call) => format!("{} {}", call.name, call.arguments),
         Part::Output(output) => output.text().into_owned(),
         Part::Media(media) => format!("({})", media.kind.name()),
-        other => serde_json::to_string(other).unwrap_or_default(),
+        Part::Opaque(opaque) => opaque.raw.as_str().to_owned(),
     });
     texts.collect::<Vec<String>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! A call of a model as spans, with the names of the GenAI conventions.
+//! A call of a model as spans, with the names of the conventions for generative AI.
 
 use serde_json::{Value, json};
 use trimtab::session::SessionEventKind;

@@ -1,4 +1,4 @@
-//! Tokens by model, as sums since the start, with the names of the GenAI conventions.
+//! Tokens by model, as sums since the start, with the names of the conventions for generative AI.
 
 use std::collections::BTreeMap;
 

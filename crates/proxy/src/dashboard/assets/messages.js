@@ -18,6 +18,7 @@ export class MessageList {
     this.id = id;
     this.changed = changed;
     this.pages = new Map();
+    this.rows = new Map();
     this.total = 0;
     this.found = null;
     this.inner = element("div", { class: "inner" });
@@ -38,6 +39,8 @@ export class MessageList {
   update(data) {
     this.total = data.messages;
     this.pages.clear();
+    // What is shown stays until the new data is there.
+    this.rows.forEach((known) => { known.isLoaded = false; });
     replace(this.own, ownTexts(data.own_texts));
     this.draw();
   }
@@ -56,6 +59,8 @@ export class MessageList {
         tell(error.message);
       }
     }
+    this.rows.clear();
+    replace(this.inner);
     this.list.scrollTop = 0;
     this.draw();
   }
@@ -64,16 +69,37 @@ export class MessageList {
     return this.found ? this.found.length : this.total;
   }
 
-  /** Draws the rows that can be seen; asks for pages that are missing. */
+  /**
+   * Draws the rows that can be seen, and asks for pages that are missing. Rows that are there stay
+   * the same elements, so that neither a click nor the focus is lost.
+   */
   draw() {
     this.inner.style.height = `${this.length * ROW}px`;
     const first = Math.max(0, Math.floor(this.list.scrollTop / ROW) - 4);
     const last = Math.min(this.length, first + Math.ceil(this.list.clientHeight / ROW) + 8);
-    const rows = [];
-    for (let row = first; row < last; row += 1) rows.push(this.row(row));
-    const held = document.activeElement?.dataset?.at;
-    replace(this.inner, rows);
-    if (held !== undefined) this.inner.querySelector(`[data-at="${Number(held)}"]`)?.focus();
+    for (const [row, { line }] of this.rows) {
+      if (row >= first && row < last) continue;
+      line.remove();
+      this.rows.delete(row);
+    }
+    for (let row = first; row < last; row += 1) this.place(row);
+  }
+
+  place(row) {
+    const at = this.found ? this.found[row].at : row;
+    const isLoaded = Boolean(this.message(at));
+    const known = this.rows.get(row);
+    if (known && (known.isLoaded || !isLoaded)) return;
+    const line = this.row(row);
+    if (known) {
+      const hadFocus = document.activeElement === known.line;
+      known.line.replaceWith(line);
+      if (hadFocus) line.focus();
+    } else {
+      const behind = [...this.rows.keys()].filter((other) => other > row).sort((a, b) => a - b)[0];
+      this.inner.insertBefore(line, this.rows.get(behind)?.line ?? null);
+    }
+    this.rows.set(row, { line, isLoaded });
   }
 
   row(row) {
