@@ -27,7 +27,7 @@ function draw(place, { checks, store, report }, reload) {
     reload();
   } }, "Check again");
   replace(place,
-    element("div", { class: "row spread" }, element("h1", {}, "Doctor"), again),
+    element("div", { class: "row spread actions" }, element("h1", {}, "Doctor"), again),
     store ? element("p", { class: "card bad" }, store) : null,
     checks
       ? element("div", { class: "card flush" }, table(columns, checks.checks))

@@ -2,7 +2,7 @@
 
 import { get, post, serverNow } from "./data.js";
 import { element, empty, replace, table, tell, tile, tiles } from "./elements.js";
-import { ago, bytes, count } from "./figures.js";
+import { ago, bytes, count, sessionName } from "./figures.js";
 
 export function storePage(place) {
   async function load() {
@@ -56,14 +56,15 @@ function collection(reload) {
       element("button", { type: "button", onclick: () => collect(false) }, "Collect now")));
 }
 
-const sessionLink = (id) => element("a", { href: `#/session?id=${encodeURIComponent(id)}` }, id);
+const sessionLink = (id) => element("a", {
+  href: `#/session?id=${encodeURIComponent(id)}`, title: id }, sessionName(id));
 
 const outputs = [
-  { name: "Tool", cell: (row) => row.tool || "unknown" },
+  { name: "Tool", cell: (row) => row.tool || "archived messages" },
   { name: "Size", number: true, cell: (row) => bytes(row.bytes) },
   { name: "Stored", number: true, cell: (row) => bytes(row.stored) },
   { name: "Lines", number: true, cell: (row) => count(row.lines) },
-  { name: "Stored at", cell: (row) => ago(row.created_ms, serverNow()) },
+  { name: "When", cell: (row) => ago(row.created_ms, serverNow()) },
   { name: "Ref", cell: (row) => element("code", {}, row.ref) },
   { name: "Session", cell: (row) => sessionLink(row.session) },
 ];
