@@ -174,7 +174,7 @@ impl CallHistory {
 
     fn take(&self, note: HistoryNote) {
         match note {
-            HistoryNote::Sent(sent) => self.state().sessions.add_sent(sent),
+            HistoryNote::Sent(sent) => self.state().sessions.add_sent(&sent),
             HistoryNote::Ended(record) => self.take_record(&record),
         }
     }

@@ -122,7 +122,7 @@ impl SessionTable {
         Some((found.entry.clone(), found.calls.iter().cloned().collect()))
     }
 
-    pub(crate) fn add_sent(&mut self, note: SentNote) {
+    pub(crate) fn add_sent(&mut self, note: &SentNote) {
         let calls = self.session(&note.session);
         calls.sent = SentState {
             print: SentPrint::of(&note.body),

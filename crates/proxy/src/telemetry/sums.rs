@@ -11,6 +11,9 @@ use crate::records::record::Record;
 /// How many models are told apart; what follows is added up without a name.
 const MODELS: usize = 64;
 
+/// A figure of a usage, with its name.
+type UsageFigure = (&'static str, fn(&Usage) -> u64);
+
 /// Sums since the start.
 pub(super) struct UsageSums {
     started: String,
@@ -38,14 +41,14 @@ impl UsageSums {
 
     /// The metrics as they stand now.
     pub(super) fn metrics(&self) -> Vec<Value> {
-        let figures: [(&str, fn(&Usage) -> u64); 4] = [
+        let figures: [UsageFigure; 4] = [
             ("input_tokens", Usage::prompt),
             ("output_tokens", |usage| usage.output),
             ("cache_read.input_tokens", |usage| usage.cache_read),
             ("cache_write.input_tokens", |usage| usage.cache_creation),
         ];
         let now = nanoseconds(trimtab_store::now_millis(), 0.0);
-        let metric = |(name, figure): &(&str, fn(&Usage) -> u64)| {
+        let metric = |(name, figure): &UsageFigure| {
             let points: Vec<Value> = self
                 .by_model
                 .iter()
