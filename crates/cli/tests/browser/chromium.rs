@@ -95,7 +95,8 @@ impl Browser {
         let made = self.order("Target.createTarget", &json!({"url": "about:blank"}));
         let target = json!({"targetId": made["targetId"], "flatten": true});
         let attached = self.order("Target.attachToTarget", &target);
-        self.page = attached["sessionId"].as_str().unwrap().to_owned();
+        let session = attached["sessionId"].as_str();
+        session.unwrap().clone_into(&mut self.page);
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             self.order(domain, &json!({}));
         }

@@ -7,6 +7,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::print_stderr,
     reason = "helpers of tests fail and report as tests do"
 )]

@@ -98,11 +98,11 @@ async fn collector_receives_spans_and_sums_of_a_call() {
     assert_eq!(call["name"], "chat gpt-4o");
     assert_eq!(call["traceId"], trace);
     assert_eq!(call["parentSpanId"], "00f067aa0ba902b7");
-    let named = attributes(call);
-    assert_eq!(named["gen_ai.operation.name"], "chat");
-    assert_eq!(named["gen_ai.request.model"], "gpt-4o");
-    assert!(named["gen_ai.usage.input_tokens"].parse::<u64>().unwrap() > 1_000);
-    assert!(named.contains_key("gen_ai.usage.cache_write.input_tokens"));
+    let about = attributes(call);
+    assert_eq!(about["gen_ai.operation.name"], "chat");
+    assert_eq!(about["gen_ai.request.model"], "gpt-4o");
+    assert!(about["gen_ai.usage.input_tokens"].parse::<u64>().unwrap() > 1_000);
+    assert!(about.contains_key("gen_ai.usage.cache_write.input_tokens"));
     assert_eq!(spans[1]["name"], "trimtab.plan");
     assert_eq!(spans[1]["parentSpanId"], call["spanId"]);
     let metrics = received.recv_timeout(PATIENCE).unwrap();
