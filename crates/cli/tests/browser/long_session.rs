@@ -16,7 +16,11 @@ async fn twenty_thousand_messages_are_shown_a_screen_at_a_time() {
     let upstream = plain_upstream().await;
     let served = Served::start(&["--upstream", &upstream.url(), "--preset", "none"]);
     let message = |at: usize| -> Value {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        let role = if at.is_multiple_of(2) {
+            "user"
+        } else {
+            "assistant"
+        };
         json!({"role": role, "content": format!("message number {at} of a long talk")})
     };
     let messages: Vec<Value> = (0..MESSAGES - 1).map(message).collect();
