@@ -6,6 +6,7 @@ pub mod common;
 pub mod exit;
 pub mod key_handover;
 pub mod model;
+pub mod picture;
 pub mod proxy;
 pub mod settings;
 pub mod source;

@@ -1,6 +1,9 @@
 //! The journal: the plans that were carried out, append-only.
 
 mod changes;
+mod pins;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -24,6 +27,13 @@ pub enum JournalEntry {
         /// How long the log was then.
         at: usize,
     },
+    /// Somebody wants a message to stay in the window, or no longer does.
+    Pin {
+        /// Its position in the log.
+        message: usize,
+        /// False to let go of it.
+        pinned: bool,
+    },
 }
 
 impl JournalEntry {
@@ -39,7 +49,7 @@ impl JournalEntry {
         match self {
             Self::Plan(plan) => !plan.edits.iter().all(only_shows),
             Self::Undo => true,
-            Self::Judged { .. } => false,
+            Self::Judged { .. } | Self::Pin { .. } => false,
         }
     }
 }
@@ -59,6 +69,8 @@ pub struct Journal {
     in_vain: (u32, usize),
     /// What [`Self::reasoning_stripped_before`] gives.
     reasoning_stripped_before: usize,
+    /// What [`Self::pins`] gives.
+    pins: BTreeSet<usize>,
 }
 
 impl From<Vec<JournalEntry>> for Journal {
@@ -107,6 +119,13 @@ impl Journal {
                 self.in_vain = (self.in_vain.0 + 1, *at);
             }
             JournalEntry::Judged { enough: true, .. } => self.in_vain = (0, 0),
+            JournalEntry::Pin { message, pinned } => {
+                if *pinned {
+                    self.pins.insert(*message);
+                } else {
+                    self.pins.remove(message);
+                }
+            }
             JournalEntry::Undo => {
                 self.in_vain = (0, 0);
                 self.take_back();
@@ -130,7 +149,7 @@ impl Journal {
     fn plan(&self, at: usize) -> Option<&Plan> {
         match self.entries.get(at)? {
             JournalEntry::Plan(plan) => Some(plan),
-            JournalEntry::Undo | JournalEntry::Judged { .. } => None,
+            JournalEntry::Undo | JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => None,
         }
     }
 
@@ -169,6 +188,11 @@ impl Journal {
     /// back count too: the rounds that followed them came without reasoning.
     pub fn reasoning_stripped_before(&self) -> usize {
         self.reasoning_stripped_before
+    }
+
+    /// The positions of messages that somebody wants to stay in the window.
+    pub fn pins(&self) -> &BTreeSet<usize> {
+        &self.pins
     }
 
     /// The log with every plan that holds applied, not yet normalised.

@@ -213,6 +213,12 @@ impl Projection {
         self.journal.append(JournalEntry::Judged { enough, at });
     }
 
+    /// Adds a line to the journal that changes nothing in the window: a message is pinned, or not
+    /// any more.
+    pub fn pin(&mut self, message: usize, pinned: bool) {
+        self.journal.append(JournalEntry::Pin { message, pinned });
+    }
+
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();

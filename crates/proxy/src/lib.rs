@@ -10,8 +10,10 @@ mod access;
 mod answer;
 mod config;
 mod conversation;
+mod dashboard;
 mod endpoints;
 mod exchange;
+mod history;
 mod models;
 mod prefix_cache;
 mod records;
@@ -20,6 +22,7 @@ mod resources;
 mod response_chains;
 mod routing;
 mod server;
+mod telemetry;
 mod transport;
 
 pub use access::{NewToken, TlsProblem};
@@ -29,5 +32,8 @@ pub use config::{
     TenantQuotas, TlsFiles, TokenRole, UpstreamConfig,
 };
 pub use conversation::store_state::StoreOpening;
+pub use records::plan_note::PlanNote;
 pub use records::record::{ProxyReport, Record, RecordAction, RecordSink};
+pub use records::savings::{CallMoney, Savings, SavingsTotal};
 pub use server::{Proxy, RunningProxy, StartError};
+pub use telemetry::OtlpTarget;

@@ -42,6 +42,7 @@
 //! | [`config`] | settings from flags, environment and files, over a preset |
 //! | [`retrieval`] | the two tools with which a model gets an output back |
 //! | [`request`] | what changes in a provider's request body for a window |
+//! | [`film`] | what each call of a conversation was sent, as a picture |
 //! | [`replay`] | recorded sessions through a policy, measured |
 //! | [`network`] | connections to other machines: certificate authorities, egress proxy |
 //! | [`provider`] | the providers whose addresses and keys we know |
@@ -54,6 +55,7 @@
 
 mod admission;
 pub mod config;
+pub mod film;
 pub mod network;
 pub mod provider;
 pub mod redact;

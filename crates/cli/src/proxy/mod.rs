@@ -5,6 +5,7 @@ pub mod http;
 pub mod line;
 pub mod listen;
 pub mod log;
+mod otlp;
 pub mod savings;
 pub mod settings;
 pub mod signals;
@@ -46,9 +47,11 @@ fn raise_file_limit() {
 #[cfg(not(unix))]
 fn raise_file_limit() {}
 
-/// Starts a proxy and returns it with its log and its notices.
+/// Starts a proxy and returns it with its log and its notices. Its dashboard shows what `checks`
+/// says about its settings.
 pub async fn start(
     resolved: &ResolvedProxy,
+    checks: fn(&ResolvedProxy) -> serde_json::Value,
 ) -> Result<(RunningProxy, RecordReceiver, NoticeReceiver), Failure> {
     raise_file_limit();
     let place = resolved.store.place()?;
@@ -60,7 +63,10 @@ pub async fn start(
         StoreOpening::Again => place.open(),
         StoreOpening::First => place.create(),
     };
+    let checked = resolved.clone();
     let proxy = Proxy::opening(resolved.proxy.clone(), open)
+        .checks(move || checks(&checked))
+        .otlp(otlp::target())
         .log(sink)
         .notices(tell)
         .network(resolved.outgoing.clone())

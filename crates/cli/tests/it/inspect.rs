@@ -139,3 +139,26 @@ fn inspect_and_compact_report_the_same_tokens() {
         compacted["tokens_after"]
     );
 }
+
+#[test]
+fn picture_is_one_file_with_a_headline_in_money() {
+    let folder = folder("picture");
+    let out = folder.join("out.html").display().to_string();
+    let text = fs::read_to_string(crate::run::root().join(EXAMPLE)).unwrap();
+    let mut body: Value = serde_json::from_str(&text).unwrap();
+    if let Some(body) = body.as_object_mut() {
+        body.insert("id".to_owned(), json!("<script>alert(1)</script>"));
+    }
+    let file = folder.join("<b>name.json");
+    fs::write(&file, body.to_string()).unwrap();
+    let outcome = trimtab(&["inspect", &file.display().to_string(), "--html", &out]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<rect"));
+    assert!(page.contains("class=\"headline\">Under steady, "), "{page}");
+    assert!(page.contains(" tokens instead of ") && page.contains('$'));
+    assert!(!page.contains("<script") && !page.contains("<b>name") && !page.contains("http"));
+    let outcome = trimtab(&["inspect", EXAMPLE, "--html", "/nowhere/out.html"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hint:"), "{}", outcome.stderr);
+}

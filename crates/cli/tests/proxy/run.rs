@@ -86,10 +86,19 @@ impl Served {
 
     /// The same in `folder`.
     pub(crate) fn start_in(folder: TempDir, args: &[&str]) -> Self {
-        let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
+        Self::start_with(folder, args, &[])
+    }
+
+    /// The same with variables.
+    pub(crate) fn start_with(folder: TempDir, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut all = vec!["serve"];
+        if !args.contains(&"--listen") {
+            all.extend(["--listen", "127.0.0.1:0"]);
+        }
         all.extend(args);
         let mut command = trimtab(folder.path(), &all);
         let mut child = command
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

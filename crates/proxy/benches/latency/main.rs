@@ -2,7 +2,7 @@
 //!
 //! Each request is one call of a conversation that grows: it has one more round than the one
 //! before, so that all the work on it is done, and done for what is new. The store is a
-//! folder. Name sections to run only those: `-- bodies events load growth memory`.
+//! folder. Name sections to run only those: `-- bodies events load growth memory screens`.
 
 #![expect(
     clippy::expect_used,
@@ -16,6 +16,7 @@ mod events;
 mod growth;
 mod load;
 mod memory;
+mod screens;
 mod servers;
 mod talk;
 mod times;
@@ -29,12 +30,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A section: its name and what it prints.
 type Section = (&'static str, fn(&Servers));
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 6] = [
     ("bodies", bodies::run),
     ("events", events::run),
     ("load", load::run),
     ("growth", growth::run),
     ("memory", memory::run),
+    ("screens", screens::run),
 ];
 
 fn main() {

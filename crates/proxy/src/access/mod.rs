@@ -110,10 +110,17 @@ impl AccessCheck<'_> {
         let endpoint = OwnEndpoint::of_path(parts.uri.path());
         let token = self.token(parts, endpoint).await?;
         let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
-        if endpoint == Some(OwnEndpoint::Status) && !is_admin {
+        let needs_admin = matches!(
+            endpoint,
+            Some(OwnEndpoint::Status | OwnEndpoint::Metrics | OwnEndpoint::Dashboard)
+        );
+        if needs_admin && !is_admin {
             return Err(AccessRefusal::role());
         }
-        if matches!(endpoint, Some(OwnEndpoint::Health | OwnEndpoint::Status)) {
+        if endpoint == Some(OwnEndpoint::Dashboard) {
+            self.check_dashboard(parts, token.is_some()).await?;
+        }
+        if needs_admin || endpoint == Some(OwnEndpoint::Health) {
             // Nothing there belongs to anybody.
             return Ok(RequestCaller {
                 tenant: Err(UnknownTenant::default()),
@@ -128,6 +135,19 @@ impl AccessCheck<'_> {
             token,
             counted,
         })
+    }
+
+    /// The dashboard shows the conversations of everybody. Browsers send its password by
+    /// themselves, so the page that asks is checked even then; and without a token only our own
+    /// user may look.
+    async fn check_dashboard(&self, parts: &Parts, has_token: bool) -> Result<(), AccessRefusal> {
+        let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
+        let called = (self.connection.scheme(), host);
+        origin_check::check(self.config, called, &parts.headers)?;
+        if has_token || self.connection.is_own_user().await {
+            return Ok(());
+        }
+        Err(AccessRefusal::other_user())
     }
 
     /// The token of a request, which it must carry where there are any.

@@ -52,6 +52,13 @@ impl AccessRefusal {
         Self::new(StatusCode::FORBIDDEN, "role", why.to_owned())
     }
 
+    /// It asks for conversations, and is not from a process of our own user.
+    pub(super) fn other_user() -> Self {
+        let why = "the dashboard shows conversations, and this request is not from the user that \
+            runs the proxy\nhint: set proxy.token, and give it as the password";
+        Self::new(StatusCode::FORBIDDEN, "user", why.to_owned())
+    }
+
     /// Its sender has presented too many wrong tokens.
     pub(super) fn too_many_wrong_tokens() -> Self {
         let retry_after = Some(Duration::from_secs(1));

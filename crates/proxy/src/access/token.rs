@@ -1,8 +1,9 @@
 //! The tokens of this proxy, and which one a request carries.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use data_encoding::HEXLOWER_PERMISSIVE;
+use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use sha2::{Digest, Sha256};
@@ -13,6 +14,7 @@ use crate::transport::headers;
 /// The name of the token that the setting `token` holds.
 const DEFAULT: &str = "default";
 const BEARER: &[u8] = b"Bearer ";
+const BASIC: &[u8] = b"Basic ";
 
 /// The tokens of this proxy.
 pub(crate) struct TokenTable(Vec<KnownToken>);
@@ -102,16 +104,16 @@ impl TokenTable {
     pub(super) fn carried(&self, headers: &HeaderMap, is_own: bool) -> CarriedToken {
         let by_header = headers
             .get(headers::TOKEN)
-            .map(|value| (value.as_bytes(), headers::TOKEN));
-        let by_bearer = headers
+            .map(|value| (Cow::Borrowed(value.as_bytes()), headers::TOKEN));
+        let by_login = headers
             .get(AUTHORIZATION)
             .filter(|_| is_own)
-            .and_then(|value| value.as_bytes().strip_prefix(BEARER))
+            .and_then(|value| in_authorization(value.as_bytes()))
             .map(|token| (token, AUTHORIZATION));
-        let Some((presented, header)) = by_header.or(by_bearer) else {
+        let Some((presented, header)) = by_header.or(by_login) else {
             return CarriedToken::None;
         };
-        match self.find(presented) {
+        match self.find(&presented) {
             Some(admitted) => CarriedToken::Right(admitted, header),
             None => CarriedToken::Wrong,
         }
@@ -128,6 +130,18 @@ impl TokenTable {
         }
         found
     }
+}
+
+/// The token in the header `Authorization`: a bearer's, or the password of a browser.
+fn in_authorization(value: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if let Some(token) = value.strip_prefix(BEARER) {
+        return Some(Cow::Borrowed(token));
+    }
+    let login = BASE64.decode(value.strip_prefix(BASIC)?).ok()?;
+    let colon = login.iter().position(|byte| *byte == b':')?;
+    login
+        .get(colon + 1..)
+        .map(|password| Cow::Owned(password.to_vec()))
 }
 
 #[cfg(test)]
@@ -176,5 +190,23 @@ mod tests {
         assert_eq!(carried(AUTHORIZATION, &bearer, false), CarriedToken::None);
         let own = carried(AUTHORIZATION, &bearer, true);
         assert!(matches!(own, CarriedToken::Right(..)));
+    }
+
+    #[test]
+    fn password_of_a_browser_is_a_token_on_own_endpoints() {
+        let login = |password: &str| {
+            let login = BASE64.encode(format!("anyone:{password}").as_bytes());
+            format!("Basic {login}")
+        };
+        let own = carried(AUTHORIZATION, &login(ONE), true);
+        assert!(matches!(own, CarriedToken::Right(..)));
+        assert_eq!(
+            carried(AUTHORIZATION, &login("x"), true),
+            CarriedToken::Wrong
+        );
+        assert_eq!(
+            carried(AUTHORIZATION, &login(ONE), false),
+            CarriedToken::None
+        );
     }
 }

@@ -24,6 +24,7 @@ impl SharedBeginning {
         match serde_json::from_slice(entry) {
             Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
             Ok(JournalEntry::Judged { at, .. }) => was_before(at),
+            Ok(JournalEntry::Pin { message, .. }) => message < self.messages,
             Ok(JournalEntry::Undo) => true,
             Err(_) => false,
         }

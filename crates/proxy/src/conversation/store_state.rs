@@ -4,6 +4,7 @@
 //! would be lost. What is wrong is told once, shown in the status, and looked at again until
 //! the store can be used.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -60,6 +61,8 @@ pub(crate) struct StoreState {
     looking: Mutex<()>,
     /// What was found to be damaged in a store that can be used.
     damage: Mutex<Option<String>>,
+    /// How often the store failed.
+    failures: AtomicU64,
 }
 
 impl StoreState {
@@ -72,6 +75,7 @@ impl StoreState {
             standing: RwLock::new(StoreStanding::Unopened(String::new())),
             looking: Mutex::default(),
             damage: Mutex::default(),
+            failures: AtomicU64::new(0),
         };
         state.recheck();
         state
@@ -191,6 +195,7 @@ impl StoreState {
 
     /// Takes in why a request could not be managed.
     pub(crate) fn note_failure(&self, error: &Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
         if error.is_damaged() {
             let mut damage = self.damage();
             if damage.is_none() {
@@ -205,6 +210,11 @@ impl StoreState {
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
             self.recheck();
         }
+    }
+
+    /// How often the store failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Tells the operator something.
@@ -255,7 +265,7 @@ fn first_line(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use trimtab_store::MemoryStore;
 

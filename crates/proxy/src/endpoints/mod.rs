@@ -1,13 +1,17 @@
 //! Endpoints of our own.
 
 mod compress;
+mod metrics;
 mod retrieve;
+
+use std::sync::atomic::Ordering;
 
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
+use crate::dashboard;
 use crate::request::context::RequestContext;
-use crate::routing::own_endpoint::{COMPRESS, RETRIEVE, STATUS};
+use crate::routing::own_endpoint::{COMPRESS, METRICS, OwnEndpoint, READY, RETRIEVE, STATUS};
 use crate::transport::body::{ProxyBody, ReceivedBody, receive};
 
 /// What is said where there is no memory for a body.
@@ -25,6 +29,9 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
         .unwrap_or_default()
         .to_owned();
     let limit = context.settings.config.limits.body_bytes;
+    if OwnEndpoint::of_path(&path) == Some(OwnEndpoint::Dashboard) {
+        return dashboard::answer(context, body).await;
+    }
     if path == COMPRESS {
         return match body_of(&context, Method::POST, body, limit).await {
             Ok(body) => compress::answer(context, body).await,
@@ -41,12 +48,27 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
     if context.method != Method::GET && context.method != Method::HEAD {
         return context.refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
     }
-    let found = if path == STATUS {
-        json!(context.shared.report())
+    match path.as_str() {
+        METRICS => metrics::answer(context).await,
+        READY => ready(context),
+        STATUS => {
+            let report = json!(context.shared.report());
+            context.reply(StatusCode::OK, &report)
+        }
+        _ => context.reply(StatusCode::OK, &json!({"status": "ok"})),
+    }
+}
+
+/// Says whether requests should come here. Without a store they still pass, so that is no reason
+/// to send them elsewhere.
+fn ready(context: RequestContext) -> Response<ProxyBody> {
+    let is_managing = context.shared.store_state.usable().is_some();
+    let (status, word) = if context.shared.is_stopping.load(Ordering::Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping")
     } else {
-        json!({"status": "ok"})
+        (StatusCode::OK, "ok")
     };
-    context.reply(StatusCode::OK, &found)
+    context.reply(status, &json!({"status": word, "managing": is_managing}))
 }
 
 /// The body of a request with the right method.

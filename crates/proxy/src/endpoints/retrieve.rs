@@ -17,6 +17,7 @@ use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
 use crate::request::context::RequestContext;
+use crate::routing::query;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
@@ -39,7 +40,9 @@ pub(super) async fn answer(
     body: Bytes,
 ) -> Response<ProxyBody> {
     let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
-    let query = wanted.query.or_else(|| in_path(&context.path));
+    let query = wanted
+        .query
+        .or_else(|| query::field(&context.path, "query"));
     let Some(opened) = context.shared.store_state.readable() else {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
@@ -60,32 +63,6 @@ pub(super) async fn answer(
         // Unknown, malformed and foreign refs are all the same.
         None => context.refuse(StatusCode::NOT_FOUND, NOT_FOUND),
     }
-}
-
-/// The query of a path, if it asks for something.
-fn in_path(path: &str) -> Option<String> {
-    let (_, query) = path.split_once('?')?;
-    let mut fields = query.split('&').filter_map(|field| field.split_once('='));
-    let (_, value) = fields.find(|(name, _)| *name == "query")?;
-    Some(decoded(value))
-}
-
-/// Text of a query: `+` and `%` undone.
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let digits: Vec<u8> = rest.by_ref().take(2).collect();
-                let digits = String::from_utf8_lossy(&digits).into_owned();
-                bytes.push(u8::from_str_radix(&digits, 16).unwrap_or(b'?'));
-            }
-            other => bytes.push(other),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The sessions of a tenant in which a ref is looked for.
@@ -159,18 +136,4 @@ fn output_json(
         "lines": stored.shown_lines().ok()?,
         "bytes": metadata.byte_size,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queries_are_read_from_paths() {
-        assert_eq!(
-            in_path("/v1/retrieve/x?a=b&query=two+words%21").unwrap(),
-            "two words!"
-        );
-        assert_eq!(in_path("/v1/retrieve/x"), None);
-    }
 }

@@ -24,6 +24,7 @@ use crate::conversation::branch::{
     Branch, BranchError, ComposeOptions, LEAST_ANSWER, OutgoingBody,
 };
 use crate::conversation::durability::{FlushFailure, flush_before};
+use crate::history::SentNote;
 use crate::records::record::RecordAction;
 use crate::request::context::RequestContext;
 use crate::request::plan::{CONFLICTS, ManagedRequest, plan};
@@ -107,8 +108,9 @@ impl Exchange {
     }
 
     /// Notes in the record what is done.
-    fn fill_record(&self, context: &mut RequestContext) {
+    fn fill_record(&mut self, context: &mut RequestContext) {
         let record = &mut context.pending_record.record;
+        record.plans.append(&mut self.outgoing.plans);
         let managed = &self.managed;
         record.model.clone_from(&managed.model);
         record.upstream.clone_from(&managed.route.upstream.name);
@@ -143,6 +145,7 @@ impl Exchange {
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
+            self.note_sent();
             if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
             }
@@ -168,6 +171,21 @@ impl Exchange {
             }
             original = Some(first);
         }
+    }
+
+    /// Tells the dashboard what was sent.
+    fn note_sent(&self) {
+        let managed = &self.managed;
+        let sent = self.edited().unwrap_or(&managed.job.body);
+        let model = managed.model_limits.model.as_ref();
+        let lifetime = model.and_then(|model| model.cache.lifetime);
+        managed.job.shared.history.note_sent(SentNote {
+            session: managed.session.clone(),
+            body: sent.clone(),
+            messages: self.outgoing.messages,
+            decisions: self.outgoing.decisions,
+            lifetime_ms: lifetime.map_or(0, |time| time.as_millis().try_into().unwrap_or(u64::MAX)),
+        });
     }
 
     /// True if a refused request has the whole conversation in it, of which the client sent only

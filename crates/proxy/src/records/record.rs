@@ -11,6 +11,8 @@ use trimtab_model::{Dialect, SavedTokens, Usage};
 
 use crate::access::CountedRequest;
 use crate::records::audit_log::AuditLog;
+use crate::records::metrics::Metrics;
+use crate::records::plan_note::PlanNote;
 use crate::records::token_fit::TokenFits;
 
 /// What was done with a request.
@@ -72,6 +74,11 @@ pub struct Record {
     pub token: String,
     /// The address that it came from.
     pub peer: String,
+    /// The program that sent it, as it calls itself.
+    pub client: String,
+    /// The trace that it belongs to, as its header `traceparent` says.
+    #[serde(skip)]
+    pub trace_parent: String,
     /// Its method.
     pub method: String,
     /// Its path, without the query.
@@ -117,6 +124,9 @@ pub struct Record {
     pub repairs: String,
     /// How many retrieval calls were served.
     pub retrievals: u32,
+    /// What its session did since the request before it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<PlanNote>,
     /// True if the provider read far less than was sent, and did not say so.
     pub silent_overflow: bool,
     /// Milliseconds of our own work before it was sent.
@@ -281,17 +291,19 @@ pub type RecordSink = Box<dyn Fn(&Record) + Send + Sync>;
 pub(crate) struct Recorder {
     report: Mutex<ProxyReport>,
     fits: Mutex<TokenFits>,
-    sink: Option<RecordSink>,
+    sinks: Vec<RecordSink>,
     audit: Arc<AuditLog>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Recorder {
-    pub(crate) fn new(sink: Option<RecordSink>, audit: Arc<AuditLog>) -> Self {
+    pub(crate) fn new(sinks: Vec<RecordSink>, audit: Arc<AuditLog>, metrics: Arc<Metrics>) -> Self {
         Self {
             report: Mutex::default(),
             fits: Mutex::default(),
-            sink,
+            sinks,
             audit,
+            metrics,
         }
     }
 
@@ -314,7 +326,8 @@ impl Recorder {
         }
         self.with(|report| add(report, record));
         self.audit.request(record);
-        if let Some(sink) = &self.sink {
+        self.metrics.add(record);
+        for sink in &self.sinks {
             sink(record);
         }
     }
@@ -329,7 +342,8 @@ impl Recorder {
 }
 
 /// Why a request passed that we would have managed, had nothing gone wrong.
-const OUR_FAILURES: [&str; 6] = ["failed", "panicked", "slow", "busy", "memory", "store"];
+pub(crate) const OUR_FAILURES: [&str; 6] =
+    ["failed", "panicked", "slow", "busy", "memory", "store"];
 
 fn add(report: &mut ProxyReport, record: &Record) {
     report.open = report.open.saturating_sub(1);

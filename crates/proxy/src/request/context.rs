@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::BodyExt;
 use trimtab_model::Dialect;
@@ -78,8 +78,13 @@ impl RequestContext {
 
     /// True if its path is one of our own endpoints.
     pub(crate) fn is_for_us(&self) -> bool {
+        self.own_endpoint().is_some()
+    }
+
+    /// The endpoint of ours that its path is.
+    fn own_endpoint(&self) -> Option<OwnEndpoint> {
         let path = self.path.split('?').next().unwrap_or_default();
-        OwnEndpoint::of_path(path).is_some()
+        OwnEndpoint::of_path(path)
     }
 
     /// Sends it on as it came, for the reason that is noted in its record.
@@ -226,9 +231,16 @@ impl RequestContext {
     pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<ProxyBody> {
         self.pending_record.record.action = RecordAction::Refused;
         self.pending_record.set_reason(refusal.reason);
+        let for_browser = self.own_endpoint() == Some(OwnEndpoint::Dashboard);
         let mut answer = self.answer(refusal.status, &refusal.body(dialect));
         if let Some(seconds) = refusal.retry_after_seconds() {
             headers::set_header(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
+        }
+        // A browser asks its user for a password then.
+        if for_browser && refusal.status == StatusCode::UNAUTHORIZED {
+            let login =
+                HeaderValue::from_static("Basic realm=\"Trimtab: the token is the password\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, login);
         }
         answer
     }
@@ -261,11 +273,21 @@ impl RequestContext {
         self.own_answer(status, "application/json", json.to_string())
     }
 
+    /// A text of ours.
+    pub(crate) fn reply_text(
+        mut self,
+        kind: &'static str,
+        text: impl Into<bytes::Bytes>,
+    ) -> Response<ProxyBody> {
+        self.pending_record.record.action = RecordAction::Answered;
+        self.own_answer(StatusCode::OK, kind, text)
+    }
+
     fn own_answer(
         self,
         status: StatusCode,
         kind: &'static str,
-        text: String,
+        text: impl Into<bytes::Bytes>,
     ) -> Response<ProxyBody> {
         let mut answer = Response::new(body::full_body(text));
         *answer.status_mut() = status;

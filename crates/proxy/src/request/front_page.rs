@@ -31,6 +31,7 @@ pub(crate) fn text(headers: &HeaderMap, scheme: &str) -> String {
          \x20 ANTHROPIC_BASE_URL={scheme}://{host}\n\
          \x20 OPENAI_BASE_URL={scheme}://{host}/v1\n\
          \n\
+         {scheme}://{host}/dashboard        what it does, live, in a browser\n\
          {scheme}://{host}/trimtab/status   what was done so far\n\
          {scheme}://{host}/healthz          whether it is up\n\
          trimtab doctor                     checks the settings and the upstream\n\

@@ -1,7 +1,8 @@
 //! What all requests share.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use http::Method;
 use tokio::sync::Semaphore;
@@ -11,7 +12,9 @@ use trimtab_wire::catalogue::Catalogue;
 use crate::access::{AccessState, StoreUse, TokenTable};
 use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
+use crate::history::CallHistory;
 use crate::models::{ModelTable, learned};
+use crate::records::metrics::Metrics;
 use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
 use crate::resources::memory_budget::MemoryBudget;
@@ -25,6 +28,9 @@ use crate::transport::upstream_client::UpstreamClient;
 const SPARE_ROOM: usize = 4 << 20;
 /// How many bodies are decompressed at the same time. That takes only processor time.
 const UNPACKED_AT_A_TIME: usize = 4;
+
+/// Checks of the operator's, as JSON. They may wait.
+pub(crate) type DoctorChecks = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
 
 /// What all requests share.
 pub(crate) struct SharedState {
@@ -52,6 +58,12 @@ pub(crate) struct SharedState {
     pub(crate) chains: Arc<ResponseChains>,
     /// Permits to unpack a body.
     pub(crate) unpacking: Semaphore,
+    /// What happened lately, for the dashboard.
+    pub(crate) history: Arc<CallHistory>,
+    /// What the operator's checks say, for the dashboard.
+    checks: OnceLock<DoctorChecks>,
+    /// True once the proxy accepts no more connections.
+    pub(crate) is_stopping: AtomicBool,
     book: Arc<Recorder>,
 }
 
@@ -61,7 +73,7 @@ impl SharedState {
         store_state: StoreState,
         client: UpstreamClient,
         catalogue: Catalogue,
-        recorder: Arc<Recorder>,
+        (recorder, history): (Arc<Recorder>, Arc<CallHistory>),
         notices: Notices,
     ) -> Self {
         let opened = store_state.readable();
@@ -83,6 +95,9 @@ impl SharedState {
             chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,
             unpacking: Semaphore::new(UNPACKED_AT_A_TIME),
+            history,
+            checks: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
             book: recorder,
         }
     }
@@ -102,6 +117,26 @@ impl SharedState {
             store: self.store_state.problem(),
             ..self.book.report()
         }
+    }
+}
+
+impl SharedState {
+    /// Sets the operator's checks, once.
+    pub(crate) fn set_checks(&self, checks: Option<DoctorChecks>) {
+        if let Some(checks) = checks {
+            // A second one would be a fault of ours, and the first is as good.
+            drop(self.checks.set(checks));
+        }
+    }
+
+    /// What the operator's checks say now; none if there are none. May wait.
+    pub(crate) fn checked(&self) -> Option<serde_json::Value> {
+        self.checks.get().map(|checks| checks())
+    }
+
+    /// Counters and histograms of all requests.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.book.metrics
     }
 }
 
@@ -151,6 +186,13 @@ impl LiveSettings {
             tokens,
             policies,
         }
+    }
+
+    /// The names of all policies.
+    pub(crate) fn policy_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.policies.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
     }
 
     /// The policy of that name.

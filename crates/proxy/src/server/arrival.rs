@@ -17,6 +17,7 @@ use crate::server::websocket;
 use crate::transport::body::ProxyBody;
 use crate::transport::client_body::ClientBody;
 use crate::transport::connections::{Connection, OpenRequest};
+use crate::transport::headers;
 use crate::transport::watched_body::counted;
 
 /// Bytes that a request takes in buffers of its connections while it is under way, about.
@@ -57,6 +58,8 @@ impl ArrivedRequest {
         let mut note = shared.new_record(&parts.method, path_of(&parts));
         note.record.peer = inbound.peer.to_string();
         note.record.request_id = request_id::for_request(&parts.headers);
+        note.record.client = headers::client_name(&parts.headers);
+        note.record.trace_parent = headers::trace_parent(&parts.headers);
         Self {
             settings: shared.settings.get(),
             shared,

@@ -9,6 +9,7 @@ mod websocket;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Request;
@@ -28,11 +29,14 @@ use trimtab_wire::catalogue::Catalogue;
 use crate::access::{self, InboundConnection, InboundTls, TlsProblem, accept_tls, follow_files};
 use crate::config::{ProxyConfig, ProxyConfigError, ProxyLimits};
 use crate::conversation::store_state::{OpenStore, StoreOpening, StoreState};
+use crate::history::CallHistory;
 use crate::records::audit_log::AuditLog;
+use crate::records::metrics::Metrics;
 use crate::records::record::{ProxyReport, Record, RecordSink, Recorder};
-use crate::request::shared::{CurrentSettings, LiveSettings, SharedState};
+use crate::request::shared::{CurrentSettings, DoctorChecks, LiveSettings, SharedState};
 use crate::resources::memory_budget::MemoryBudget;
 use crate::resources::notices::{NoticeSink, Notices};
+use crate::telemetry::{self, OtlpTarget};
 use crate::transport::connections::{Connection, check_interval};
 use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::upstream_client::UpstreamClient;
@@ -87,6 +91,8 @@ pub struct Proxy {
     notices: Option<NoticeSink>,
     catalogue: Option<Catalogue>,
     outgoing: OutboundNetwork,
+    checks: Option<DoctorChecks>,
+    otlp: Option<OtlpTarget>,
 }
 
 impl Proxy {
@@ -108,7 +114,26 @@ impl Proxy {
             notices: None,
             catalogue: None,
             outgoing: OutboundNetwork::default(),
+            checks: None,
+            otlp: None,
         }
+    }
+
+    /// The same, sending traces and metrics to a collector.
+    #[must_use]
+    pub fn otlp(mut self, target: Option<OtlpTarget>) -> Self {
+        self.otlp = target;
+        self
+    }
+
+    /// The same, with `checks` that the dashboard shows: they may wait, and give JSON.
+    #[must_use]
+    pub fn checks(
+        mut self,
+        checks: impl Fn() -> serde_json::Value + Send + Sync + 'static,
+    ) -> Self {
+        self.checks = Some(Box::new(checks));
+        self
     }
 
     /// The same, telling `notices` what an operator should know: that the store cannot be used
@@ -169,14 +194,27 @@ impl Proxy {
         audit.open(self.config.audit.file.as_deref());
         audit.order("start", &address.to_string());
         let limits = self.config.limits;
+        let catalogue = self.catalogue.unwrap_or_else(Catalogue::embedded);
+        let metrics = Arc::new(Metrics::default());
+        let history = CallHistory::start(catalogue.clone(), Arc::clone(&metrics));
+        let client = UpstreamClient::new(&limits, self.outgoing);
+        let collector = self.otlp.filter(|target| !target.endpoint.is_empty());
+        let collector =
+            collector.map(|target| telemetry::start(target, client.clone(), notices.clone()));
+        let sinks = [self.sink, Some(record_sink(&history)), collector];
+        let sinks = sinks.into_iter().flatten().collect();
         let shared = Arc::new(SharedState::new(
             CurrentSettings::new(LiveSettings::new(self.config)),
             StoreState::new(self.open, notices.clone(), MemoryBudget::new(&limits)),
-            UpstreamClient::new(&limits, self.outgoing),
-            self.catalogue.unwrap_or_else(Catalogue::embedded),
-            Arc::new(Recorder::new(self.sink, Arc::clone(&audit))),
+            client,
+            catalogue,
+            (
+                Arc::new(Recorder::new(sinks, Arc::clone(&audit), metrics)),
+                history,
+            ),
             notices.clone(),
         ));
+        shared.set_checks(self.checks);
         tokio::spawn(retention::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(StopSignal::Run);
         let acceptor = ConnectionAcceptor {
@@ -197,6 +235,12 @@ impl Proxy {
             notices,
         })
     }
+}
+
+/// Takes records for the dashboard.
+fn record_sink(history: &Arc<CallHistory>) -> RecordSink {
+    let history = Arc::clone(history);
+    Box::new(move |record| history.note_record(record))
 }
 
 /// Listens on an address.
@@ -266,6 +310,8 @@ impl RunningProxy {
     /// them, and ends.
     pub async fn shutdown(mut self) {
         let time = self.shared.settings.get().config.limits.drain_time();
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        self.shared.history.close();
         self.stop.send_replace(StopSignal::Drain(time));
         if let Some(task) = self.task.take() {
             // It ends by itself, or panicked: either way it is over.

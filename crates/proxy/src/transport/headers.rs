@@ -2,7 +2,7 @@
 
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue};
 
@@ -48,6 +48,20 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("proxy-authenticate"),
     HeaderName::from_static("proxy-authorization"),
 ];
+
+/// The program that sends these headers, as it calls itself: the first word of `User-Agent`.
+pub(crate) fn client_name(headers: &HeaderMap) -> String {
+    let name = header_text(headers, &USER_AGENT).unwrap_or_default();
+    let word = name.split_whitespace().next().unwrap_or_default();
+    word.chars().take(60).collect()
+}
+
+/// The trace that a request belongs to; empty if it names none.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> String {
+    let name = HeaderName::from_static("traceparent");
+    let text = header_text(headers, &name).unwrap_or_default();
+    text.chars().take(60).collect()
+}
 
 /// Takes out what concerns one connection only, and what that connection's header names.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {

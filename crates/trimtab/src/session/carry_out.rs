@@ -323,7 +323,7 @@ impl Session {
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, SessionError> {
         let first_ref = self.first_ref.as_ref().map_or(0, &tokens);
-        let Some(mut plan) = self.projection.would_shrink(plan, tokens)? else {
+        let Some(mut plan) = self.would_shrink_beside_pins(plan, tokens)? else {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
@@ -346,6 +346,25 @@ impl Session {
         self.projection.carry_out(plan.clone());
         self.usage = None;
         Ok(Some(plan))
+    }
+
+    /// The plan as far as it leaves pinned messages alone, if that makes the window smaller. What
+    /// has to fit goes before what somebody pinned.
+    fn would_shrink_beside_pins(
+        &mut self,
+        plan: Plan,
+        tokens: impl Fn(&Measure) -> u64,
+    ) -> Result<Option<Plan>, SessionError> {
+        let projection = &mut self.projection;
+        let spared = projection.journal().spare_pins(&plan, projection.log());
+        let Some(spared) = spared else {
+            return Ok(projection.would_shrink(plan, tokens)?);
+        };
+        let has_to_fit = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow);
+        match projection.would_shrink(spared, &tokens)? {
+            None if has_to_fit => Ok(projection.would_shrink(plan, tokens)?),
+            shrunk => Ok(shrunk),
+        }
     }
 
     /// The tokens of the window by estimate, and its messages.

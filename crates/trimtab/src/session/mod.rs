@@ -407,6 +407,29 @@ impl Session {
         self.first_ref = self.first_ref.map(|_| tools);
     }
 
+    /// Keeps the message at a position of the log in the window as it is shown now, with the round
+    /// that it belongs to; or lets go of it. Plans leave pinned messages alone, unless the window
+    /// would not fit otherwise. False if there is no such message, or nothing changes.
+    pub fn pin(&mut self, message: usize, pinned: bool) -> Result<bool, SessionError> {
+        let is_known = message < self.projection.log().len();
+        if !is_known || self.is_pinned(message) == pinned {
+            return Ok(false);
+        }
+        self.write(&JournalEntry::Pin { message, pinned })?;
+        self.projection.pin(message, pinned);
+        Ok(true)
+    }
+
+    /// True if the message at a position of the log is pinned.
+    pub fn is_pinned(&self, message: usize) -> bool {
+        self.projection.journal().pins().contains(&message)
+    }
+
+    /// The positions of pinned messages, in rising order.
+    pub fn pins(&self) -> impl Iterator<Item = usize> {
+        self.projection.journal().pins().iter().copied()
+    }
+
     /// What happened since this was asked last.
     pub fn events(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.events)

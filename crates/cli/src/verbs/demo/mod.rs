@@ -131,7 +131,8 @@ fn parse_window(text: &str) -> Result<u64, String> {
 
 fn serving(address: SocketAddr) -> String {
     format!(
-        "still serving on http://{address} with the scripted model; try\n\n\
+        "still serving on http://{address} with the scripted model\n\
+         the session that was just played: http://{address}/dashboard\n\ntry\n\n\
          curl http://{address}/v1/messages \\\n  \
          -H 'content-type: application/json' -H 'x-api-key: demo' \\\n  \
          -H 'anthropic-version: 2023-06-01' \\\n  \

@@ -77,12 +77,7 @@ pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
             for line in destinations(&resolved) {
                 terminal.note(&line);
             }
-            checks.push(settings(&resolved));
-            checks.push(network::check(&resolved));
-            checks.extend(store::check(&resolved));
-            checks.push(catalogue::check());
-            checks.extend(access::check(&resolved.proxy));
-            checks.extend(block_on(async { Ok(outside(args, &resolved).await) })?);
+            checks.extend(all(&resolved, args.offline)?);
         }
         Err(failure) => {
             checks.push(DoctorCheck::of_failure("settings", &failure));
@@ -90,13 +85,37 @@ pub fn run(args: &DoctorArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
         }
     }
     print(&checks, common, terminal)?;
-    if checks
-        .iter()
-        .any(|check| check.state == CheckState::Problem)
-    {
-        return Err(Failure::ProblemsFound);
+    if is_well(&checks) {
+        Ok(())
+    } else {
+        Err(Failure::ProblemsFound)
     }
-    Ok(())
+}
+
+/// All checks of settings that were resolved.
+fn all(resolved: &ResolvedProxy, is_offline: bool) -> Result<Vec<DoctorCheck>, Failure> {
+    let mut checks = vec![settings(resolved), network::check(resolved)];
+    checks.extend(store::check(resolved));
+    checks.push(catalogue::check());
+    checks.extend(access::check(&resolved.proxy));
+    checks.extend(block_on(async { Ok(outside(is_offline, resolved).await) })?);
+    Ok(checks)
+}
+
+/// What the verb says about these settings, as with `--json`. It may wait.
+pub fn report(resolved: &ResolvedProxy) -> serde_json::Value {
+    let checks = all(resolved, false);
+    json_report(&checks.unwrap_or_else(|failure| vec![DoctorCheck::of_failure("doctor", &failure)]))
+}
+
+fn json_report(checks: &[DoctorCheck]) -> serde_json::Value {
+    json!({"ok": is_well(checks), "checks": checks})
+}
+
+fn is_well(checks: &[DoctorCheck]) -> bool {
+    checks
+        .iter()
+        .all(|check| check.state != CheckState::Problem)
 }
 
 fn settings(resolved: &ResolvedProxy) -> DoctorCheck {
@@ -121,12 +140,12 @@ fn settings(resolved: &ResolvedProxy) -> DoctorCheck {
 }
 
 /// The checks that use the network.
-async fn outside(args: &DoctorArgs, resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
+async fn outside(is_offline: bool, resolved: &ResolvedProxy) -> Vec<DoctorCheck> {
     let http = HttpClient::new(resolved.outgoing.clone());
     let mut checks = vec![port::check(&http, resolved.proxy.listen).await];
     for one in resolved.proxy.upstreams() {
         let name = format!("upstream {}", one.name);
-        if args.offline {
+        if is_offline {
             checks.push(DoctorCheck::ok(name, format!("{}, not asked", one.url)));
         } else {
             let key = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
@@ -141,12 +160,8 @@ fn print(
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let is_well = checks
-        .iter()
-        .all(|check| check.state != CheckState::Problem);
     if common.json {
-        let all = json!({"ok": is_well, "checks": checks});
-        terminal.json(&all)?;
+        terminal.json(&json_report(checks))?;
         return Ok(());
     }
     let widest = checks

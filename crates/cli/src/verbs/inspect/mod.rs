@@ -4,6 +4,7 @@
 //! text, as a table row or as JSON before the next one is read.
 
 pub mod faults;
+mod html;
 mod message;
 pub mod outputs;
 pub mod report;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
 
+use self::html::LongestConversation;
 use self::report::InspectReport;
 use self::table::{InspectTotals, TableLayout};
 use self::windows::WindowSizes;
@@ -42,6 +44,9 @@ pub struct InspectArgs {
     /// Show the message at this position in full
     #[arg(long, value_name = "N", conflicts_with = "all")]
     pub message: Option<usize>,
+    /// Draw the longest conversation under every preset, as a page in this file
+    #[arg(long, value_name = "OUT.html", conflicts_with = "message")]
+    pub html: Option<PathBuf>,
 }
 
 /// The first part of `trimtab inspect --help`.
@@ -63,6 +68,7 @@ Examples:
   trimtab inspect ~/.claude/projects/*/*.jsonl   one line per conversation
   trimtab inspect runs.jsonl --all               every conversation in full
   trimtab inspect session.json --message 15      one message in full
+  trimtab inspect session.json --html out.html   a picture to share
   trimtab inspect runs.jsonl --json | jq -c 'select(.faults != []) | .id'
   cat session.json | trimtab inspect -
 
@@ -91,9 +97,15 @@ pub fn run(
         held: None,
         totals: InspectTotals::default(),
     };
+    let mut longest = args
+        .html
+        .as_ref()
+        .map(|_| LongestConversation::new())
+        .transpose()?;
     let mut wrong = false;
     for path in &args.files {
-        match inspect(path, &mut windows, &mut printer, terminal) {
+        let reading = (&mut windows, longest.as_mut());
+        match inspect(path, reading, &mut printer, terminal) {
             Ok(()) => {}
             // Continue with the other files.
             Err(Failure::Input { message, hint }) => {
@@ -104,6 +116,9 @@ pub fn run(
         }
     }
     printer.finish(terminal)?;
+    if let (Some(longest), Some(path)) = (longest, &args.html) {
+        longest.write(path, common)?;
+    }
     if wrong {
         Err(Failure::AlreadyReported)
     } else {
@@ -113,7 +128,7 @@ pub fn run(
 
 fn inspect(
     path: &Path,
-    windows: &mut WindowSizes,
+    (windows, mut longest): (&mut WindowSizes, Option<&mut LongestConversation>),
     printer: &mut InspectPrinter,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
@@ -128,7 +143,11 @@ fn inspect(
                 progress.suspend(|| printer.message(&name, &conversation, terminal))
             }
             Ok(conversation) => {
-                let report = InspectReport::new(&name, &conversation, windows.of(&conversation));
+                let window = windows.of(&conversation);
+                if let Some(longest) = &mut longest {
+                    longest.see(&name, &conversation, window);
+                }
+                let report = InspectReport::new(&name, &conversation, window);
                 // Free the memory before the next conversation is read.
                 drop(conversation);
                 progress.suspend(|| printer.print(report, terminal))

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use trimtab::replay::ReplaySettings;
 
 use super::rows::{PresetRows, ReplayRow, ReplayRows};
-use super::svg::{PlotAxes, PlotSeries, colour, escaped, lines, points};
+use super::svg::{PlotAxes, PlotSeries, colour, lines, points};
 use super::table::percent;
+use crate::picture::{SessionPicture, byline, escaped};
 use crate::ui::number::grouped;
 
 /// So many conversations get a plot of their own, the longest first.
@@ -34,17 +35,31 @@ svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--so
 polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
 .wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}";
 
-/// The page.
-pub fn page(rows: &ReplayRows, settings: &ReplaySettings) -> String {
+/// The page, with a picture of the longest conversation where there is one.
+pub fn page(
+    rows: &ReplayRows,
+    settings: &ReplaySettings,
+    picture: Option<&SessionPicture>,
+) -> String {
     let window = grouped(settings.window);
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
-         <title>trimtab replay</title><style>{STYLE}</style>\
-         <h1>Replay, window of {window} tokens</h1>{}",
+         <title>Replay - Trimtab</title><style>{STYLE}{}</style>\
+         <h1>Replay, window of {window} tokens</h1><p>{}</p>{}",
+        crate::picture::STYLE,
+        byline(),
         about(rows)
     );
+    if let Some(picture) = picture {
+        let _ = write!(
+            page,
+            "<h2>{}</h2>{}",
+            escaped(&picture.title),
+            picture.section()
+        );
+    }
     let sums = rows
         .presets
         .iter()

@@ -3,6 +3,7 @@
 pub mod contenders;
 pub mod html;
 pub mod jobs;
+mod picture;
 pub mod recorded_sessions;
 pub mod rows;
 pub mod svg;
@@ -168,7 +169,9 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     terminal.out().flush()?;
     if let Some(path) = &args.html {
         let mut file = create(path)?;
-        file.write_all(html::page(&rows, &settings).as_bytes())?;
+        let drawn = picture::longest(&read.conversations, &contenders, &settings, &rows);
+        let page = html::page(&rows, &settings, drawn.as_ref());
+        file.write_all(page.as_bytes())?;
         file.flush()?;
     }
     if read.wrong {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::picture::escaped;
+
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 52.0;
@@ -201,14 +203,6 @@ fn figure(value: f64) -> String {
     } else {
         rounded(value)
     }
-}
-
-/// A text that HTML and SVG take as text.
-pub fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub(super) fn started(address: SocketAddr, resolved: &ResolvedProxy) -> String {
     for line in destinations(resolved) {
         let _ = write!(text, "\n{line}");
     }
+    let _ = write!(text, "\n  dashboard: {url}/dashboard");
     text + &pointing(&url, &proxy.upstreams()) + not_encrypted(address, is_tls)
 }
 

@@ -17,12 +17,13 @@ use crate::proxy::destinations::destinations;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
 use crate::proxy::log::{NoticeReceiver, RecordReceiver, is_traffic};
-use crate::proxy::savings::Savings;
+use crate::proxy::savings::{Savings, total_line};
 use crate::proxy::settings::{ProxyArgs, ResolvedProxy, resolve};
 use crate::proxy::signals::{SignalOrder, SignalOrders};
 use crate::proxy::{block_on, start};
 use crate::settings;
 use crate::ui::Terminal;
+use crate::verbs::doctor;
 
 /// The arguments of `trimtab serve`.
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Re
     block_on(async {
         // Register before announcing the address, so that no signal is lost.
         let mut orders = SignalOrders::new()?;
-        let (running, mut log, mut notices) = start(&resolved).await?;
+        let (running, mut log, mut notices) = start(&resolved, doctor::report).await?;
         terminal.say(&lines::started(running.address(), &resolved));
         let mut server = ServeRun {
             args,
@@ -99,7 +100,7 @@ pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Re
         while let Ok(record) = log.try_recv() {
             print(&record, &mut savings, common, terminal)?;
         }
-        terminal.note(&format!("trimtab: {}", savings.total().line()));
+        terminal.note(&format!("trimtab: {}", total_line(savings.total())));
         Ok(())
     })
 }

@@ -24,11 +24,12 @@ use crate::catalogue;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::proxy::destinations::destinations;
-use crate::proxy::savings::Savings;
+use crate::proxy::savings::{Savings, total_line};
 use crate::proxy::settings::{ProxyArgs, resolve};
 use crate::proxy::{block_on, start};
 use crate::ui::Terminal;
 use crate::ui::visible::visible_json;
+use crate::verbs::doctor;
 
 /// The arguments of `trimtab wrap`.
 #[derive(Debug, clap::Args)]
@@ -103,7 +104,7 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
         for line in destinations(&resolved) {
             terminal.note(&line);
         }
-        let (running, mut log, mut notices) = start(&resolved).await?;
+        let (running, mut log, mut notices) = start(&resolved, doctor::report).await?;
         if let Ok(notice) = notices.try_recv() {
             // Print before the client takes over the terminal.
             terminal.warn(&notice);
@@ -116,7 +117,9 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
         let code = loop {
             tokio::select! {
                 code = &mut code => break code?,
-                Some(record) = log.recv() => savings.add(&record),
+                Some(record) = log.recv() => {
+                    savings.add(&record);
+                }
             }
         };
         running.shutdown().await;
@@ -130,7 +133,7 @@ pub fn run(args: &WrapArgs, common: &CommonArgs, terminal: &mut Terminal) -> Res
         let line = json!({"wrap": total, "exit_code": code});
         terminal.say(&visible_json(&line));
     } else {
-        terminal.note(&format!("trimtab: {}", total.line()));
+        terminal.note(&format!("trimtab: {}", total_line(total)));
     }
     if code == 0 {
         Ok(())

@@ -24,6 +24,7 @@ use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
 use crate::prefix_cache::last_sent::LastSent;
 use crate::prefix_cache::prefix_hash::PrefixHashes;
+use crate::records::plan_note::PlanNote;
 use crate::records::record::PromptSizes;
 
 /// A body that is ready to be sent.
@@ -46,6 +47,12 @@ pub(crate) struct OutgoingBody {
     pub(crate) repairs: Vec<&'static str>,
     /// What the session has to say about its plans, in words.
     pub(crate) notes: Vec<String>,
+    /// What the session did since the last body.
+    pub(crate) plans: Vec<PlanNote>,
+    /// Messages of the log.
+    pub(crate) messages: usize,
+    /// Plans that hold and changed something that was sent before.
+    pub(crate) decisions: usize,
 }
 
 /// What may be done to a body beside its window.
@@ -174,10 +181,14 @@ impl Branch {
         let body = self.carry_out(scan, whole, prefix_hashes, offered)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
-        let events = self.session.events().into_iter();
-        let notes = events.filter_map(|event| event.note);
+        let events = self.session.events();
+        let plans = events.iter().filter_map(PlanNote::of_event).collect();
+        let notes = events.into_iter().filter_map(|event| event.note);
         Ok(OutgoingBody {
             body,
+            plans,
+            messages: self.session.projection().log().len(),
+            decisions: self.decided(),
             notes: notes.map(|note| note.trim().to_owned()).collect(),
             repairs,
             sizes,

@@ -2,6 +2,7 @@
 
 mod compose;
 mod renamed_tools;
+mod server_tools;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -76,6 +77,8 @@ pub(crate) struct Branch {
     refs: RefSearch,
     /// The tool definitions that were measured last.
     tools: (Fingerprint, Measure),
+    /// What the tools of each server measure.
+    server_tools: Vec<(String, Measure)>,
     /// What the tools of ours take, where they are counted with them.
     tools_measure: Measure,
     /// Calls of ours in the answer that the client has, and will send back without them.
@@ -129,6 +132,7 @@ impl Branch {
             message_map,
             refs: RefSearch::default(),
             tools: (0, Measure::default()),
+            server_tools: Vec::new(),
             tools_measure: Measure::default(),
             pending_calls: pending,
             last_request: None,
@@ -254,8 +258,18 @@ impl Branch {
                 self.session.cache_is_cold();
             }
             self.tools = (fingerprint, Measure::of_text(json));
+            self.server_tools = server_tools::measure(json);
         }
         self.session.set_tools(self.tools.1 + self.tools_measure);
+    }
+
+    /// What the tool definitions of each server take, in tokens.
+    pub(crate) fn server_tools(&self) -> Vec<(&str, u64)> {
+        let calibration = self.session.calibration();
+        let tools = self.server_tools.iter();
+        tools
+            .map(|(server, measure)| (server.as_str(), calibration.tokens(measure)))
+            .collect()
     }
 
     /// Bytes of memory that it takes, about: its texts count twice, for the log and for the

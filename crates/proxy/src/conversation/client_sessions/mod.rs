@@ -302,6 +302,12 @@ impl LoadedBranches {
             .map(|(_, branch)| branch)
     }
 
+    /// The branch whose session has that name.
+    pub(crate) fn of_session(&mut self, session: &str) -> Option<&mut Branch> {
+        let mut loaded = self.loaded.iter_mut().map(|(_, branch)| branch);
+        loaded.find(|branch| branch.id().as_str() == session)
+    }
+
     /// Bytes of memory that all of them take, about.
     fn memory_bytes(&self) -> usize {
         let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
@@ -324,6 +330,15 @@ impl LoadedBranches {
         }
         self.loaded.retain(|(known, _)| *known != number);
         self.count = None;
+    }
+
+    /// The same for the branch of a session.
+    pub(crate) fn forget_session(&mut self, session: &str) {
+        let mut loaded = self.loaded.iter();
+        let found = loaded.find(|(_, branch)| branch.id().as_str() == session);
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget(number);
+        }
     }
 
     /// Forgets branches whose sessions or outputs are gone, if something was removed from the

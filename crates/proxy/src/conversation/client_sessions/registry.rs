@@ -67,6 +67,11 @@ impl ClientSessions {
         client_session
     }
 
+    /// The client session of that name, if it is in memory.
+    pub(crate) fn loaded(&self, name: &str) -> Option<Arc<ClientSession>> {
+        self.by_name().get(name).cloned()
+    }
+
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
         for client_session in self.all() {

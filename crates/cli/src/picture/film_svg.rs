@@ -1,0 +1,153 @@
+//! The film strip of a session, as a picture without scripts.
+
+use std::fmt::Write as _;
+
+use trimtab::film::{FilmBand, FilmColumn, FilmRegion, FilmScene, MessageState};
+
+use super::SessionPicture;
+use crate::ui::number::short;
+
+/// The height of the picture in its own units; its width is the number of calls.
+const HEIGHT: f64 = 1_000.0;
+
+/// The name of a region in the style.
+pub(super) fn class_of(region: FilmRegion) -> &'static str {
+    match region {
+        FilmRegion::System => "system",
+        FilmRegion::User => "user",
+        FilmRegion::Assistant => "assistant",
+        FilmRegion::Output => "output",
+        FilmRegion::Ours => "ours",
+    }
+}
+
+/// The strip with its axis. Texts stand beside the drawing, so that they keep their size on a
+/// small screen.
+pub(super) fn drawn(picture: &SessionPicture) -> String {
+    let columns = &picture.film.columns;
+    let scale = Scale::of(picture);
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"tokens sent at each call\">",
+        columns.len().max(1)
+    );
+    let mut first = 0;
+    for (number, scene) in picture.film.scenes.iter().enumerate() {
+        let here = columns.iter().skip(first);
+        let count = here.take_while(|column| column.scene == number).count();
+        let within = columns.get(first..first + count).unwrap_or_default();
+        draw_scene(&mut svg, &scale, scene, (first, within));
+        first += count;
+    }
+    for (_, sizes, _) in &picture.others {
+        polyline(&mut svg, &scale, "", sizes.iter().copied());
+    }
+    let whole = columns.iter().map(|column| column.whole);
+    polyline(&mut svg, &scale, "all", whole);
+    let limit = scale.y(picture.window);
+    if picture.window as f64 <= scale.top {
+        let width = columns.len();
+        let _ = write!(
+            svg,
+            "<line x1=\"0\" x2=\"{width}\" y1=\"{limit:.1}\" y2=\"{limit:.1}\"/>"
+        );
+    }
+    svg.push_str("</svg>");
+    svg.push_str(&labels(picture, &scale));
+    svg
+}
+
+struct Scale {
+    top: f64,
+}
+
+impl Scale {
+    /// Room for the largest window, and for the limit if it is not far above.
+    fn of(picture: &SessionPicture) -> Self {
+        let own = picture.film.columns.iter().map(|column| column.tokens);
+        let largest = own.max().unwrap_or(1).max(1);
+        let limit = Some(picture.window).filter(|window| *window < 3 * largest);
+        Self {
+            top: largest.max(limit.unwrap_or(0)) as f64 * 1.08,
+        }
+    }
+
+    fn y(&self, tokens: u64) -> f64 {
+        HEIGHT * (1.0 - (tokens as f64 / self.top).min(1.0))
+    }
+}
+
+/// A band is one rectangle: from the call that first sent it to the end of the scene.
+fn draw_scene(
+    svg: &mut String,
+    scale: &Scale,
+    scene: &FilmScene,
+    (first, columns): (usize, &[FilmColumn]),
+) {
+    let mut from = 0;
+    let mut sent_at = 0;
+    for band in &scene.bands {
+        let to = from + band.tokens;
+        let is_before = |at: usize| columns.get(at).is_some_and(|column| column.tokens < to);
+        while sent_at + 1 < columns.len() && is_before(sent_at) {
+            sent_at += 1;
+        }
+        let (top, bottom) = (scale.y(to), scale.y(from));
+        let _ = write!(
+            svg,
+            "<rect class=\"{}\"{} x=\"{}\" y=\"{top:.1}\" width=\"{}\" height=\"{:.1}\"/>",
+            class_of(band.region),
+            opacity(band),
+            first + sent_at,
+            columns.len() - sent_at.min(columns.len()),
+            bottom - top,
+        );
+        from = to;
+    }
+}
+
+fn opacity(band: &FilmBand) -> &'static str {
+    match band.state {
+        MessageState::View => " opacity=\".62\"",
+        MessageState::Placeholder => " opacity=\".34\"",
+        _ => "",
+    }
+}
+
+fn polyline(svg: &mut String, scale: &Scale, class: &str, sizes: impl Iterator<Item = u64>) {
+    let _ = write!(svg, "<polyline class=\"{class}\" points=\"");
+    for (call, tokens) in sizes.enumerate() {
+        let y = scale.y(tokens);
+        let _ = write!(svg, "{call},{y:.1} {},{y:.1} ", call + 1);
+    }
+    svg.push_str("\"/>");
+}
+
+fn labels(picture: &SessionPicture, scale: &Scale) -> String {
+    let mut text = String::new();
+    for part in 0..=4 {
+        let share = f64::from(part) * 25.0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a number of tokens"
+        )]
+        let tokens = (scale.top * share / 100.0) as u64;
+        let _ = write!(
+            text,
+            "<span class=\"axis\" style=\"bottom:{share}%\">{}</span>",
+            short(tokens)
+        );
+    }
+    if picture.window as f64 <= scale.top {
+        let place = 100.0 - scale.y(picture.window) / HEIGHT * 100.0;
+        let _ = write!(
+            text,
+            "<span class=\"limit\" style=\"bottom:{place:.1}%\">window {}</span>",
+            short(picture.window)
+        );
+    }
+    let calls = picture.film.columns.len();
+    let _ = write!(text, "<span class=\"calls\">{calls} calls</span>");
+    text
+}

@@ -1,0 +1,136 @@
+//! A session as a page to share: one file, no scripts, nothing fetched.
+//!
+//! `film_svg` draws the film strip, this module writes the words and figures around it.
+
+mod film_svg;
+mod page_style;
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use trimtab::film::{Film, FilmRegion};
+use trimtab::replay::ReplayReport;
+
+use crate::proxy::savings::dollars;
+use crate::ui::number::{counted, percent, short};
+
+pub use page_style::STYLE;
+
+/// A session under one preset, beside others.
+pub struct SessionPicture {
+    /// What the session is called.
+    pub title: String,
+    /// The preset that is highlighted.
+    pub preset: String,
+    /// What it sends.
+    pub film: Film,
+    /// What it costs.
+    pub report: ReplayReport,
+    /// What sending everything costs.
+    pub everything: ReplayReport,
+    /// Other presets: their names, the tokens of each call, and what they cost.
+    pub others: Vec<(String, Vec<u64>, ReplayReport)>,
+    /// The model's window, in tokens.
+    pub window: u64,
+}
+
+impl SessionPicture {
+    /// The headline, the film and a table of all presets, as a part of a page.
+    pub fn section(&self) -> String {
+        let mut text = format!(
+            "<p class=\"headline\">{}</p><div class=\"film\">{}</div>",
+            escaped(&self.headline()),
+            film_svg::drawn(self)
+        );
+        text.push_str("<ul class=\"legend\">");
+        for region in FilmRegion::ALL {
+            let class = film_svg::class_of(region);
+            let _ = write!(text, "<li><i class=\"{class}\"></i>{}", region.label());
+        }
+        text.push_str(
+            "<li>paler: shown in part<li>grey lines: other presets<li>dotted: sending everything</ul>",
+        );
+        text.push_str(&self.table());
+        text
+    }
+
+    /// What the preset saves, in words and money.
+    fn headline(&self) -> String {
+        let (with, without) = (&self.report, &self.everything);
+        let (ours, all) = (with.billed.dollars(), without.billed.dollars());
+        let calls = counted(usize::try_from(with.calls).unwrap_or(usize::MAX), "call");
+        let change = if ours <= all {
+            format!("{:.0} % less", (1.0 - ours / all.max(1e-12)) * 100.0)
+        } else {
+            format!("{:.0} % more", (ours / all.max(1e-12) - 1.0) * 100.0)
+        };
+        format!(
+            "Under {}, {calls} send {} tokens instead of {}. Their input costs {} instead of {}: \
+             {change}.",
+            self.preset,
+            short(with.tokens),
+            short(without.tokens),
+            dollars(ours),
+            dollars(all),
+        )
+    }
+
+    fn table(&self) -> String {
+        let mut table = String::from(
+            "<div class=\"wide\"><table><tr><th>preset<th>tokens<th>input cost<th>against everything\
+             <th>largest window<th>cache breaks",
+        );
+        let own = std::iter::once((self.preset.as_str(), &self.report, "chosen"));
+        let others = self
+            .others
+            .iter()
+            .map(|(name, _, report)| (name.as_str(), report, ""));
+        let all = std::iter::once(("everything", &self.everything, ""));
+        for (name, report, class) in own.chain(others).chain(all) {
+            let (cost, whole) = (report.billed.pico(), self.everything.billed.pico());
+            let _ = write!(
+                table,
+                "<tr class=\"{class}\"><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}",
+                escaped(name),
+                short(report.tokens),
+                dollars(report.billed.dollars()),
+                percent(cost, whole),
+                short(report.largest),
+                report.breaks.len(),
+            );
+        }
+        table.push_str("</table></div>");
+        table
+    }
+
+    /// A whole page with this picture.
+    pub fn page(&self) -> String {
+        let title = escaped(&self.title);
+        format!(
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+             <meta name=\"color-scheme\" content=\"light dark\">\
+             <title>{title} - Trimtab</title><style>{STYLE}</style>\
+             <h1>{title}</h1><p>{}</p>{}</html>\n",
+            byline(),
+            self.section()
+        )
+    }
+}
+
+/// The product and the date.
+pub fn byline() -> String {
+    let now = UNIX_EPOCH + Duration::from_millis(trimtab::store::now_millis());
+    let date = httpdate::fmt_http_date(now);
+    // "Mon, 16 Nov 2026 12:48:03 GMT": the day of the week and the time say nothing here.
+    let day: Vec<&str> = date.split(' ').skip(1).take(3).collect();
+    format!("Trimtab {}, {}", env!("CARGO_PKG_VERSION"), day.join(" "))
+}
+
+/// A text that HTML and SVG take as text.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

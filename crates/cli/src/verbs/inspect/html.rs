@@ -1,0 +1,128 @@
+//! `--html`: the longest conversation of the files as a picture, under all presets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trimtab::engine::policy::{PRESETS, Policy};
+use trimtab::film::{film_under, replayed_film};
+use trimtab::replay::bill::USUAL;
+use trimtab::replay::{ReplaySettings, SendAll, parallel};
+use trimtab_model::Message;
+use trimtab_model::estimate::Measure;
+use trimtab_wire::catalogue::Catalogue;
+use trimtab_wire::transcript::Conversation;
+
+use crate::catalogue;
+use crate::common::CommonArgs;
+use crate::exit::Failure;
+use crate::picture::SessionPicture;
+use crate::settings;
+
+/// The window of a conversation of which nobody knows it.
+const USUAL_WINDOW: u64 = 128_000;
+
+/// The longest conversation so far.
+pub(super) struct LongestConversation {
+    catalogue: Catalogue,
+    found: Option<PictureSource>,
+}
+
+/// What a picture is made from.
+struct PictureSource {
+    title: String,
+    log: Vec<Arc<Message>>,
+    tools: Measure,
+    settings: ReplaySettings,
+}
+
+impl LongestConversation {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            catalogue: catalogue::load()?,
+            found: None,
+        })
+    }
+
+    /// Keeps a conversation if it is longer than those before.
+    pub(super) fn see(&mut self, name: &str, conversation: &Conversation, window: Option<u64>) {
+        let longest = self.found.as_ref().map_or(0, |found| found.log.len());
+        if conversation.messages.len() <= longest {
+            return;
+        }
+        let model = conversation.model.as_deref();
+        let model = model.and_then(|model| self.catalogue.find(model).ok());
+        let model = model.map(|found| found.model);
+        let tools = conversation.tools.iter();
+        self.found = Some(PictureSource {
+            title: conversation.id.clone().unwrap_or_else(|| name.to_owned()),
+            log: conversation
+                .messages
+                .iter()
+                .cloned()
+                .map(Arc::new)
+                .collect(),
+            tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
+            settings: ReplaySettings {
+                prices: model
+                    .as_ref()
+                    .and_then(|model| model.prices)
+                    .unwrap_or(USUAL),
+                tiers: model.map_or_else(Vec::new, |model| model.tiers),
+                ..ReplaySettings::new(window.unwrap_or(USUAL_WINDOW))
+            },
+        });
+    }
+
+    /// Writes the picture to a file.
+    pub(super) fn write(self, path: &Path, common: &CommonArgs) -> Result<(), Failure> {
+        let Some(source) = self.found else {
+            let hint = "give a file with a conversation";
+            return Err(Failure::input("there is no conversation to draw", hint));
+        };
+        let chosen = settings::load(common, &[])?.policy;
+        let page = source.picture(chosen)?.page();
+        std::fs::write(path, page).map_err(|error| {
+            let hint = "give a path in a folder that you may write to";
+            Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
+        })
+    }
+}
+
+impl PictureSource {
+    fn picture(self, chosen: Policy) -> Result<SessionPicture, Failure> {
+        let Self {
+            title,
+            log,
+            tools,
+            settings,
+        } = self;
+        let preset = chosen.preset.clone();
+        let failed = |error: trimtab::replay::manager::ManagerError| {
+            Failure::input(
+                format!("{title}: {error}"),
+                "trimtab inspect shows its faults",
+            )
+        };
+        let (film, report) = replayed_film(&log, chosen, &settings, tools).map_err(failed)?;
+        let (_, everything) = film_under(&log, &mut SendAll::default(), &settings);
+        let names = PRESETS.iter().map(|preset| preset.name);
+        let others: Vec<&str> = names
+            .filter(|name| *name != preset && *name != "none")
+            .collect();
+        let others = parallel::map(&others, |name| {
+            let policy = Policy::preset(name).ok()?;
+            let (film, report) = replayed_film(&log, policy, &settings, tools).ok()?;
+            let sizes = film.columns.iter().map(|column| column.tokens);
+            Some(((*name).to_owned(), sizes.collect(), report))
+        });
+        Ok(SessionPicture {
+            title,
+            preset,
+            film,
+            report,
+            everything,
+            others: others.into_iter().flatten().collect(),
+            window: settings.window,
+        })
+    }
+}

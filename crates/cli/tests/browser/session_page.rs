@@ -1,0 +1,138 @@
+//! The page of a session: film, replay, messages, search, and what can be done.
+
+use serde_json::{Value, json};
+
+use crate::chromium::Browser;
+use crate::stage::{PlayedDemo, get};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn film_shows_calls_switch_points_and_cache_breaks() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let demo = PlayedDemo::start();
+    let id = demo.session().await;
+    let data = get(&demo.url, &format!("session?id={id}")).await;
+    let film = &data["film"];
+    let columns = film["columns"].as_array().unwrap();
+    assert!(columns.len() >= 30, "{}", columns.len());
+    let switches = film["switches"].as_array().unwrap();
+    assert!(!switches.is_empty());
+    let breaks: Vec<&Value> = data["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["cache_break"])
+        .filter(|broken| !broken.is_null())
+        .collect();
+    assert!(
+        breaks.iter().any(|broken| broken["by"] == "trimtab"),
+        "{breaks:?}"
+    );
+    for broken in breaks {
+        assert!(broken["tokens"].as_u64() > Some(0) && broken["cost"].as_f64() > Some(0.0));
+    }
+    browser.goto(&demo.session_page().await);
+    browser.wait_for_text("Call ");
+    // The keyboard alone reaches the switch point.
+    browser.eval("document.querySelector('canvas.film').focus()");
+    browser.press("Home");
+    let column = switches[0]["column"].as_u64().unwrap();
+    for _ in 0..column {
+        browser.press("ArrowRight");
+    }
+    browser.wait_for_text(&format!("Call {}", column + 1));
+    browser.wait_for_text("Switch point");
+    browser.wait_for_text("it pays after");
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slider_replays_the_session_under_other_presets() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let demo = PlayedDemo::start();
+    browser.goto(&demo.session_page().await);
+    browser.wait_for_text("as it was, under steady");
+    browser.eval("(() => { const s = document.querySelector('#replay'); s.value = 2; s.dispatchEvent(new Event('input')) })()");
+    browser.wait_for_text("The line is what was sent");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn message_opens_to_its_original_and_is_found_by_search() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let demo = PlayedDemo::start();
+    let id = demo.session().await;
+    let listed = get(&demo.url, &format!("messages?id={id}")).await;
+    let messages = listed["messages"].as_array().unwrap();
+    let shortened = messages
+        .iter()
+        .find(|message| message["state"] == "hidden" && message["region"] == "output")
+        .unwrap();
+    let at = shortened["at"].as_u64().unwrap();
+    let detail = get(&demo.url, &format!("message?id={id}&at={at}")).await;
+    let original = detail["detail"]["original"].as_str().unwrap().to_owned();
+    browser.goto(&demo.session_page().await);
+    browser.wait("document.querySelectorAll('.message .badge').length > 5");
+    browser.eval(&format!(
+        "document.querySelector('.list').scrollTop = {} * 36",
+        at.saturating_sub(2)
+    ));
+    let row = format!("document.querySelector('[data-at=\"{at}\"]')");
+    browser.wait(&format!("{row}.querySelector('.badge') !== null"));
+    browser.eval(&format!("{row}.scrollIntoView({{block: 'center'}})"));
+    let place = browser.eval(&format!(
+        "(() => {{ const r = {row}.getBoundingClientRect(); return [r.x + 40, r.y + 12] }})()"
+    ));
+    browser.click_at(&place);
+    browser.wait("document.querySelector('dialog[open]')");
+    let shown =
+        browser.eval("document.querySelector('dialog pre[aria-label=Original]').textContent");
+    assert_eq!(shown.as_str(), Some(original.as_str()));
+    browser.press("Escape");
+    browser.wait("!document.querySelector('dialog')");
+    // A word from the middle of the original, which the window does not have.
+    let word: String = original
+        .lines()
+        .nth(original.lines().count() / 2)
+        .unwrap()
+        .trim()
+        .chars()
+        .take(30)
+        .collect();
+    let wanted = json!(word).to_string();
+    browser.eval(&format!(
+        "(() => {{ document.querySelector('input[type=search]').value = {wanted}; \
+         document.querySelector('form[role=search]').requestSubmit() }})()"
+    ));
+    browser.wait_for_text(" found");
+    browser.wait(&format!(
+        "document.querySelector('.list [data-at=\"{at}\"]') !== null"
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_is_previewed_approved_and_taken_back() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let demo = PlayedDemo::start();
+    let id = demo.session().await;
+    let undoable = async || get(&demo.url, &format!("session?id={id}")).await["undoable"].as_u64();
+    let before = undoable().await;
+    browser.goto(&demo.session_page().await);
+    browser.click("Compact now");
+    browser.wait("document.querySelector('dialog[open]')");
+    assert_eq!(undoable().await, before, "a preview changes nothing");
+    let title = browser.eval("document.querySelector('dialog h2').textContent");
+    assert_eq!(title, "Compact this session?", "{}", browser.text());
+    browser.eval("document.querySelector('dialog button.main').click()");
+    browser.wait_for_text("Compacted.");
+    assert_eq!(undoable().await, before.map(|plans| plans + 1));
+    browser.click("Undo the last plan");
+    browser.wait_for_text("Taken back");
+    assert_eq!(undoable().await, before);
+}

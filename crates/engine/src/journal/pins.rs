@@ -1,0 +1,154 @@
+//! Pinned messages: plans leave them as they are, with the rounds that they belong to.
+
+use std::ops::Range;
+
+use trimtab_model::Message;
+
+use super::Journal;
+use crate::log::Log;
+use crate::plan::{Edit, Plan};
+
+impl Journal {
+    /// The plan without what it would do to pinned messages; none if it does nothing to them.
+    pub fn spare_pins(&self, plan: &Plan, log: &Log) -> Option<Plan> {
+        let rounds: Vec<Range<usize>> = self
+            .pins()
+            .iter()
+            .filter_map(|at| round_around(log, *at))
+            .collect();
+        let is_pinned = |at: usize| rounds.iter().any(|round| round.contains(&at));
+        let meets = |from: usize, to: usize| {
+            rounds
+                .iter()
+                .any(|round| round.start < to && from < round.end)
+        };
+        let touches = plan.edits.iter().any(|edit| match edit {
+            Edit::Hide { from, to } => meets(*from, *to),
+            edit => shown_message(edit).is_some_and(is_pinned),
+        });
+        if !touches {
+            return None;
+        }
+        let mut spared = plan.clone();
+        spared.edits.clear();
+        for edit in &plan.edits {
+            match edit {
+                Edit::Hide { from, to } => spared.edits.extend(hides_around(*from..*to, &rounds)),
+                edit if shown_message(edit).is_some_and(is_pinned) => {}
+                other => spared.edits.push(other.clone()),
+            }
+        }
+        Some(spared)
+    }
+}
+
+/// The message that an edit shows otherwise.
+fn shown_message(edit: &Edit) -> Option<usize> {
+    match edit {
+        Edit::Show { message, .. }
+        | Edit::ShowAsText { message, .. }
+        | Edit::Archive { message } => Some(*message),
+        _ => None,
+    }
+}
+
+/// Hides what is between the pinned rounds, which are in rising order.
+fn hides_around(hidden: Range<usize>, pinned: &[Range<usize>]) -> Vec<Edit> {
+    let mut hides = Vec::new();
+    let mut from = hidden.start;
+    for round in pinned {
+        let to = round.start.min(hidden.end);
+        if from < to {
+            hides.push(Edit::Hide { from, to });
+        }
+        from = from.max(round.end);
+    }
+    if from < hidden.end {
+        hides.push(Edit::Hide {
+            from,
+            to: hidden.end,
+        });
+    }
+    hides
+}
+
+/// The messages that must stay with the one at `at`: calls and all their outputs.
+fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
+    let is_output = |at: usize| log.get(at).is_some_and(|message| has_outputs(message));
+    let message = log.get(at)?;
+    let before = (0..at).rev().take_while(|_| has_outputs(message));
+    let first = before.into_iter().find(|at| !is_output(*at));
+    let start = first
+        .filter(|at| log.get(*at).is_some_and(|message| message.has_calls()))
+        .unwrap_or(at);
+    let opens = log.get(start).is_some_and(|message| message.has_calls());
+    let outputs = (start + 1..).take_while(|at| opens && is_output(*at));
+    let end = outputs.last().map_or(start + 1, |last| last + 1);
+    Some(start..end.max(at + 1))
+}
+
+fn has_outputs(message: &Message) -> bool {
+    message.outputs().next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::JournalEntry;
+    use crate::plan::PlanReason;
+    use trimtab_model::Call;
+
+    fn log() -> Log {
+        let mut log = Log::new();
+        log.append(Message::user("question"));
+        for round in 0..3 {
+            let id = format!("c{round}");
+            log.append(Message::assistant("").with_call(Call::new(&id, "read", "{}")));
+            log.append(Message::output(&id, "text"));
+        }
+        log.append(Message::user("more"));
+        log
+    }
+
+    fn pinned(at: usize) -> Journal {
+        let entry = JournalEntry::Pin {
+            message: at,
+            pinned: true,
+        };
+        Journal::from(vec![entry])
+    }
+
+    fn hide(from: usize, to: usize) -> Plan {
+        Plan::new(PlanReason::ByHand, vec![Edit::Hide { from, to }])
+    }
+
+    #[test]
+    fn pinned_output_keeps_its_whole_round() {
+        let spared = pinned(4).spare_pins(&hide(0, 7), &log()).unwrap();
+        let expected = [Edit::Hide { from: 0, to: 3 }, Edit::Hide { from: 5, to: 7 }];
+        assert_eq!(spared.edits, expected);
+    }
+
+    #[test]
+    fn pinned_call_keeps_its_outputs() {
+        let spared = pinned(1).spare_pins(&hide(0, 7), &log()).unwrap();
+        let expected = [Edit::Hide { from: 0, to: 1 }, Edit::Hide { from: 3, to: 7 }];
+        assert_eq!(spared.edits, expected);
+    }
+
+    #[test]
+    fn plan_elsewhere_is_not_changed() {
+        assert_eq!(pinned(7).spare_pins(&hide(0, 7), &log()), None);
+        assert_eq!(Journal::new().spare_pins(&hide(0, 7), &log()), None);
+    }
+
+    #[test]
+    fn pin_can_be_taken_back() {
+        let mut journal = pinned(4);
+        journal.append(JournalEntry::Pin {
+            message: 4,
+            pinned: false,
+        });
+        assert!(journal.pins().is_empty());
+    }
+}

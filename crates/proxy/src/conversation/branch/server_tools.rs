@@ -1,0 +1,59 @@
+//! The tool definitions of a request, by the server that they belong to.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use trimtab::film::server_of;
+use trimtab_model::estimate::Measure;
+
+/// The name under which tools are listed that belong to no server: the client's own.
+const OWN: &str = "client";
+
+#[derive(Deserialize)]
+struct ToolDefinition {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    function: Option<FunctionDefinition>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDefinition {
+    #[serde(default)]
+    name: String,
+}
+
+/// What the definitions of each server measure, in the order in which they come.
+pub(super) fn measure(json: &str) -> Vec<(String, Measure)> {
+    let tools: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+    let mut servers: Vec<(String, Measure)> = Vec::new();
+    for tool in tools {
+        let definition: Option<ToolDefinition> = serde_json::from_str(tool.get()).ok();
+        let name = definition.map_or_else(String::new, |tool| {
+            tool.function.map_or(tool.name, |function| function.name)
+        });
+        let server = server_of(&name).unwrap_or(OWN);
+        let measure = Measure::of_text(tool.get());
+        match servers.iter_mut().find(|(known, _)| known == server) {
+            Some((_, sum)) => *sum += measure,
+            None => servers.push((server.to_owned(), measure)),
+        }
+    }
+    servers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_added_up_by_server() {
+        let json = r#"[{"name": "mcp__hub__list", "x": "a long description"},
+            {"type": "function", "function": {"name": "mcp__hub__get"}},
+            {"name": "bash"}, {"type": "web_search"}]"#;
+        let servers = measure(json);
+        let names: Vec<&str> = servers.iter().map(|(server, _)| server.as_str()).collect();
+        assert_eq!(names, ["hub", "client"]);
+        assert!(servers[0].1.tokens() > 10);
+        assert!(measure("not json").is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! The data of the dashboard: which handler answers what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use serde_json::Value;
+use trimtab::session::SessionError;
+
+use super::{actions, film_data, message_data, overview, replay_data};
+use crate::request::context::RequestContext;
+use crate::request::shared::{LiveSettings, SharedState};
+use crate::routing::query;
+
+/// How long a handler may take. A replay of a long session takes longest.
+pub(super) const TIME: Duration = Duration::from_secs(30);
+
+/// Answers a request with JSON. It may wait.
+pub(super) type ApiHandler = fn(&ApiRequest) -> Result<Bytes, ApiProblem>;
+
+/// What is told instead of data.
+#[derive(Debug)]
+pub(super) struct ApiProblem {
+    pub(super) status: StatusCode,
+    pub(super) message: String,
+}
+
+impl ApiProblem {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+}
+
+impl From<SessionError> for ApiProblem {
+    fn from(error: SessionError) -> Self {
+        Self::new(StatusCode::CONFLICT, error.to_string())
+    }
+}
+
+impl From<trimtab_store::Error> for ApiProblem {
+    fn from(error: trimtab_store::Error) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+/// A request for data, or an order.
+pub(super) struct ApiRequest {
+    pub(super) shared: Arc<SharedState>,
+    pub(super) settings: Arc<LiveSettings>,
+    /// Path and query.
+    path: String,
+    body: Bytes,
+}
+
+impl ApiRequest {
+    pub(super) fn new(context: &RequestContext, body: Bytes) -> Self {
+        Self {
+            shared: Arc::clone(&context.shared),
+            settings: Arc::clone(&context.settings),
+            path: context.path.clone(),
+            body,
+        }
+    }
+
+    /// A field of the query.
+    pub(super) fn field(&self, name: &str) -> Option<String> {
+        query::field(&self.path, name)
+    }
+
+    /// A number of the query, or a default.
+    pub(super) fn number(&self, name: &str, default: usize) -> usize {
+        let field = self.field(name).and_then(|text| text.parse().ok());
+        field.unwrap_or(default)
+    }
+
+    /// The body of an order.
+    pub(super) fn order(&self) -> Result<Value, ApiProblem> {
+        let order = serde_json::from_slice(&self.body);
+        order.map_err(|error| ApiProblem::bad(format!("the order is no JSON: {error}")))
+    }
+}
+
+/// The handler of a request.
+pub(super) fn handler(method: &Method, name: &str) -> Option<ApiHandler> {
+    let handler: ApiHandler = match (method.as_str(), name) {
+        ("GET", "overview") => overview::overview,
+        ("GET", "sessions") => overview::sessions,
+        ("GET", "savings") => overview::savings,
+        ("GET", "store") => overview::store,
+        ("GET", "doctor") => overview::doctor,
+        ("GET", "session") => film_data::film,
+        ("GET", "messages") => message_data::messages,
+        ("GET", "message") => message_data::message,
+        ("GET", "search") => message_data::search,
+        ("GET", "replay") => replay_data::replay,
+        ("POST", "preview") => actions::preview,
+        ("POST", "compact") => actions::compact,
+        ("POST", "undo") => actions::undo,
+        ("POST", "preset") => actions::preset,
+        ("POST", "pin") => actions::pin,
+        ("POST", "collect") => overview::collect,
+        _ => return None,
+    };
+    Some(handler)
+}
+
+/// JSON as bytes.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<Bytes, ApiProblem> {
+    let bytes = serde_json::to_vec(value);
+    bytes
+        .map(Bytes::from)
+        .map_err(|error| ApiProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}

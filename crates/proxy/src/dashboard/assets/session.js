@@ -1,0 +1,156 @@
+// The page of one session: its film, what can be done to it, and its messages.
+
+import { actionRow } from "./actions.js";
+import { calmly, get, listen, serverNow } from "./data.js";
+import { element, empty, replace, tell, tile, tiles } from "./elements.js";
+import { breaksOf, callText, legend } from "./film-text.js";
+import { FilmView } from "./film.js";
+import { count, countdown, money, percent, sessionName, short } from "./figures.js";
+import { MessageList } from "./messages.js";
+import { windowMeter } from "./sessions.js";
+
+export function sessionPage(place, query) {
+  const id = query.get("id") ?? "";
+  const page = new SessionView(place, id);
+  page.load();
+  const refresh = calmly(() => page.load(), 900);
+  const stop = listen((event) => {
+    if (event.session === id || event.type === "missed" || event.type === "hello") refresh();
+  });
+  const timer = setInterval(() => page.tick(), 1000);
+  return () => {
+    stop();
+    clearInterval(timer);
+    page.end();
+  };
+}
+
+function moneyText({ spent, over_window: over }) {
+  const refused = over > 0
+    ? `; ${count(over)} calls would not have fit without Trimtab, and count as one full, cached window each` : "";
+  return `${money(spent)} spent${refused}`;
+}
+
+class SessionView {
+  constructor(place, id) {
+    this.place = place;
+    this.id = id;
+    this.data = null;
+    this.replays = new Map();
+  }
+
+  end() {
+    this.isGone = true;
+    this.film?.end();
+  }
+
+  async load() {
+    try {
+      this.data = await get("session", { id: this.id });
+    } catch (error) {
+      if (!this.data) replace(this.place, empty("The session cannot be shown", error.message));
+      else tell(error.message);
+      return;
+    }
+    if (this.isGone) return;
+    if (!this.film) this.build();
+    this.replays.clear();
+    this.update();
+  }
+
+  build() {
+    this.head = element("div");
+    this.summary = element("div");
+    this.actions = element("div", { class: "row actions" });
+    this.call = element("div", { class: "call", "aria-live": "polite" });
+    this.canvas = element("canvas", { class: "film", tabindex: 0, role: "application",
+      "aria-roledescription": "film strip", "aria-label": "Calls of this session. Left and right choose a call." });
+    this.legend = element("div");
+    this.film = new FilmView(this.canvas, (column) => this.select(column));
+    this.messages = new MessageList(this.id, () => this.load());
+    replace(this.place, this.head, this.summary, this.actions,
+      element("section", { class: "card", "aria-label": "Film strip" },
+        this.canvas, this.legend, this.replayRow(), this.call),
+      this.messages.card);
+  }
+
+  replayRow() {
+    this.slider = element("input", { type: "range", min: 0, max: this.data.presets.length, value: 0, step: 1,
+      id: "replay", oninput: () => this.replay() });
+    this.replayText = element("span", { class: "soft", role: "status" });
+    return element("div", { class: "replay" },
+      element("label", { for: "replay" }, "Under another preset"), this.slider, this.replayText);
+  }
+
+  update() {
+    const { entry, preset } = this.data;
+    replace(this.head, element("h1", {}, `Session ${sessionName(this.id)}`),
+      element("p", { class: "soft" },
+        `${entry?.client || "unknown client"}, ${entry?.model || "model unknown"}, preset ${preset}, `,
+        element("code", {}, this.id)));
+    replace(this.summary, this.figures());
+    replace(this.actions, ...actionRow(this.data, () => this.load()));
+    replace(this.legend, legend(this.data.tools));
+    this.messages.update(this.data);
+    this.replay();
+    this.tick();
+  }
+
+  figures() {
+    const { entry, messages } = this.data;
+    if (!entry) {
+      return tiles(tile("Messages", count(messages), "from the store; no call since the proxy started"));
+    }
+    const saved = entry.tokens_without - entry.tokens_with;
+    this.cache = element("dd", {});
+    return tiles(
+      element("div", { class: "tile" }, element("dt", {}, "Window"), windowMeter(entry)),
+      tile("Calls", count(entry.calls), `${count(messages)} messages`),
+      tile("Tokens saved", short(saved), percent(saved, entry.tokens_without), saved < 0 ? "bad" : ""),
+      tile("Money saved", entry.is_priced ? money(entry.saved) : "unknown", moneyText(entry),
+        entry.saved < 0 ? "bad" : ""),
+      element("div", { class: "tile" }, element("dt", {}, "Provider's cache"), this.cache));
+  }
+
+  /** Counts down to the moment when the cache goes cold. */
+  tick() {
+    const entry = this.data?.entry;
+    if (!entry || !this.cache) return;
+    const left = entry.last_ms + entry.cache_ms - serverNow();
+    const cost = entry.cold_cost === null ? "the next call costs more" : `the next call costs ${money(entry.cold_cost)} more`;
+    const [text, about] = entry.cache_ms === 0 ? ["not seen", "the provider reported no cache"]
+      : left > 0 ? [`${countdown(left)} left`, `then ${cost}`] : ["cold", cost];
+    replace(this.cache, text, element("small", {}, about));
+  }
+
+  select(column) {
+    replace(this.call, callText(this.shown ?? this.data, column));
+  }
+
+  /** Shows the session as it was, or under the preset that the slider names. */
+  async replay() {
+    const number = Number(this.slider.value);
+    const preset = this.data.presets[number - 1];
+    if (!preset) {
+      this.replayText.textContent = `as it was, under ${this.data.preset}`;
+      return this.showFilm(this.data.film, this.data.calls, null);
+    }
+    this.replayText.textContent = `replaying under ${preset}`;
+    try {
+      const played = this.replays.get(preset) ?? await get("replay", { id: this.id, preset });
+      this.replays.set(preset, played);
+      if (Number(this.slider.value) !== number || this.isGone) return;
+      this.replayText.textContent = `${preset}: ${short(played.tokens)} tokens sent, input ${money(played.billed)}, ` +
+        `largest window ${short(played.largest)}, ${count(played.breaks)} cache breaks. The line is what was sent.`;
+      this.showFilm(played.film, [], this.data.film);
+    } catch (error) {
+      this.replayText.textContent = `${preset}: ${error.message}`;
+    }
+  }
+
+  showFilm(film, calls, other) {
+    this.shown = { ...this.data, film, calls };
+    this.film.show({ film, other, tools: this.data.tools, window: this.data.window, thresholds: this.data.thresholds,
+      breaks: breaksOf(film, calls) });
+  }
+}

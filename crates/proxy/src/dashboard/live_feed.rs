@@ -1,0 +1,74 @@
+//! The live feed: server-sent events that say what changed. Pages then ask for the data.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+use crate::records::record::RecordAction;
+use crate::request::context::RequestContext;
+use crate::transport::body::{BoxError, ProxyBody};
+
+/// How often something is sent when nothing happens, so that both sides know the other is there.
+const PING: Duration = Duration::from_secs(10);
+/// How many events wait for one screen.
+const WAITING: usize = 16;
+
+/// Answers with a feed that ends when the client goes or the proxy stops.
+pub(super) fn answer(mut context: RequestContext) -> Response<ProxyBody> {
+    let Some(events) = context.shared.history.subscribe() else {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, "the proxy is stopping");
+    };
+    let (sender, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(forward(events, sender));
+    let mut answer = Response::new(FeedBody(receiver).boxed_unsync());
+    let kind = HeaderValue::from_static("text/event-stream");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    context.pending_record.record.action = RecordAction::Answered;
+    context.deliver(answer, None)
+}
+
+async fn forward(mut events: Receiver<Arc<str>>, screen: mpsc::Sender<Bytes>) {
+    // A first event tells the page that it is connected.
+    let mut next = Bytes::from_static(b"retry: 1000\ndata: {\"type\":\"hello\"}\n\n");
+    loop {
+        if screen.send(next).await.is_err() {
+            return;
+        }
+        next = tokio::select! {
+            event = events.recv() => match event {
+                Ok(event) => Bytes::from(format!("data: {event}\n\n")),
+                // The screen was too slow and asks for everything again.
+                Err(RecvError::Lagged(_)) => Bytes::from_static(b"data: {\"type\":\"missed\"}\n\n"),
+                Err(RecvError::Closed) => return,
+            },
+            () = tokio::time::sleep(PING) => Bytes::from_static(b": ping\n\n"),
+            () = screen.closed() => return,
+        };
+    }
+}
+
+/// A body of events.
+struct FeedBody(mpsc::Receiver<Bytes>);
+
+impl Body for FeedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let next = self.0.poll_recv(context);
+        next.map(|event| event.map(|event| Ok(Frame::data(event))))
+    }
+}

@@ -1,0 +1,167 @@
+//! A call whose prefix a provider should have read from its cache, and did not.
+
+use serde::Serialize;
+use trimtab_model::Usage;
+use trimtab_wire::catalogue::ModelInfo;
+
+/// A smaller loss is no break: providers cache in blocks, and count differently.
+const LEAST_TOKENS: u64 = 2_048;
+
+/// A call whose prefix was not read from the cache.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ObservedBreak {
+    /// Who caused it: `trimtab`, `client`, `provider`, or `time` if the cache had gone cold.
+    pub(crate) by: &'static str,
+    /// The first byte of the body that differs from the body before, to within 256 bytes; none if
+    /// nothing in it does.
+    pub(crate) byte: Option<usize>,
+    /// Tokens that were paid again.
+    pub(crate) tokens: u64,
+    /// Tokens that were read from the cache all the same.
+    pub(crate) kept: u64,
+    /// What they cost beyond reading them, in dollars; none if the price is not known.
+    pub(crate) cost: Option<f64>,
+}
+
+/// What is known about two calls in a row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallPair {
+    /// What the provider reported for both.
+    pub(crate) usages: (Usage, Usage),
+    /// Bytes that the body before had, and bytes that both begin with.
+    pub(crate) bytes: (usize, usize),
+    /// True if a plan of ours changed something that was sent before.
+    pub(crate) was_planned: bool,
+    /// True if another model was asked.
+    pub(crate) other_model: bool,
+    /// True if more time passed than the provider keeps a prompt.
+    pub(crate) went_cold: bool,
+}
+
+impl CallPair {
+    /// The cache break between both calls, if there is one.
+    pub(crate) fn cache_break(&self, model: Option<&ModelInfo>) -> Option<ObservedBreak> {
+        let (before, now) = self.usages;
+        // A provider that does not cache, or does not say so, has nothing to break.
+        if before.cache_read + before.cache_creation == 0 {
+            return None;
+        }
+        // Without us, the whole prompt before would have been read.
+        let expected = before.prompt().min(now.prompt());
+        let lost = expected.saturating_sub(now.cache_read);
+        if lost < LEAST_TOKENS || lost < expected / 10 {
+            return None;
+        }
+        let (sent, common) = self.bytes;
+        // The end of a body is always new: brackets, and fields behind the messages.
+        let is_changed = common < sent - sent / 4;
+        let by = if self.was_planned {
+            "trimtab"
+        } else if self.went_cold {
+            "time"
+        } else if self.other_model || is_changed {
+            "client"
+        } else {
+            "provider"
+        };
+        Some(ObservedBreak {
+            by,
+            byte: (is_changed || self.was_planned).then_some(common),
+            tokens: lost,
+            kept: now.cache_read,
+            cost: model.and_then(|model| extra_cost(model, lost, now.cache_creation > 0)),
+        })
+    }
+}
+
+/// What it costs to send so many tokens that could have been read from the cache.
+fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
+    let sent = if writes {
+        Usage {
+            cache_creation: tokens,
+            ..Usage::default()
+        }
+    } else {
+        Usage {
+            input: tokens,
+            ..Usage::default()
+        }
+    };
+    let read = Usage {
+        cache_read: tokens,
+        ..Usage::default()
+    };
+    Some(model.cost(&sent)?.dollars() - model.cost(&read)?.dollars())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_wire::catalogue::Catalogue;
+
+    fn usage(cache_read: u64, cache_creation: u64) -> Usage {
+        Usage {
+            cache_read,
+            cache_creation,
+            ..Usage::default()
+        }
+    }
+
+    fn pair(now: Usage) -> CallPair {
+        CallPair {
+            usages: (usage(0, 40_000), now),
+            bytes: (160_000, 159_000),
+            ..CallPair::default()
+        }
+    }
+
+    #[test]
+    fn prefix_that_is_read_is_no_break() {
+        assert_eq!(pair(usage(40_000, 2_000)).cache_break(None), None);
+        assert_eq!(pair(usage(39_200, 2_000)).cache_break(None), None);
+    }
+
+    #[test]
+    fn break_names_who_caused_it() {
+        let lost = pair(usage(10_000, 32_000));
+        let by = |pair: CallPair| pair.cache_break(None).unwrap().by;
+        assert_eq!(by(lost.clone()), "provider");
+        let planned = CallPair {
+            was_planned: true,
+            ..lost.clone()
+        };
+        assert_eq!(by(planned), "trimtab");
+        let edited = CallPair {
+            bytes: (160_000, 41_000),
+            ..lost.clone()
+        };
+        assert_eq!(by(edited.clone()), "client");
+        assert_eq!(edited.cache_break(None).unwrap().byte, Some(41_000));
+        let cold = CallPair {
+            went_cold: true,
+            ..lost
+        };
+        assert_eq!(by(cold), "time");
+    }
+
+    #[test]
+    fn break_is_priced_by_the_difference_to_a_read() {
+        let model = Catalogue::embedded().find("claude-opus-5-5").unwrap().model;
+        let broken = pair(usage(10_000, 32_000)).cache_break(Some(&model));
+        let prices = model.prices.unwrap();
+        let expected =
+            prices.cache_write.of(30_000).dollars() - prices.cache_read.of(30_000).dollars();
+        let cost = broken.unwrap().cost.unwrap();
+        assert!((cost - expected).abs() < 1e-9, "{cost}");
+    }
+
+    #[test]
+    fn provider_without_a_cache_has_no_breaks() {
+        let mut plain = pair(usage(0, 0));
+        plain.usages.0 = Usage {
+            input: 40_000,
+            ..Usage::default()
+        };
+        assert_eq!(plain.cache_break(None), None);
+    }
+}

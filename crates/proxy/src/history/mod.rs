@@ -1,0 +1,222 @@
+//! What happened lately, for the dashboard: the calls of each session, where a provider's cache
+//! was lost, and a live feed.
+//!
+//! Requests only put a note into a channel. A task of its own takes the notes out, so that nobody
+//! waits for it; if the channel is full, a note is lost.
+
+mod cache_break;
+mod sent_print;
+mod session_calls;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::{broadcast, mpsc};
+use trimtab_wire::catalogue::Catalogue;
+
+use crate::records::metrics::Metrics;
+use crate::records::record::{Record, RecordAction};
+use crate::records::savings::{CallMoney, Savings, SavingsTotal};
+
+use session_calls::SessionTable;
+pub(crate) use session_calls::{CallEntry, SessionEntry};
+
+/// How many notes may wait. The bodies of requests wait with them.
+const WAITING: usize = 256;
+/// How many events a slow screen may be behind before it misses some.
+const FEED: usize = 64;
+
+/// A request as it was sent to a model.
+pub(crate) struct SentNote {
+    pub(crate) session: String,
+    /// The body.
+    pub(crate) body: Bytes,
+    /// Messages of the log.
+    pub(crate) messages: usize,
+    /// Plans that hold and changed something that was sent before.
+    pub(crate) decisions: usize,
+    /// How long the provider keeps the prompt, in milliseconds; 0 if nobody knows.
+    pub(crate) lifetime_ms: u64,
+}
+
+enum HistoryNote {
+    Sent(SentNote),
+    Ended(Box<Record>),
+}
+
+/// What happened lately.
+pub(crate) struct CallHistory {
+    state: Mutex<HistoryState>,
+    inbox: mpsc::Sender<HistoryNote>,
+    feed: Mutex<Option<broadcast::Sender<Arc<str>>>>,
+    /// The film that was made last, with what it was made from.
+    rendered: Mutex<Option<(String, Bytes)>>,
+    metrics: Arc<Metrics>,
+}
+
+struct HistoryState {
+    sessions: SessionTable,
+    savings: Savings,
+    compared: ComparedCalls,
+}
+
+/// What calls cost on average: those that are managed, and those of the holdout.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct ComparedCalls {
+    pub(crate) managed: CallSums,
+    pub(crate) holdout: CallSums,
+    /// What cache breaks of ours cost, in dollars.
+    pub(crate) own_breaks: f64,
+    /// What summaries and other calls of our own cost, in dollars.
+    pub(crate) own_calls: f64,
+}
+
+/// Sums over calls.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct CallSums {
+    pub(crate) calls: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) spent: f64,
+}
+
+impl CallSums {
+    fn add(&mut self, record: &Record, money: CallMoney) {
+        self.calls += 1;
+        self.prompt_tokens += record.usage.map_or(0, |usage| usage.prompt());
+        self.spent += money.spent;
+    }
+}
+
+impl CallHistory {
+    /// An empty history. A task takes its notes until it is dropped.
+    pub(crate) fn start(catalogue: Catalogue, metrics: Arc<Metrics>) -> Arc<Self> {
+        let (inbox, notes) = mpsc::channel(WAITING);
+        let (feed, _) = broadcast::channel(FEED);
+        let history = Arc::new(Self {
+            state: Mutex::new(HistoryState {
+                sessions: SessionTable::default(),
+                savings: Savings::new(catalogue),
+                compared: ComparedCalls::default(),
+            }),
+            inbox,
+            feed: Mutex::new(Some(feed)),
+            rendered: Mutex::default(),
+            metrics,
+        });
+        tokio::spawn(take_notes(Arc::downgrade(&history), notes));
+        history
+    }
+
+    /// Notes what is sent to a model. Never waits.
+    pub(crate) fn note_sent(&self, note: SentNote) {
+        drop(self.inbox.try_send(HistoryNote::Sent(note)));
+    }
+
+    /// Notes that a call of a model ended. Never waits.
+    pub(crate) fn note_record(&self, record: &Record) {
+        if record.dialect.is_some() && record.action != RecordAction::Answered {
+            let note = HistoryNote::Ended(Box::new(record.clone()));
+            drop(self.inbox.try_send(note));
+        }
+    }
+
+    /// All sessions that were used since the start, the newest first.
+    pub(crate) fn sessions(&self) -> Vec<SessionEntry> {
+        self.state().sessions.list()
+    }
+
+    /// One session with its calls.
+    pub(crate) fn session(&self, id: &str) -> Option<(SessionEntry, Vec<CallEntry>)> {
+        self.state().sessions.get(id)
+    }
+
+    /// The savings since the start.
+    pub(crate) fn savings(&self) -> (SavingsTotal, ComparedCalls) {
+        let state = self.state();
+        (state.savings.total().clone(), state.compared.clone())
+    }
+
+    /// The film that was made last, if it was made from the same.
+    pub(crate) fn rendered(&self, key: &str) -> Option<Bytes> {
+        let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = rendered.as_ref().filter(|(known, _)| known == key);
+        known.map(|(_, bytes)| bytes.clone())
+    }
+
+    /// Keeps a film for screens that show the same.
+    pub(crate) fn keep_rendered(&self, key: String, bytes: Bytes) {
+        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        *rendered = Some((key, bytes));
+    }
+
+    /// Events from now on; none if the proxy stops.
+    pub(crate) fn subscribe(&self) -> Option<broadcast::Receiver<Arc<str>>> {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        feed.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    /// Tells the screens that something about a session changed.
+    pub(crate) fn tell(&self, kind: &str, session: &str) {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
+            let event = json!({"type": kind, "session": session}).to_string();
+            drop(feed.send(Arc::from(event)));
+        }
+    }
+
+    /// Ends all feeds, because the proxy stops.
+    pub(crate) fn close(&self) {
+        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        *feed = None;
+    }
+
+    fn take(&self, note: HistoryNote) {
+        match note {
+            HistoryNote::Sent(sent) => self.state().sessions.add_sent(&sent),
+            HistoryNote::Ended(record) => self.take_record(&record),
+        }
+    }
+
+    fn take_record(&self, record: &Record) {
+        let mut state = self.state();
+        let money = state.savings.add(record);
+        if let Some(money) = money {
+            if record.action == RecordAction::Asked {
+                state.compared.own_calls += money.spent;
+            } else if record.reason == "holdout" {
+                state.compared.holdout.add(record, money);
+            } else if !record.session.is_empty() {
+                state.compared.managed.add(record, money);
+            }
+        }
+        if record.session.is_empty() {
+            drop(state);
+            return self.tell("call", "");
+        }
+        let model = state.savings.priced(&record.model);
+        let broken = state.sessions.add_record(record, money, model.as_ref());
+        if let Some(broken) = broken {
+            self.metrics.add_cache_break(broken.by, broken.tokens);
+            if broken.by == "trimtab" {
+                state.compared.own_breaks += broken.cost.unwrap_or_default();
+            }
+        }
+        drop(state);
+        self.tell("call", &record.session);
+    }
+
+    fn state(&self) -> MutexGuard<'_, HistoryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn take_notes(history: Weak<CallHistory>, mut notes: mpsc::Receiver<HistoryNote>) {
+    while let Some(note) = notes.recv().await {
+        let Some(history) = history.upgrade() else {
+            return;
+        };
+        history.take(note);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a session did before a call, as records tell it.
+
+use serde::Serialize;
+use trimtab::session::{SessionEvent, SessionEventKind};
+use trimtab_engine::plan::PlanReason;
+
+/// One plan of a session: what was done, why, and what it saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlanNote {
+    /// What was done.
+    pub kind: SessionEventKind,
+    /// Why, in a word.
+    pub reason: &'static str,
+    /// The trigger that fired, in words; empty if there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trigger: String,
+    /// Tokens of the window before, by estimate.
+    pub tokens_before: u64,
+    /// Tokens of the window after, by estimate.
+    pub tokens_after: u64,
+}
+
+impl PlanNote {
+    /// The note on an event; none if it changed nothing that was sent before.
+    pub(crate) fn of_event(event: &SessionEvent) -> Option<Self> {
+        let changes = matches!(
+            event.kind,
+            SessionEventKind::Trimmed
+                | SessionEventKind::Compacted
+                | SessionEventKind::Dropped
+                | SessionEventKind::Undone
+        );
+        let trigger = match &event.reason {
+            PlanReason::Triggered { trigger } => trigger.clone(),
+            _ => String::new(),
+        };
+        changes.then(|| Self {
+            kind: event.kind,
+            reason: reason_name(&event.reason),
+            trigger,
+            tokens_before: event.tokens_before,
+            tokens_after: event.tokens_after,
+        })
+    }
+
+    /// The name of its kind.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match self.kind {
+            SessionEventKind::Compacted => "compacted",
+            SessionEventKind::Dropped => "dropped",
+            SessionEventKind::Undone => "undone",
+            _ => "trimmed",
+        }
+    }
+}
+
+/// The name of a reason, as in journals.
+pub(crate) fn reason_name(reason: &PlanReason) -> &'static str {
+    match reason {
+        PlanReason::Nothing => "nothing",
+        PlanReason::Admission => "admission",
+        PlanReason::OutputsOverBudget => "outputs_over_budget",
+        PlanReason::Triggered { .. } => "triggered",
+        PlanReason::Fit => "fit",
+        PlanReason::Overflow => "overflow",
+        PlanReason::ByHand => "by_hand",
+        PlanReason::FrontChanged => "front_changed",
+    }
+}

@@ -1,0 +1,137 @@
+//! A message of a window, as a band of a film.
+
+use std::sync::Arc;
+
+use serde::ser::{Serialize, SerializeTuple, Serializer};
+use trimtab_engine::normalise::{MessageSource, Slot};
+use trimtab_model::{Message, MessageKind, Part, Role};
+
+/// What a band is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilmRegion {
+    /// Instructions.
+    System,
+    /// What the user said.
+    User,
+    /// What the model said, and its calls.
+    Assistant,
+    /// The result of a tool.
+    Output,
+    /// A text of ours: a summary, a digest, a note.
+    Ours,
+}
+
+/// How a message of the log stands in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageState {
+    /// As it came.
+    Whole,
+    /// A part of it is shown.
+    View,
+    /// Only a text is shown that says where it is.
+    Placeholder,
+    /// Not in the window.
+    Hidden,
+    /// A summary stands for it and others.
+    Summary,
+    /// Normalising changed it, or made it.
+    Repaired,
+}
+
+/// A message of a window, or a run of small ones of the same kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilmBand {
+    /// The position of its first message in the log; none for a text of ours.
+    pub message: Option<usize>,
+    /// How many messages it stands for.
+    pub count: usize,
+    /// What it is.
+    pub region: FilmRegion,
+    /// How it is shown.
+    pub state: MessageState,
+    /// Its tokens.
+    pub tokens: u64,
+}
+
+/// As a short list, because a film has thousands of them: message, count, region, state, tokens.
+impl Serialize for FilmBand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_tuple(5)?;
+        list.serialize_element(&self.message)?;
+        list.serialize_element(&self.count)?;
+        list.serialize_element(&self.region)?;
+        list.serialize_element(&self.state)?;
+        list.serialize_element(&self.tokens)?;
+        list.end()
+    }
+}
+
+/// The band of a slot; `came` is the message of the log that it shows.
+pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBand {
+    let message = match slot.source {
+        MessageSource::Log(at) => Some(at),
+        MessageSource::Inserted(_) => None,
+    };
+    FilmBand {
+        message,
+        count: 1,
+        region: region(&slot.message, message.is_none()),
+        state: message_state(&slot.message, came),
+        tokens,
+    }
+}
+
+pub(super) fn region(message: &Message, is_ours: bool) -> FilmRegion {
+    let is_output = message.outputs().next().is_some()
+        || message.meta.kind == Some(MessageKind::Observation)
+        || message.role == Role::Tool;
+    match message.role {
+        _ if is_ours => FilmRegion::Ours,
+        _ if is_output => FilmRegion::Output,
+        Role::System => FilmRegion::System,
+        Role::Assistant => FilmRegion::Assistant,
+        _ => FilmRegion::User,
+    }
+}
+
+/// How `shown` stands for the message that came.
+pub fn message_state(shown: &Arc<Message>, came: Option<&Arc<Message>>) -> MessageState {
+    let Some(came) = came else {
+        return MessageState::Summary;
+    };
+    if Arc::ptr_eq(shown, came) || shown.parts == came.parts {
+        return MessageState::Whole;
+    }
+    let (now, before) = (shown.text().len(), came.text().len());
+    // A placeholder says where an output is and little more.
+    if is_trimmed(shown) && now < PLACEHOLDER_BYTES && now.saturating_mul(4) < before {
+        MessageState::Placeholder
+    } else {
+        MessageState::View
+    }
+}
+
+/// A shown output of fewer bytes is a placeholder, if it is also far shorter than the output.
+const PLACEHOLDER_BYTES: usize = 512;
+
+fn is_trimmed(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| match part {
+        Part::Output(output) => output.trimmed,
+        _ => false,
+    }) || message.meta.stored.is_some()
+}
+
+/// The server that a tool belongs to, by the usual way to name them: `mcp__SERVER__TOOL`.
+///
+/// ```
+/// # use trimtab::film::server_of;
+/// assert_eq!(server_of("mcp__github__list_issues"), Some("github"));
+/// assert_eq!(server_of("read_file"), None);
+/// ```
+pub fn server_of(tool: &str) -> Option<&str> {
+    let (server, _) = tool.strip_prefix("mcp__")?.split_once("__")?;
+    Some(server).filter(|server| !server.is_empty())
+}

@@ -1,0 +1,96 @@
+//! A conversation as a film strip: what each call of the model was sent, message by message.
+//!
+//! A window only grows at its end until a plan changes it. So a film has scenes: in a scene, every
+//! column shows the beginning of the same bands, and a band is paid for by all calls from the one
+//! that first sent it to the end of the scene. This keeps a film small, however many calls it has.
+
+mod band;
+mod replayed;
+mod scenes;
+mod walk;
+
+use serde::Serialize;
+use trimtab_model::Usage;
+use trimtab_wire::catalogue::Prices;
+
+pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
+pub use replayed::{film_under, replayed_film};
+pub use scenes::FilmBuilder;
+pub use walk::{FilmOptions, film_of};
+
+/// What each call of a conversation was sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Film {
+    /// The scenes, in order.
+    pub scenes: Vec<FilmScene>,
+    /// The calls, in order.
+    pub columns: Vec<FilmColumn>,
+    /// The changes between two scenes, in order.
+    pub switches: Vec<FilmSwitch>,
+}
+
+/// Calls in a row whose windows only grow at their end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FilmScene {
+    /// The bands of the last window, front first.
+    pub bands: Vec<FilmBand>,
+}
+
+/// One call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FilmColumn {
+    /// The number of messages that the conversation had.
+    pub messages: usize,
+    /// The scene that it belongs to.
+    pub scene: usize,
+    /// Tokens of its messages: it shows the bands of the scene up to so many tokens.
+    pub tokens: u64,
+    /// Tokens of all messages as they came.
+    pub whole: u64,
+}
+
+/// A change of what was sent before.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FilmSwitch {
+    /// The first column after it.
+    pub column: usize,
+    /// Tokens in front of the first change: they stay in the provider's cache.
+    pub kept: u64,
+    /// Tokens of the window before, and after it.
+    pub before: u64,
+    /// Tokens of the window after it, without what came since.
+    pub after: u64,
+    /// Tokens behind the first change that are written to the cache anew.
+    pub rewritten: u64,
+    /// Why, one for each plan.
+    pub reasons: Vec<String>,
+    /// What it costs once, in dollars, where prices are known.
+    pub cost: Option<f64>,
+    /// What it saves with every later call, in dollars, where prices are known.
+    pub saves: Option<f64>,
+}
+
+impl FilmSwitch {
+    /// Adds what it costs and saves at these prices.
+    fn price(&mut self, prices: &Prices) {
+        let write = |tokens| {
+            let usage = Usage {
+                cache_creation: tokens,
+                ..Usage::default()
+            };
+            prices.cost(&usage).dollars()
+        };
+        let read = |tokens| {
+            let usage = Usage {
+                cache_read: tokens,
+                ..Usage::default()
+            };
+            prices.cost(&usage).dollars()
+        };
+        self.cost = Some(write(self.rewritten) - read(self.rewritten));
+        self.saves = Some(read(self.before.saturating_sub(self.after)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Builds a film, window by window.
+
+use trimtab_wire::catalogue::Prices;
+
+use super::band::FilmBand;
+use super::{Film, FilmColumn, FilmScene, FilmSwitch};
+
+/// A scene with more bands joins small ones: a screen has no more lines to show them.
+const MOST_BANDS: usize = 1_200;
+/// Bands of less than this share of a scene are joined.
+const SMALL_SHARE: u64 = 600;
+
+/// Builds a film, window by window.
+#[derive(Debug, Default)]
+pub struct FilmBuilder {
+    film: Film,
+    /// The bands of the last window, none of them joined.
+    bands: Vec<FilmBand>,
+    tokens: u64,
+    prices: Option<Prices>,
+}
+
+impl FilmBuilder {
+    /// An empty film; the prices are for the arithmetic of its switches.
+    pub fn new(prices: Option<Prices>) -> Self {
+        Self {
+            prices,
+            ..Self::default()
+        }
+    }
+
+    /// How many bands the last window had.
+    pub fn len(&self) -> usize {
+        self.bands.len()
+    }
+
+    /// True before the first window.
+    pub fn is_empty(&self) -> bool {
+        self.film.columns.is_empty()
+    }
+
+    /// Adds a call whose window is the last one and `new` behind it.
+    pub fn extend(&mut self, messages: usize, whole: u64, new: impl Iterator<Item = FilmBand>) {
+        for band in new {
+            self.tokens += band.tokens;
+            self.bands.push(band);
+        }
+        self.add_column(messages, whole);
+    }
+
+    /// Adds a call whose window differs from the last one for these reasons.
+    pub fn switch(
+        &mut self,
+        messages: usize,
+        whole: u64,
+        bands: Vec<FilmBand>,
+        reasons: Vec<String>,
+    ) {
+        let pairs = self.bands.iter().zip(&bands);
+        let common = pairs.take_while(|(a, b)| a == b).count();
+        if common == self.bands.len() {
+            return self.extend(messages, whole, bands.into_iter().skip(common));
+        }
+        let sum = |bands: &[FilmBand]| bands.iter().map(|band| band.tokens).sum::<u64>();
+        let kept = sum(bands.get(..common).unwrap_or_default());
+        // What came since the last call is new in any case.
+        let seen = self.film.columns.last().map_or(0, |column| column.messages);
+        let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= seen);
+        let new: u64 = bands
+            .iter()
+            .filter(|band| is_new(band))
+            .map(|band| band.tokens)
+            .sum();
+        let after = sum(&bands).saturating_sub(new);
+        let mut switch = FilmSwitch {
+            column: self.film.columns.len(),
+            kept,
+            before: self.tokens,
+            after,
+            rewritten: after.saturating_sub(kept),
+            reasons,
+            cost: None,
+            saves: None,
+        };
+        if let Some(prices) = &self.prices {
+            switch.price(prices);
+        }
+        self.film.switches.push(switch);
+        self.end_scene();
+        self.tokens = sum(&bands);
+        self.bands = bands;
+        self.add_column(messages, whole);
+    }
+
+    fn add_column(&mut self, messages: usize, whole: u64) {
+        self.film.columns.push(FilmColumn {
+            messages,
+            scene: self.film.scenes.len(),
+            tokens: self.tokens,
+            whole,
+        });
+    }
+
+    fn end_scene(&mut self) {
+        let bands = std::mem::take(&mut self.bands);
+        let bands = joined(bands, self.tokens);
+        self.film.scenes.push(FilmScene { bands });
+    }
+
+    /// The film.
+    pub fn finish(mut self) -> Film {
+        if !self.film.columns.is_empty() {
+            self.end_scene();
+        }
+        self.film
+    }
+}
+
+/// Joins small bands of the same kind that stand next to each other, if there are too many.
+fn joined(bands: Vec<FilmBand>, tokens: u64) -> Vec<FilmBand> {
+    if bands.len() <= MOST_BANDS {
+        return bands;
+    }
+    let small = tokens / SMALL_SHARE;
+    let mut fewer: Vec<FilmBand> = Vec::new();
+    for band in bands {
+        match fewer.last_mut() {
+            Some(last) if band.tokens <= small && last.tokens <= small => {
+                // A run shows what most of its tokens are.
+                if band.tokens > last.tokens {
+                    (last.region, last.state) = (band.region, band.state);
+                }
+                last.message = last.message.or(band.message);
+                last.count += band.count;
+                last.tokens += band.tokens;
+            }
+            _ => fewer.push(band),
+        }
+    }
+    fewer
+}

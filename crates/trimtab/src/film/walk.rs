@@ -1,0 +1,173 @@
+//! The film of a log and its journal.
+
+use std::sync::Arc;
+
+use trimtab_engine::journal::{Journal, JournalEntry};
+use trimtab_engine::normalise::{MessageSource, NormaliseOptions};
+use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::window::Projection;
+use trimtab_model::estimate::Calibration;
+use trimtab_model::{Message, Role};
+use trimtab_wire::catalogue::Prices;
+
+use super::band::{FilmBand, band_of};
+use super::{Film, FilmBuilder};
+
+/// What a film of a log depends on beside the log.
+#[derive(Clone, Debug, Default)]
+pub struct FilmOptions {
+    /// How windows are normalised.
+    pub normalise: NormaliseOptions,
+    /// How the model counts.
+    pub calibration: Calibration,
+    /// What tokens cost.
+    pub prices: Option<Prices>,
+}
+
+/// The film of a log and its journal: a column for every answer in the log, and one for the call
+/// that comes next.
+pub fn film_of(log: &[Arc<Message>], journal: &Journal, options: FilmOptions) -> Film {
+    let mut walk = LogWalk::new(journal, options);
+    for (at, message) in log.iter().enumerate() {
+        let is_call = message.role == Role::Assistant && at > 0;
+        // An answer of several messages is one call.
+        let before = at.checked_sub(1).and_then(|before| log.get(before));
+        if is_call && before.is_some_and(|before| before.role != Role::Assistant) {
+            walk.call(at);
+        }
+        walk.admit(at, message);
+    }
+    let is_asked = log.last().is_some_and(|last| last.role != Role::Assistant);
+    if is_asked {
+        walk.call(log.len());
+    }
+    walk.builder.finish()
+}
+
+/// Goes through a log, and carries out each plan where it was first sent.
+struct LogWalk<'a> {
+    options: FilmOptions,
+    projection: Projection,
+    /// The views that outputs came in with, by position.
+    admitted: Vec<(usize, &'a Plan)>,
+    /// The other entries, with the length of the log from which each holds.
+    entries: std::iter::Peekable<std::vec::IntoIter<(usize, &'a JournalEntry)>>,
+    whole: u64,
+    builder: FilmBuilder,
+}
+
+impl<'a> LogWalk<'a> {
+    fn new(journal: &'a Journal, options: FilmOptions) -> Self {
+        let (mut admitted, mut entries) = (Vec::new(), Vec::new());
+        let mut holds_from = 0;
+        for entry in journal.entries() {
+            match entry {
+                JournalEntry::Plan(plan) if plan.reason == PlanReason::Admission => {
+                    admitted.extend(position(plan).map(|at| (at, plan)));
+                }
+                JournalEntry::Plan(plan) => {
+                    holds_from = first_window(plan).max(holds_from);
+                    entries.push((holds_from, entry));
+                }
+                // It holds from the first call after the plan that it takes back.
+                JournalEntry::Undo => {
+                    holds_from += 1;
+                    entries.push((holds_from, entry));
+                }
+                JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => {}
+            }
+        }
+        admitted.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+        Self {
+            projection: Projection::new(options.normalise),
+            builder: FilmBuilder::new(options.prices),
+            admitted,
+            entries: entries.into_iter().peekable(),
+            whole: 0,
+            options,
+        }
+    }
+
+    fn admit(&mut self, at: usize, message: &Arc<Message>) {
+        self.projection.admit(Arc::clone(message));
+        let measure = self.projection.measure(at);
+        self.whole += measure.map_or(0, |measure| self.options.calibration.tokens(measure));
+        while self.admitted.last().is_some_and(|(place, _)| *place <= at) {
+            if let Some((_, plan)) = self.admitted.pop() {
+                self.projection.carry_out(plan.clone());
+            }
+        }
+    }
+
+    /// Adds the column of a call with so many messages.
+    fn call(&mut self, messages: usize) {
+        let mut reasons = Vec::new();
+        while let Some((_, entry)) = self.entries.next_if(|(from, _)| *from <= messages) {
+            match entry {
+                JournalEntry::Plan(plan) => {
+                    reasons.push(reason_text(&plan.reason));
+                    self.projection.carry_out(plan.clone());
+                }
+                JournalEntry::Undo => {
+                    reasons.push("taken back by hand".to_owned());
+                    self.projection.undo();
+                }
+                JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => {}
+            }
+        }
+        if reasons.is_empty() {
+            let new: Vec<FilmBand> = self.bands(self.builder.len()).collect();
+            self.builder.extend(messages, self.whole, new.into_iter());
+        } else {
+            let bands = self.bands(0).collect();
+            self.builder.switch(messages, self.whole, bands, reasons);
+        }
+    }
+
+    /// The bands of the window from one on.
+    fn bands(&self, from: usize) -> impl Iterator<Item = FilmBand> + '_ {
+        let slots = self.projection.slots().iter().enumerate().skip(from);
+        slots.map(|(number, slot)| {
+            let measure = self.projection.measure_of_slot(number).unwrap_or_default();
+            let tokens = self.options.calibration.tokens(&measure);
+            let came = match slot.source {
+                MessageSource::Log(at) => self.projection.log().get(at),
+                MessageSource::Inserted(_) => None,
+            };
+            band_of(slot, came, tokens)
+        })
+    }
+}
+
+/// The position of the message that a plan of an admission is about.
+fn position(plan: &Plan) -> Option<usize> {
+    plan.edits.iter().find_map(|edit| match edit {
+        Edit::Show { message, .. }
+        | Edit::ShowAsText { message, .. }
+        | Edit::Archive { message } => Some(*message),
+        _ => None,
+    })
+}
+
+/// The length of the first window that a plan can be part of.
+fn first_window(plan: &Plan) -> usize {
+    // After an overflow the same messages are sent again.
+    if plan.reason == PlanReason::Overflow || plan.since == 0 {
+        plan.at
+    } else {
+        plan.at.max(plan.since + 1)
+    }
+}
+
+/// A reason in words.
+fn reason_text(reason: &PlanReason) -> String {
+    match reason {
+        PlanReason::Triggered { trigger } => format!("trigger: {trigger}"),
+        PlanReason::OutputsOverBudget => "old outputs were over their budget".to_owned(),
+        PlanReason::Fit => "the window would not have fit".to_owned(),
+        PlanReason::Overflow => "the provider said that the prompt was too long".to_owned(),
+        PlanReason::ByHand => "by hand".to_owned(),
+        PlanReason::FrontChanged => "tools or instructions changed".to_owned(),
+        PlanReason::Nothing | PlanReason::Admission => "a new message".to_owned(),
+    }
+}
