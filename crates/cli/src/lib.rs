@@ -80,6 +80,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
         Verb::Demo(args) => verbs::demo::run(args, &cli.common, terminal),
         Verb::Doctor(args) => verbs::doctor::run(args, &cli.common, terminal),
+        Verb::Hook(args) => verbs::hook::run(args, &cli.common, terminal),
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),

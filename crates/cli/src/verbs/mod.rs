@@ -9,6 +9,7 @@ pub mod compact;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod hook;
 pub mod inspect;
 pub mod mcp;
 pub mod models;

@@ -12,6 +12,7 @@ mod agents;
 mod demo;
 mod doctor;
 mod gemini;
+mod hooked;
 mod input_limit;
 mod installed;
 mod model;

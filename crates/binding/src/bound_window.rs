@@ -1,0 +1,111 @@
+//! A window as the request of a host.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::mem::discriminant;
+
+use serde_json::value::RawValue;
+use trimtab::model::Dialect;
+use trimtab::request::{changes, loop_lost_reasoning};
+use trimtab::session::Session;
+use trimtab::wire::scan::BodyScan;
+use trimtab::wire::splice::{BodyChange, splice};
+use trimtab::wire::validate::{RequestFault, validate};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::BindingError;
+use crate::history::list_field;
+
+/// The request to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundWindow {
+    /// The request in the host's shape.
+    pub body: Vec<u8>,
+    /// For each row of its list of messages, the row of the host's request that it is, byte for
+    /// byte; none for a row that was changed or added.
+    pub sources: Vec<Option<usize>>,
+    /// Its tokens by estimate, tool definitions included.
+    pub tokens: u64,
+    /// How long an answer to ask for, in tokens, where that is known.
+    pub max_output: Option<u64>,
+    /// Why it does not fit the window, if it does not. It is as small as it can be made, and the
+    /// provider decides.
+    pub misfit: Option<String>,
+}
+
+/// The session's window as a request: the host's request, with the changes of the window.
+pub(crate) fn write(
+    session: &mut Session,
+    scan: &BodyScan<'_>,
+) -> Result<(Vec<u8>, Vec<Option<usize>>), BindingError> {
+    session.window()?;
+    let projection = session.projection();
+    let mut changes = changes(projection.log(), projection.last_window(), scan.dialect());
+    // If only repairs change something, a request that is valid is sent as it is.
+    let is_only_repaired = projection.is_unedited();
+    if is_only_repaired && !changes.is_empty() && validate(scan).is_empty() {
+        changes.clear();
+    }
+    if loop_lost_reasoning(projection) {
+        changes.push(BodyChange::StopThinking);
+    }
+    let mismatch = |why: &dyn ToString| BindingError::Mismatch(why.to_string());
+    let spliced = splice(scan, &changes).map_err(|why| mismatch(&why))?;
+    if spliced.body.as_ref() == scan.body() {
+        let rows = rows(scan.body(), scan.dialect()).len();
+        return Ok((scan.body().to_vec(), (0..rows).map(Some).collect()));
+    }
+    let written = BodyScan::new(&spliced.body, scan.dialect()).map_err(|why| mismatch(&why))?;
+    if let Some(fault) = new_fault(scan, &written) {
+        return Err(mismatch(&fault));
+    }
+    let sources = sources(scan.body(), &spliced.body, scan.dialect());
+    Ok((spliced.body.into_owned(), sources))
+}
+
+/// A rule that the new request breaks and the old one does not.
+fn new_fault(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Option<RequestFault> {
+    let faults = validate(written);
+    if faults.is_empty() {
+        return None;
+    }
+    let known = validate(came);
+    let known: HashSet<_> = known
+        .iter()
+        .map(|fault| discriminant(&fault.rule))
+        .collect();
+    let mut new = faults.into_iter();
+    new.find(|fault| !known.contains(&discriminant(&fault.rule)))
+}
+
+/// For each row of `written`, the row of `came` with the same bytes. Rows keep their order, so
+/// each is looked for behind the one before it.
+fn sources(came: &[u8], written: &[u8], dialect: Dialect) -> Vec<Option<usize>> {
+    let mut places: BTreeMap<u128, VecDeque<usize>> = BTreeMap::new();
+    for (at, row) in rows(came, dialect).iter().enumerate() {
+        places.entry(hash(row)).or_default().push_back(at);
+    }
+    let mut next = 0;
+    let written = rows(written, dialect);
+    let found = written.iter().map(|row| {
+        let same = places.get_mut(&hash(row))?;
+        while same.front().is_some_and(|at| *at < next) {
+            same.pop_front();
+        }
+        let at = same.pop_front()?;
+        next = at + 1;
+        Some(at)
+    });
+    found.collect()
+}
+
+fn hash(row: &RawValue) -> u128 {
+    xxh3_128(row.get().as_bytes())
+}
+
+/// The rows of the list of messages; none if the messages are one text.
+fn rows(body: &[u8], dialect: Dialect) -> Vec<&RawValue> {
+    let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
+    let list = fields.get(list_field(dialect));
+    list.and_then(|list| serde_json::from_str(list.get()).ok())
+        .unwrap_or_default()
+}

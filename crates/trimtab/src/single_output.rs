@@ -1,0 +1,97 @@
+//! One output on its own: stored whole and shown short, outside of any conversation.
+//!
+//! Hosts that let others replace the output of a tool, but do not hand out their messages, use
+//! this instead of a [`Session`](crate::session::Session).
+
+use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
+use trimtab_engine::planner::conservative_tokens;
+use trimtab_engine::view::policy::CompiledViews;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Output, Ref};
+use trimtab_store::{Put, SessionId, Store};
+
+use crate::admission::SpillFile;
+use crate::session::{Limits, SessionError, Setup};
+
+/// Where the window is not known, views are made for a window of this many tokens.
+const ASSUMED_WINDOW: u64 = 100_000;
+
+/// What a model sees of one output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownOutput {
+    /// The text to show.
+    pub text: String,
+    /// Where the whole output is.
+    pub stored: Ref,
+    /// True if the text is not the whole output.
+    pub shortened: bool,
+}
+
+/// Stores `text`, the output of the call `call_id` of `tool`, and gives the view of it.
+///
+/// The view depends on the policy and the limits of `setup` only, not on earlier outputs.
+///
+/// ```
+/// use trimtab::engine::policy::Policy;
+/// use trimtab::session::Setup;
+/// use trimtab::single_output::show_output;
+/// use trimtab::store::{MemoryStore, SessionId, Store};
+///
+/// let (store, session) = (MemoryStore::new(), SessionId::new("s1")?);
+/// let setup = Setup::new(Policy::preset("steady")?);
+/// let log = "all is well here\n".repeat(20_000);
+/// let shown = show_output(&store, &session, &setup, ("c1", "bash"), &log)?;
+/// assert!(shown.shortened && shown.text.len() < log.len() / 4);
+/// assert_eq!(store.get(&session, shown.stored.id())?, log.as_bytes());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub fn show_output(
+    store: &dyn Store,
+    session: &SessionId,
+    setup: &Setup,
+    (call_id, tool): (&str, &str),
+    text: &str,
+) -> Result<ShownOutput, SessionError> {
+    let views = CompiledViews::new(&setup.policy.views)?;
+    let stored = store.put(session, Put::new(call_id, text).tool(tool))?;
+    let stored = stored.with_lines_of(text);
+    let output = Output {
+        stored: Some(stored.clone()),
+        ..Output::new(call_id, text)
+    };
+    let file = SpillFile::write(store, session, &views, (tool, &output));
+    let incoming = IncomingOutput {
+        tool,
+        output: &output,
+        observed: false,
+        earlier: None,
+        spill: file.as_ref().map(SpillFile::spill),
+        can_retrieve: setup.retrieval.is_some(),
+    };
+    let tokens = |measure: &Measure| setup.calibration.tokens(measure);
+    let weigh = |measure: &Measure| conservative_tokens(tokens(measure), measure);
+    let view = incoming_view(&views, &incoming, &empty_room(setup), &weigh);
+    Ok(ShownOutput {
+        shortened: view.is_some(),
+        text: view.map_or_else(|| text.to_owned(), |view| view.text().into_owned()),
+        stored,
+    })
+}
+
+/// The room of an empty window.
+fn empty_room(setup: &Setup) -> OutputRoom {
+    let window = setup.limits.window.unwrap_or(ASSUMED_WINDOW);
+    let answer = setup.limits.max_output;
+    let answer = answer.unwrap_or_else(|| Limits::usual_answer(window));
+    let messages = window.saturating_sub(answer.min(window / 2));
+    let (high, low) = setup.policy.ageing.marks(messages);
+    OutputRoom {
+        messages,
+        high,
+        low,
+        used: 0,
+        round: 0,
+        first_ref: 0,
+        window_is_known: true,
+    }
+}
