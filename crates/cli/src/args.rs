@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::common::CommonArgs;
 use crate::verbs::{
-    chat, compact, config, demo, doctor, hook, inspect, mcp, models, output, replay, serve, store,
-    wrap,
+    chat, compact, completions, config, demo, doctor, hook, inspect, man, mcp, models, output,
+    replay, serve, store, wrap,
 };
 
 /// The context engine between an agent and its model.
@@ -70,4 +70,10 @@ pub enum Verb {
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
+    /// Print the completions of a shell
+    #[command(long_about = completions::ABOUT, after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page
+    #[command(long_about = man::ABOUT, after_help = man::EXAMPLES)]
+    Man,
 }

@@ -55,7 +55,11 @@ fn usage(error: clap::Error) -> ExitCode {
 
 /// False for verbs that need no settings.
 fn reads_settings(verb: &Verb) -> bool {
-    !matches!(verb, Verb::Demo(_) | Verb::Inspect(_) | Verb::Models(_))
+    let needs_none = matches!(
+        verb,
+        Verb::Completions(_) | Verb::Demo(_) | Verb::Inspect(_) | Verb::Man | Verb::Models(_)
+    );
+    !needs_none
 }
 
 /// Looks up the store in the settings, for verbs that use one and got no `--store`.
@@ -88,6 +92,8 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Store(args) => verbs::store::run(args, &cli.common, terminal),
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
+        Verb::Completions(args) => verbs::completions::run(args, terminal),
+        Verb::Man => verbs::man::run(terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ mod config;
 mod corpus;
 mod documented;
 mod forms;
+mod generated;
 mod hook;
 mod inspect;
 mod models;

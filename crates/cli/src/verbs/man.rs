@@ -1,0 +1,40 @@
+//! `trimtab man`: prints the manual page.
+
+use std::io;
+
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+
+use crate::args::Cli;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+
+/// The first part of `trimtab man --help`.
+pub const ABOUT: &str = "\
+Print the manual page, with a section for each verb, in the format of man(7).";
+
+/// The last part of its help.
+pub const EXAMPLES: &str = "\
+Examples:
+  trimtab man | man -l -
+  trimtab man > ~/.local/share/man/man1/trimtab.1";
+
+/// Runs the verb.
+pub fn run(terminal: &mut Terminal) -> Result<(), Failure> {
+    let mut page = Vec::new();
+    let command = Cli::command();
+    Man::new(command.clone()).render(&mut page)?;
+    for verb in command.get_subcommands() {
+        write_verb(verb, &mut page)?;
+    }
+    Ok(terminal.data().write_all(&page)?)
+}
+
+/// One verb as a section of its own.
+fn write_verb(verb: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    use io::Write as _;
+    writeln!(page, ".SH TRIMTAB {}", verb.get_name().to_uppercase())?;
+    let man = Man::new(verb.clone());
+    man.render_description_section(page)?;
+    man.render_options_section(page)
+}
