@@ -119,6 +119,8 @@ def play(step: int, text: str) -> tuple[str | None, list[tuple[str, Any]]]:
 
 def chat_fault(rows: list[Any]) -> str | None:
     """What is wrong with the pairing of calls and outputs."""
+    if not rows:
+        return "[] is too short - 'messages'"
     open_calls: set[str] = set()
     for row in rows:
         if row["role"] == "tool":
