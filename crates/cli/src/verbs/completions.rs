@@ -1,5 +1,7 @@
 //! `trimtab completions`: prints the completions of a shell.
 
+use std::io::Write as _;
+
 use clap::CommandFactory;
 use clap_complete::Shell;
 

@@ -1,6 +1,6 @@
 //! `trimtab man`: prints the manual page.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
@@ -32,7 +32,6 @@ pub fn run(terminal: &mut Terminal) -> Result<(), Failure> {
 
 /// One verb as a section of its own.
 fn write_verb(verb: &Command, page: &mut Vec<u8>) -> io::Result<()> {
-    use io::Write as _;
     writeln!(page, ".SH TRIMTAB {}", verb.get_name().to_uppercase())?;
     let man = Man::new(verb.clone());
     man.render_description_section(page)?;

@@ -57,8 +57,8 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
             let Some((shown, hash)) = view(store, &session, &setup, output) else {
                 continue;
             };
-            let output_of = |text: &str| Measure::of_text(text);
-            saved = saved + (output_of(&output.text()) - output_of(&shown.text()));
+            let [came, shown_now] = [output, &shown].map(|one| Measure::of_text(&one.text()));
+            saved = saved + (came - shown_now);
             changes.push(BodyChange::Show {
                 message,
                 part,

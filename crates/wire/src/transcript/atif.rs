@@ -36,14 +36,15 @@ pub(super) fn read(fields: &JsonFields<'_>) -> Option<ReadConversation> {
 }
 
 fn read_step(step: &JsonFields<'_>, messages: &mut Vec<Message>) {
-    let mut parts: Vec<Part> = step.get("message").map(content).unwrap_or_default();
+    let said: Vec<Part> = step.get("message").map(content).unwrap_or_default();
     match step.text("source").unwrap_or_default().as_ref() {
         "agent" => {
             let thought = step.get("reasoning_content").and_then(string);
             let thought = thought.filter(|thought| !thought.is_empty());
-            parts.splice(0..0, thought.map(Part::reasoning));
-            let calls: Vec<Call> = step.list("tool_calls").map_or(Vec::new(), calls);
-            parts.extend(calls.iter().cloned().map(Part::Call));
+            let calls: Vec<Call> = step.list("tool_calls").map(calls).unwrap_or_default();
+            let thought = thought.map(Part::reasoning).into_iter();
+            let made = calls.iter().cloned().map(Part::Call);
+            let parts = thought.chain(said).chain(made).collect();
             let mut answer = Message::new(Role::Assistant, parts);
             answer.meta.usage = step.fields("metrics").map(|metrics| usage(&metrics));
             if !answer.parts.is_empty() {
@@ -57,7 +58,7 @@ fn read_step(step: &JsonFields<'_>, messages: &mut Vec<Message>) {
             } else {
                 Role::User
             };
-            let mut message = Message::new(role, parts);
+            let mut message = Message::new(role, said);
             let extra = step.fields("extra").unwrap_or_default();
             private_marks::apply(&extra, [&mut message]);
             messages.push(message);

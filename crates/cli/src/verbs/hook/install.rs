@@ -81,43 +81,53 @@ fn edit(
         let hint = "correct the file, or name another one with --file";
         Failure::input(format!("{}: {error}", path.display()), hint)
     })?;
-    let backup = if after.trim() == before.trim() {
-        None
-    } else {
+    let differs = after.trim() != before.trim();
+    if differs {
         print_difference(&before, &after, terminal)?;
-        args.yes
-            .then(|| write(&path, &before, &after))
-            .transpose()?
+    }
+    let backup = if differs && args.yes {
+        write(&path, &before, &after)?
+    } else {
+        None
     };
-    report(
-        common,
-        terminal,
-        (&path, after.trim() != before.trim(), backup),
-    )
+    let edit = FileEdit {
+        path,
+        differs,
+        is_written: differs && args.yes,
+        backup,
+    };
+    edit.report(common, terminal)
 }
 
-fn report(
-    common: &CommonArgs,
-    terminal: &mut Terminal,
-    (path, differs, backup): (&Path, bool, Option<Option<PathBuf>>),
-) -> Result<(), Failure> {
-    let written = backup.is_some();
-    let backup = backup.flatten();
-    if common.json {
-        let report =
-            json!({"file": path, "changes": differs, "written": written, "backup": backup});
-        return Ok(terminal.json(&report)?);
-    }
-    let name = path.display();
-    terminal.note(&match (differs, written, backup) {
-        (false, ..) => format!("{name} needs no change"),
-        (true, true, Some(backup)) => {
-            format!("wrote {name}; the old file is {}", backup.display())
+/// What became of a settings file.
+struct FileEdit {
+    path: PathBuf,
+    differs: bool,
+    is_written: bool,
+    /// The copy of the old file, if there was one.
+    backup: Option<PathBuf>,
+}
+
+impl FileEdit {
+    fn report(&self, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
+        if common.json {
+            let report = json!({
+                "file": self.path, "changes": self.differs, "written": self.is_written,
+                "backup": self.backup,
+            });
+            return Ok(terminal.json(&report)?);
         }
-        (true, true, None) => format!("wrote {name}"),
-        (true, false, _) => format!("{name} was not changed\nhint: --yes writes it"),
-    });
-    Ok(())
+        let name = self.path.display();
+        terminal.note(&match (self.differs, self.is_written, &self.backup) {
+            (false, ..) => format!("{name} needs no change"),
+            (true, false, _) => format!("{name} was not changed\nhint: --yes writes it"),
+            (true, true, None) => format!("wrote {name}"),
+            (true, true, Some(backup)) => {
+                format!("wrote {name}; the old file is {}", backup.display())
+            }
+        });
+        Ok(())
+    }
 }
 
 /// The settings with another list of hooks.

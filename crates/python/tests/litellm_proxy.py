@@ -1,9 +1,9 @@
-"""`/v1/compress` behind the real guardrail of LiteLLM's proxy.
+"""LiteLLM's real proxy: with our handler, and with its guardrail in front of `/v1/compress`.
 
-    python guardrail.py TRIMTAB
+    python litellm_proxy.py [TRIMTAB]
 
-Starts the scripted provider, ``trimtab serve`` and LiteLLM's proxy, and sends one conversation
-with large outputs through the proxy. Without the guardrail the provider refuses it.
+Starts the scripted provider and LiteLLM's proxy, and sends one conversation with large outputs
+through it. Alone, the provider refuses it. The guardrail needs the command ``trimtab``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,17 @@ from typing import Any
 from provider import Provider, output
 
 STARTS_WITHIN = 180
-SETTINGS = """
+MODEL = """
 model_list:
   - model_name: guardrail
     litellm_params: {{model: openai/guardrail, api_base: "{provider}", api_key: none}}
+general_settings: {{master_key: sk-test}}
+"""
+HANDLER = MODEL + """
+litellm_settings: {{num_retries: 0, callbacks: trimtab.litellm.handler}}
+"""
+GUARDRAIL = MODEL + """
+litellm_settings: {{num_retries: 0}}
 guardrails:
   - guardrail_name: trimtab
     litellm_params:
@@ -35,9 +42,6 @@ guardrails:
       mode: pre_call
       api_base: "{trimtab}"
       api_key: none
-      ccr_retrieval: true
-litellm_settings: {{num_retries: 0}}
-general_settings: {{master_key: sk-test}}
 """
 
 
@@ -81,42 +85,71 @@ def wait_for(port: int, process: subprocess.Popen[Any], log: Path) -> None:
     raise SystemExit(f"it did not start: {log.read_text()[-2000:]}")
 
 
-def main(trimtab: str) -> None:
+class Processes:
+    """The programs of one test, which end with it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._all: list[subprocess.Popen[Any]] = []
+
+    def start(self, command: list[str], port: int) -> None:
+        log = Path(self.folder, f"{port}.log")
+        own = {"HOME": self.folder, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "TRIMTAB_WINDOW": "20000"}
+        with log.open("w") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, env=os.environ | own)
+        self._all.append(process)
+        wait_for(port, process, log)
+
+    def litellm(self, settings: str, **urls: str) -> str:
+        """The address of LiteLLM's proxy with these settings."""
+        file, port = Path(self.folder, "litellm.yaml"), free_port()
+        file.write_text(settings.format(**urls))
+        program = str(Path(sys.executable).parent / "litellm")
+        self.start([program, "--config", str(file), "--host", "127.0.0.1", "--port", str(port)], port)
+        return f"http://127.0.0.1:{port}/v1/chat/completions"
+
+    def end(self) -> None:
+        for process in self._all:
+            process.terminate()
+        for process in self._all:
+            process.wait(30)
+
+
+def run(name: str, check: Any, *more: Any) -> None:
     provider = Provider()
     seen: list[Any] = []
     answer = provider.answer
     provider.answer = lambda request: (seen.append(request), answer(request))[1]  # type: ignore
-    processes: list[subprocess.Popen[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        def start(name: str, port: int, command: list[str]) -> None:
-            log = Path(folder, f"{name}.log")
-            environment = os.environ | {"HOME": folder, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-            with log.open("w") as file:
-                process = subprocess.Popen(command, stdout=file, stderr=file, cwd=folder,
-                                           stdin=subprocess.DEVNULL, env=environment)
-            processes.append(process)
-            wait_for(port, process, log)
-
+        processes = Processes(folder)
         try:
-            ours, theirs = free_port(), free_port()
-            store = ["--store", str(Path(folder, "store"))]
-            start("trimtab", ours, [trimtab, "serve", "--listen", f"127.0.0.1:{ours}", *store])
-            settings = Path(folder, "litellm.yaml")
-            urls = {"provider": provider.url, "trimtab": f"http://127.0.0.1:{ours}"}
-            settings.write_text(SETTINGS.format(**urls))
-            litellm = str(Path(sys.executable).parent / "litellm")
-            start("litellm", theirs, [litellm, "--config", str(settings), "--port", str(theirs),
-                                      "--host", "127.0.0.1"])
-            check(f"http://127.0.0.1:{theirs}/v1/chat/completions", urls["trimtab"], seen)
+            check(processes, provider, seen, *more)
         finally:
-            for process in processes:
-                process.terminate()
-            for process in processes:
-                process.wait(30)
-    print("litellm guardrail: ok")
+            processes.end()
+            provider.close()
+    print(f"{name}: ok")
 
 
-def check(url: str, trimtab: str, seen: list[Any]) -> None:
+def handler(processes: Processes, provider: Provider, seen: list[Any]) -> None:
+    url = processes.litellm(HANDLER, provider=provider.url)
+    came = conversation()
+    status, body = post(url, {"model": "guardrail", "messages": came})
+    assert status == 200, (status, str(body)[:1000])
+    assert provider.overflows == {}
+    assert len(json.dumps(seen[0]["messages"])) < 80_000
+
+
+def guardrail(processes: Processes, provider: Provider, seen: list[Any], program: str) -> None:
+    port = free_port()
+    store = ["--store", str(Path(processes.folder, "store"))]
+    processes.start([program, "serve", "--listen", f"127.0.0.1:{port}", *store], port)
+    trimtab = f"http://127.0.0.1:{port}"
+    url = processes.litellm(GUARDRAIL, provider=provider.url, trimtab=trimtab)
+    check_rows(url, trimtab, seen)
+
+
+def check_rows(url: str, trimtab: str, seen: list[Any]) -> None:
     request = {"model": "guardrail", "messages": conversation()}
     status, body = post(url, request)
     assert status == 400 and "maximum context length" in str(body), (status, str(body)[:500])
@@ -139,4 +172,6 @@ def check(url: str, trimtab: str, seen: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run("litellm handler", handler)
+    if len(sys.argv) > 1:
+        run("litellm guardrail", guardrail, sys.argv[1])
