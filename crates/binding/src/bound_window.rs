@@ -1,10 +1,8 @@
 //! A window as the request of a host.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
 
-use serde_json::value::RawValue;
-use trimtab::model::Dialect;
 use trimtab::request::{changes, loop_lost_reasoning};
 use trimtab::session::Session;
 use trimtab::wire::scan::BodyScan;
@@ -13,7 +11,6 @@ use trimtab::wire::validate::{RequestFault, validate};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::BindingError;
-use crate::history::list_field;
 
 /// The request to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,14 +48,14 @@ pub(crate) fn write(
     let mismatch = |why: &dyn ToString| BindingError::Mismatch(why.to_string());
     let spliced = splice(scan, &changes).map_err(|why| mismatch(&why))?;
     if spliced.body.as_ref() == scan.body() {
-        let rows = rows(scan.body(), scan.dialect()).len();
-        return Ok((scan.body().to_vec(), (0..rows).map(Some).collect()));
+        let sources = (0..scan.rows().count()).map(Some).collect();
+        return Ok((scan.body().to_vec(), sources));
     }
     let written = BodyScan::new(&spliced.body, scan.dialect()).map_err(|why| mismatch(&why))?;
     if let Some(fault) = new_fault(scan, &written) {
         return Err(mismatch(&fault));
     }
-    let sources = sources(scan.body(), &spliced.body, scan.dialect());
+    let sources = sources(scan, &written);
     Ok((spliced.body.into_owned(), sources))
 }
 
@@ -79,14 +76,14 @@ fn new_fault(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Option<RequestFault
 
 /// For each row of `written`, the row of `came` with the same bytes. Rows keep their order, so
 /// each is looked for behind the one before it.
-fn sources(came: &[u8], written: &[u8], dialect: Dialect) -> Vec<Option<usize>> {
-    let mut places: BTreeMap<u128, VecDeque<usize>> = BTreeMap::new();
-    for (at, row) in rows(came, dialect).iter().enumerate() {
+fn sources(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Vec<Option<usize>> {
+    let hash = |row: &str| xxh3_128(row.as_bytes());
+    let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
+    for (at, row) in came.rows().enumerate() {
         places.entry(hash(row)).or_default().push_back(at);
     }
     let mut next = 0;
-    let written = rows(written, dialect);
-    let found = written.iter().map(|row| {
+    let found = written.rows().map(|row| {
         let same = places.get_mut(&hash(row))?;
         while same.front().is_some_and(|at| *at < next) {
             same.pop_front();
@@ -96,16 +93,4 @@ fn sources(came: &[u8], written: &[u8], dialect: Dialect) -> Vec<Option<usize>> 
         Some(at)
     });
     found.collect()
-}
-
-fn hash(row: &RawValue) -> u128 {
-    xxh3_128(row.get().as_bytes())
-}
-
-/// The rows of the list of messages; none if the messages are one text.
-fn rows(body: &[u8], dialect: Dialect) -> Vec<&RawValue> {
-    let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
-    let list = fields.get(list_field(dialect));
-    list.and_then(|list| serde_json::from_str(list.get()).ok())
-        .unwrap_or_default()
 }

@@ -40,7 +40,6 @@ export function retrievalTools(session) {
 function jsonSchema(schema) {
   return {
     [Symbol.for('vercel.ai.schema')]: true,
-    [Symbol.for('vercel.ai.validator')]: true,
     _type: undefined,
     jsonSchema: schema,
     validate: (value) => ({ success: true, value }),
