@@ -17,9 +17,9 @@ fn event(tool: &str, input: &Value, response: &Value) -> Vec<u8> {
 }
 
 fn long_text() -> String {
-    (0..40_000)
-        .map(|at| format!("line {at} of the log\n"))
-        .collect()
+    (0..40_000).fold(String::new(), |text, at| {
+        text + &format!("line {at} of the log\n")
+    })
 }
 
 #[test]

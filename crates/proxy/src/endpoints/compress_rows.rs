@@ -52,13 +52,13 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
     let mut before = Measure::of_text(scan.json(scan.request().tools));
     for (message, came) in scan.messages(0).enumerate() {
         let came = came?;
-        before = before + Measure::of(&came);
+        before += Measure::of(&came);
         for (part, output) in long_outputs(&came) {
             let Some((shown, hash)) = view(store, &session, &setup, output) else {
                 continue;
             };
             let [came, shown_now] = [output, &shown].map(|one| Measure::of_text(&one.text()));
-            saved = saved + (came - shown_now);
+            saved += came - shown_now;
             changes.push(BodyChange::Show {
                 message,
                 part,
