@@ -14,7 +14,7 @@ pub mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Verb};
 use crate::exit::Failure;
@@ -92,8 +92,8 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Store(args) => verbs::store::run(args, &cli.common, terminal),
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
-        Verb::Completions(args) => verbs::completions::run(args, terminal),
-        Verb::Man => verbs::man::run(terminal),
+        Verb::Completions(args) => verbs::completions::run(args, Cli::command(), terminal),
+        Verb::Man => verbs::man::run(&Cli::command(), terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

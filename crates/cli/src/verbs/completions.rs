@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
@@ -29,9 +28,13 @@ Examples:
   trimtab completions fish > ~/.config/fish/completions/trimtab.fish";
 
 /// Runs the verb.
-pub fn run(args: &CompletionsArgs, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(
+    args: &CompletionsArgs,
+    mut command: Command,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
     // clap writes to memory first: it panics if its writer fails.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "trimtab", &mut script);
+    clap_complete::generate(args.shell, &mut command, "trimtab", &mut script);
     Ok(terminal.data().write_all(&script)?)
 }

@@ -2,10 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::exit::Failure;
 use crate::ui::Terminal;
 
@@ -20,9 +19,8 @@ Examples:
   trimtab man > ~/.local/share/man/man1/trimtab.1";
 
 /// Runs the verb.
-pub fn run(terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut page = Vec::new();
-    let command = Cli::command();
     Man::new(command.clone()).render(&mut page)?;
     for verb in command.get_subcommands() {
         write_verb(verb, &mut page)?;

@@ -111,6 +111,9 @@ fn trajectory(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<
     let reads = [crate::transcript::atif::read(&fields)?];
     let (list, windows) = (fields.get("steps")?, [sent.to_vec()]);
     let written = elements::write(text, list, &reads, &windows, &mut atif::AtifWriter);
+    if written == text.as_bytes() {
+        return Some(written);
+    }
     Some(atif::renumbered(std::str::from_utf8(&written).ok()?)?.into_bytes())
 }
 
