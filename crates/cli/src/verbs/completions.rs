@@ -1,7 +1,5 @@
 //! `trimtab completions`: prints the completions of a shell.
 
-use std::io::Write as _;
-
 use clap::Command;
 use clap_complete::Shell;
 
