@@ -93,7 +93,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
         Verb::Completions(args) => verbs::completions::run(args, Cli::command(), terminal),
-        Verb::Man => verbs::man::run(&Cli::command(), terminal),
+        Verb::Man => verbs::man::run(Cli::command(), terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

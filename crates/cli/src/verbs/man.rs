@@ -19,8 +19,10 @@ Examples:
   trimtab man > ~/.local/share/man/man1/trimtab.1";
 
 /// Runs the verb.
-pub fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
+pub fn run(mut command: Command, terminal: &mut Terminal) -> Result<(), Failure> {
     let mut page = Vec::new();
+    // Verbs get the common flags.
+    command.build();
     Man::new(command.clone()).render(&mut page)?;
     for verb in command.get_subcommands() {
         write_verb(verb, &mut page)?;

@@ -20,6 +20,11 @@ use crate::request::plan::PlanningJob;
 
 /// Shorter outputs are not replaced, in bytes.
 const LEAST_OUTPUT: usize = 1_000;
+/// The window of a model that nothing is known of, in tokens.
+const USUAL_WINDOW: u64 = 100_000;
+/// Nothing makes these rows shorter later, when there are more of them. So each is shown as if the
+/// window were smaller by this factor.
+const SHARE: u64 = 8;
 /// The length of a ref in hexadecimal digits.
 const HASH_LENGTH: usize = 20;
 
@@ -132,7 +137,8 @@ fn setup(job: &PlanningJob, scan: &BodyScan<'_>) -> Setup {
     let preset = preset.unwrap_or(&settings.config.preset);
     let policy = settings.policy(preset).cloned().unwrap_or_default();
     let mut setup = Setup::new(policy);
-    setup.limits.window = rule.and_then(|rule| rule.window);
+    let window = rule.and_then(|rule| rule.window);
+    setup.limits.window = Some(window.unwrap_or(USUAL_WINDOW) / SHARE);
     // The gateway offers a tool of its own, which the note names.
     setup.retrieval = None;
     setup
