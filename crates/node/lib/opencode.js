@@ -34,8 +34,10 @@ export const TrimtabPlugin = async () => {
       try {
         const shown = sessionOf(sessionID).showOutput(tool, callID, output.output);
         if (!shown.shortened) return;
-        const read = `trimtab output read --session 'opencode/${sessionID}' ${shown.ref}`;
-        output.output = `${shown.text}\n[trimtab: this is a part. To read more: ${read} --offset 0 --limit 200]`;
+        const read = (line) =>
+          `trimtab output read --session 'opencode/${sessionID}' ${shown.ref} --offset ${line} --limit 200`;
+        const call = new RegExp(`tool_output_cache\\(\\{"ref_id":"${shown.ref}"(?:,"offset":(\\d+))?[^)]*\\}\\)`, 'g');
+        output.output = shown.text.replace(call, (_, line) => read(line ?? 0));
       } catch (error) {
         process.emitWarning(`trimtab: the output stays as it came: ${error.message}`);
       }

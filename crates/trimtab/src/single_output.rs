@@ -6,6 +6,7 @@
 use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
 use trimtab_engine::planner::conservative_tokens;
 use trimtab_engine::view::policy::CompiledViews;
+use trimtab_engine::view::tools::READ;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Ref};
 use trimtab_store::{Put, SessionId, Store};
@@ -27,6 +28,31 @@ pub struct ShownOutput {
     pub shortened: bool,
 }
 
+impl ShownOutput {
+    /// The text with another way to read the rest, for models without the retrieval tools:
+    /// `command` says how to read on from a line, counted from 0.
+    pub fn with_read_command(&self, command: impl Fn(u64) -> String) -> String {
+        let call = format!("{READ}({{\"ref_id\":\"{}\"", self.stored.id());
+        let mut pieces = self.text.split(call.as_str());
+        let mut text = pieces.next().unwrap_or_default().to_owned();
+        let mut is_named = false;
+        for piece in pieces {
+            let (arguments, rest) = piece.split_once("})").unwrap_or((piece, ""));
+            let offset = arguments.split_once("\"offset\":");
+            let offset = offset.and_then(|(_, number)| number.split(',').next()?.parse().ok());
+            text.push_str(&command(offset.unwrap_or(0)));
+            text.push_str(rest);
+            is_named = true;
+        }
+        if self.shortened && !is_named {
+            text.push_str("\n[trimtab: this is a part; all of it: ");
+            text.push_str(&command(0));
+            text.push(']');
+        }
+        text
+    }
+}
+
 /// Stores `text`, the output of the call `call_id` of `tool`, and gives the view of it.
 ///
 /// The view depends on the policy and the limits of `setup` only, not on earlier outputs.
@@ -42,6 +68,8 @@ pub struct ShownOutput {
 /// let log = "all is well here\n".repeat(20_000);
 /// let shown = show_output(&store, &session, &setup, ("c1", "bash"), &log)?;
 /// assert!(shown.shortened && shown.text.len() < log.len() / 4);
+/// let text = shown.with_read_command(|line| format!("read-output --line {line}"));
+/// assert!(text.contains("read-output --line ") && !text.contains("tool_output_cache"));
 /// assert_eq!(store.get(&session, shown.stored.id())?, log.as_bytes());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

@@ -36,7 +36,7 @@ fn long_output_is_replaced_in_its_shape_and_read_back_by_the_named_command() {
     assert_eq!(output["interrupted"], false);
     let shown = output["stdout"].as_str().unwrap();
     assert!(shown.len() < long_text().len() / 4, "{}", shown.len());
-    let command = shown.split("To read more: trimtab ").nth(1).unwrap();
+    let command = shown.split("the rest: trimtab ").nth(1).unwrap();
     let words: Vec<&str> = command.split_whitespace().collect();
     let words: Vec<&str> = words
         .iter()

@@ -8,8 +8,8 @@ use crate::installed::wants;
 use crate::resume::{ResumedClient, log_in};
 use crate::run::{finished, say, texts};
 
-/// The start of the note behind a shortened output.
-const NOTE: &str = "[trimtab: this is a part of ";
+/// What a shortened output names.
+const NOTE: &str = "the rest: trimtab output read --session 'claude/";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claude_code_has_short_outputs_with_the_hook() {
@@ -64,7 +64,7 @@ async fn claude_code_has_short_outputs_with_the_hook() {
 fn read_back(client: &ResumedClient, body: &str) -> String {
     let body: Value = serde_json::from_str(body).unwrap();
     let text = body.to_string();
-    let command = text.split("To read more: trimtab ").nth(1).unwrap();
+    let command = text.split("the rest: trimtab ").nth(1).unwrap();
     let words = command.split(" --offset").next().unwrap();
     let words: Vec<&str> = words
         .split_whitespace()

@@ -109,12 +109,10 @@ fn view(
     if !shown.shortened {
         return None;
     }
-    let note = format!(
-        "\n[trimtab: this is a part of {} lines; all of them: headroom_retrieve({{\"hash\":\"{hash}\"}})]",
-        text.lines().count()
-    );
+    let call = format!("headroom_retrieve({{\"hash\":\"{hash}\"}})");
+    let shown = shown.with_read_command(|_| call.clone());
     let view = Output {
-        content: vec![Part::text(shown.text + &note)],
+        content: vec![Part::text(shown)],
         ..output.clone()
     };
     (view.text().len() < text.len()).then_some((view, hash))
@@ -139,7 +137,7 @@ fn setup(job: &PlanningJob, scan: &BodyScan<'_>) -> Setup {
     let mut setup = Setup::new(policy);
     let window = rule.and_then(|rule| rule.window);
     setup.limits.window = Some(window.unwrap_or(USUAL_WINDOW) / SHARE);
-    // The gateway offers a tool of its own, which the note names.
+    // The gateway offers a tool of its own, which the view names.
     setup.retrieval = None;
     setup
 }

@@ -17,6 +17,8 @@ use crate::settings;
 const WINDOW: u64 = 200_000;
 /// Shorter texts are never replaced, in bytes.
 const LEAST_TEXT: usize = 4_000;
+/// How many lines the command reads that a view names.
+const LINES: u64 = 200;
 /// Tools whose results repeat what the model wrote. The client shows them, and the model does not
 /// read them.
 const ECHO_TOOLS: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"];
@@ -129,13 +131,8 @@ impl<'a> OutputHook<'a> {
         if !shown.shortened {
             return Ok(None);
         }
-        let lines = text.lines().count();
-        let read = opened.read_command(shown.stored.id());
-        let mut view = shown.text;
-        view.push_str(&format!(
-            "\n[trimtab: this is a part of {lines} lines. To read more: {read} --offset 0 --limit \
-             200]"
-        ));
+        let id = shown.stored.id();
+        let view = shown.with_read_command(|line| opened.read_command(id, line));
         Ok(Some(view).filter(|view| view.len() < text.len()))
     }
 
@@ -160,15 +157,15 @@ impl<'a> OutputHook<'a> {
 }
 
 impl OpenedStore {
-    /// The command that reads an output back.
-    fn read_command(&self, id: &str) -> String {
+    /// The command that reads an output from a line on.
+    fn read_command(&self, id: &str, line: u64) -> String {
         let folder = self.folder.as_ref();
         let folder = folder.map_or(String::new(), |path| {
             format!(" --store '{}'", path.display())
         });
+        let session = &self.session;
         format!(
-            "trimtab output read --session '{}'{folder} {id}",
-            self.session
+            "trimtab output read --session '{session}'{folder} {id} --offset {line} --limit {LINES}"
         )
     }
 }
