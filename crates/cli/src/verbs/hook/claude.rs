@@ -127,7 +127,8 @@ impl<'a> OutputHook<'a> {
             setup,
             ..
         } = &*opened;
-        let shown = show_output(store, session, setup, call, text).map_err(failed)?;
+        let shown = show_output(store, session, setup, call, text);
+        let shown = shown.map_err(|error| failed(&error))?;
         if !shown.shortened {
             return Ok(None);
         }
@@ -150,7 +151,7 @@ impl<'a> OutputHook<'a> {
         Ok(OpenedStore {
             store: place.make()?.store,
             folder,
-            session: session.map_err(|error| failed(error.into()))?,
+            session: session.map_err(|error| failed(&error.into()))?,
             setup,
         })
     }
@@ -170,7 +171,7 @@ impl OpenedStore {
     }
 }
 
-fn failed(error: SessionError) -> Failure {
+fn failed(error: &SessionError) -> Failure {
     Failure::Failed(std::io::Error::other(error.to_string()))
 }
 

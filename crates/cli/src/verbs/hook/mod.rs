@@ -23,7 +23,7 @@ pub struct HookArgs {
 /// The subcommands of `trimtab hook`.
 #[derive(Debug, Subcommand)]
 pub enum HookVerb {
-    /// Answer the PostToolUse hook of Claude Code, on standard input and output
+    /// Answer the hook that Claude Code runs after each tool, on standard input and output
     Claude,
     /// Add the hook to a client's settings; shows the difference first
     Install(HookFileArgs),
