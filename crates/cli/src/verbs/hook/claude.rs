@@ -151,7 +151,7 @@ impl<'a> OutputHook<'a> {
         Ok(OpenedStore {
             store: place.make()?.store,
             folder,
-            session: session.map_err(|error| failed(&error.into()))?,
+            session: session.map_err(|error| failed(&SessionError::from(error)))?,
             setup,
         })
     }
