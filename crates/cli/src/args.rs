@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::common::CommonArgs;
 use crate::verbs::{
-    chat, compact, config, demo, doctor, inspect, mcp, models, output, replay, serve, store, wrap,
+    chat, compact, completions, config, demo, doctor, hook, inspect, man, mcp, models, output,
+    replay, serve, store, wrap,
 };
 
 /// The context engine between an agent and its model.
@@ -63,7 +64,16 @@ pub enum Verb {
     /// Show the settings, describe them, or write a file to start from
     #[command(long_about = config::ABOUT, after_help = config::EXAMPLES)]
     Config(config::ConfigArgs),
+    /// Shorten the outputs of a client's tools before they enter its transcript
+    #[command(long_about = hook::ABOUT, after_help = hook::EXAMPLES)]
+    Hook(hook::HookArgs),
     /// Serve the two retrieval tools to an MCP client, over standard input and output
     #[command(long_about = mcp::ABOUT, after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
+    /// Print the completions of a shell
+    #[command(long_about = completions::ABOUT, after_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page
+    #[command(long_about = man::ABOUT, after_help = man::EXAMPLES)]
+    Man,
 }

@@ -15,7 +15,7 @@ pub mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Verb};
 use crate::exit::Failure;
@@ -56,7 +56,11 @@ fn usage(error: clap::Error) -> ExitCode {
 
 /// False for verbs that need no settings.
 fn reads_settings(verb: &Verb) -> bool {
-    !matches!(verb, Verb::Demo(_) | Verb::Inspect(_) | Verb::Models(_))
+    let needs_none = matches!(
+        verb,
+        Verb::Completions(_) | Verb::Demo(_) | Verb::Inspect(_) | Verb::Man | Verb::Models(_)
+    );
+    !needs_none
 }
 
 /// Looks up the store in the settings, for verbs that use one and got no `--store`.
@@ -86,6 +90,7 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Config(args) => verbs::config::run(args, &cli.common, terminal),
         Verb::Demo(args) => verbs::demo::run(args, &cli.common, terminal),
         Verb::Doctor(args) => verbs::doctor::run(args, &cli.common, terminal),
+        Verb::Hook(args) => verbs::hook::run(args, &cli.common, terminal),
         Verb::Inspect(args) => verbs::inspect::run(args, &cli.common, terminal),
         Verb::Models(args) => verbs::models::run(args, &cli.common, terminal),
         Verb::Output(args) => verbs::output::run(args, &cli.common, terminal),
@@ -93,6 +98,8 @@ fn run(cli: &Cli, terminal: &mut Terminal) -> Result<(), Failure> {
         Verb::Store(args) => verbs::store::run(args, &cli.common, terminal),
         Verb::Serve(args) => verbs::serve::run(args, &cli.common, terminal),
         Verb::Wrap(args) => verbs::wrap::run(args, &cli.common, terminal),
+        Verb::Completions(args) => verbs::completions::run(args, Cli::command(), terminal),
+        Verb::Man => verbs::man::run(Cli::command(), terminal),
         Verb::Mcp(_) => Ok(()),
     }
 }

@@ -39,6 +39,7 @@
 //! | module | for |
 //! |---|---|
 //! | [`session`] | admit, check, ready, record, recover, compact, undo: what agents and the proxy use |
+//! | [`single_output`] | one output on its own, stored whole and shown short |
 //! | [`config`] | settings from flags, environment and files, over a preset |
 //! | [`retrieval`] | the two tools with which a model gets an output back |
 //! | [`request`] | what changes in a provider's request body for a window |
@@ -63,6 +64,7 @@ pub mod replay;
 pub mod request;
 pub mod retrieval;
 pub mod session;
+pub mod single_output;
 pub mod store_place;
 
 pub use trimtab_engine as engine;

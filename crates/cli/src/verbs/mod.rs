@@ -6,10 +6,13 @@
 
 pub mod chat;
 pub mod compact;
+pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod hook;
 pub mod inspect;
+pub mod man;
 pub mod mcp;
 pub mod models;
 pub mod output;

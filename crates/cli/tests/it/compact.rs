@@ -11,7 +11,7 @@ use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use crate::run::{Home, Outcome, finish, root};
 
-const FORMS: [&str; 9] = [
+const FORMS: [&str; 10] = [
     "chat.jsonl",
     "chat-messages.jsonl",
     "messages.json",
@@ -21,6 +21,7 @@ const FORMS: [&str; 9] = [
     "copilot-cli.jsonl",
     "gemini-cli.jsonl",
     "opencode.json",
+    "atif.json",
 ];
 
 const PRESETS: [&str; 7] = [

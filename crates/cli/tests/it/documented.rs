@@ -16,7 +16,8 @@ type Page = (String, String);
 
 /// README and docs.
 fn pages() -> Vec<Page> {
-    let docs = fs::read_dir(root().join("docs")).unwrap();
+    let folders = ["docs", "docs/guides"].map(|name| fs::read_dir(root().join(name)).unwrap());
+    let docs = folders.into_iter().flatten();
     let docs = docs.map(|entry| entry.unwrap().path());
     let mut paths: Vec<PathBuf> = docs.filter(|path| path.extension().is_some()).collect();
     paths.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)));

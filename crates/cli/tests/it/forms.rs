@@ -8,7 +8,7 @@ use trimtab_wire::transcript::{Conversation, TranscriptForm, TranscriptReader};
 
 use crate::run::root;
 
-const FORMS: [(&str, TranscriptForm); 9] = [
+const FORMS: [(&str, TranscriptForm); 10] = [
     ("chat.jsonl", TranscriptForm::Chat),
     ("chat-messages.jsonl", TranscriptForm::Chat),
     ("messages.json", TranscriptForm::Messages),
@@ -18,6 +18,7 @@ const FORMS: [(&str, TranscriptForm); 9] = [
     ("copilot-cli.jsonl", TranscriptForm::CopilotCli),
     ("gemini-cli.jsonl", TranscriptForm::GeminiCli),
     ("opencode.json", TranscriptForm::OpenCode),
+    ("atif.json", TranscriptForm::Atif),
 ];
 
 fn read(name: &str) -> Conversation {

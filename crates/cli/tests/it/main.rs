@@ -14,6 +14,8 @@ mod config;
 mod corpus;
 mod documented;
 mod forms;
+mod generated;
+mod hook;
 mod inspect;
 mod models;
 mod output;

@@ -13,6 +13,7 @@ mod demo;
 mod deploy;
 mod doctor;
 mod gemini;
+mod hooked;
 mod input_limit;
 mod installed;
 mod model;

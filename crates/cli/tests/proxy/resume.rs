@@ -20,16 +20,16 @@ const LAST: &str = "every command was run";
 pub(crate) const SUMMARY: &str = "[Summary of the conversation so far]";
 
 /// A client with a home of its own.
-struct ResumedClient {
+pub(crate) struct ResumedClient {
     home: tempfile::TempDir,
-    upstream: Upstream,
+    pub(crate) upstream: Upstream,
     path: String,
     env: Vec<(&'static str, String)>,
 }
 
 impl ResumedClient {
     /// A client whose tool `tool` runs commands; `arguments` says how.
-    async fn new(
+    pub(crate) async fn new(
         (package, command): (&'static str, &'static str),
         tool: &'static str,
         arguments: fn(&str) -> Value,
@@ -60,16 +60,16 @@ impl ResumedClient {
         }
     }
 
-    fn set(&mut self, name: &'static str, value: &str) {
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.env.push((name, value.to_owned()));
     }
 
-    fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.home.path()
     }
 
     /// Runs a command in the client's home: its standard output. It must succeed.
-    async fn run(&self, args: &[&str]) -> String {
+    pub(crate) async fn run(&self, args: &[&str]) -> String {
         let mut command = command_in(self.folder(), args[0]);
         command.args(&args[1..]);
         command.env("PATH", &self.path).env("CI", "1");
@@ -106,7 +106,7 @@ impl ResumedClient {
     }
 
     /// Every request must have been as the provider wants it.
-    fn assert_valid(&self) {
+    pub(crate) fn assert_valid(&self) {
         let mut broken = self.upstream.violations();
         broken.retain(|violation| !is_the_clients_own(violation));
         assert!(broken.is_empty(), "{broken:?}");

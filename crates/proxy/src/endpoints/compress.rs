@@ -10,7 +10,7 @@ use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
 use trimtab_wire::scan::{BodyScan, detect};
 
-use super::{NO_MEMORY, NO_STORE};
+use super::{NO_MEMORY, NO_STORE, compress_rows};
 use crate::request::context::RequestContext;
 use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
 use crate::resources::deadline::{self, WorkFailure};
@@ -43,6 +43,9 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
         let _held = (permit.ok()?, memory);
+        if compress_rows::wants_rows(dialect, &job.body) {
+            return compress_rows::compressed(&job);
+        }
         plan(job).ok().and_then(|managed| compressed(&managed))
     });
     let compressed = match decided.await {
@@ -99,7 +102,7 @@ fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
 }
 
-fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {
+pub(super) fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {
     let mut body: Value = serde_json::from_slice(body).ok()?;
     let name = if dialect == Dialect::Responses {
         "input"
@@ -109,7 +112,7 @@ fn messages(dialect: Dialect, body: &[u8]) -> Option<Value> {
     body.get_mut(name).map(Value::take)
 }
 
-fn ratio(before: u64, after: u64) -> f64 {
+pub(super) fn ratio(before: u64, after: u64) -> f64 {
     if before == 0 {
         1.0
     } else {

@@ -1,6 +1,7 @@
 //! Endpoints of our own.
 
 mod compress;
+mod compress_rows;
 mod metrics;
 mod retrieve;
 

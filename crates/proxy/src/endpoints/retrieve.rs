@@ -13,6 +13,7 @@ use trimtab_model::Dialect;
 use trimtab_store::{OutputForm, SessionId, Store};
 
 use super::NO_STORE;
+use super::compress_rows::ref_of_hash;
 use crate::access::{SESSIONS, Tenant, TenantKeys};
 use crate::conversation::client_session_id;
 use crate::conversation::client_sessions;
@@ -39,6 +40,8 @@ pub(super) async fn answer(
     id: String,
     body: Bytes,
 ) -> Response<ProxyBody> {
+    // Gateways name outputs by hexadecimal digits.
+    let id = ref_of_hash(&id).unwrap_or(id);
     let wanted: RetrieveQuery = serde_json::from_slice(&body).unwrap_or_default();
     let query = wanted
         .query

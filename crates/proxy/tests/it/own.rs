@@ -60,6 +60,53 @@ async fn compress_returns_a_window_without_a_model_call() {
     assert_eq!(get(&base, "/v1/compress", &key).await.status, 405);
 }
 
+/// A gateway sends only rows that it may change: no system row and no answers.
+#[tokio::test]
+async fn compress_gives_one_row_for_each_row_without_answers() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    let output = |at: usize| json!({"role": "tool", "tool_call_id": at.to_string(), "content": lines(9_000 + at)});
+    let mut rows = vec![json!({"role": "user", "content": "what is in it?"})];
+    rows.extend((0..4).map(output));
+    rows.push(json!({"role": "tool", "tool_call_id": "x", "content": "short"}));
+    let key = [("authorization", "Bearer k")];
+    let compress = async |rows: &[Value]| -> Value {
+        let body = json!({"model": "house-model", "messages": rows}).to_string();
+        let got = post(&base, "/v1/compress", &key, body).await;
+        assert_eq!(got.status, 200, "{}", got.text());
+        serde_json::from_str(&got.text()).unwrap()
+    };
+    let found = compress(&rows).await;
+    let sent = found["messages"].as_array().unwrap();
+    assert_eq!(sent.len(), rows.len());
+    for (at, (came, sent)) in rows.iter().zip(sent).enumerate() {
+        assert_eq!(
+            (&came["role"], &came["tool_call_id"]),
+            (&sent["role"], &sent["tool_call_id"])
+        );
+        let is_short = sent["content"].as_str().unwrap().len() < 20_000;
+        assert!(is_short, "row {at}");
+    }
+    assert_eq!((&sent[0], &sent[5]), (&rows[0], &rows[5]));
+    let hashes = found["ccr_hashes"].as_array().unwrap();
+    assert_eq!(hashes.len(), 4);
+    let hash = hashes[2].as_str().unwrap();
+    assert!(
+        hash.len() <= 24 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()),
+        "{hash}"
+    );
+    assert!(sent[3]["content"].as_str().unwrap().contains(hash));
+    let got = get(&base, &format!("/v1/retrieve/{hash}"), &key).await;
+    let whole: Value = serde_json::from_str(&got.text()).unwrap();
+    assert_eq!(whole["original_content"], rows[3]["content"]);
+
+    // More rows leave those before as they were, so a prompt cache stays good.
+    rows.push(output(7));
+    let again = compress(&rows).await;
+    assert_eq!(&again["messages"].as_array().unwrap()[..6], &sent[..]);
+    assert!(upstream.seen().is_empty());
+}
+
 #[tokio::test]
 async fn status_counts_requests_and_actions() {
     let upstream = Upstream::start(|_, _| Reply::json(200, "{}")).await;

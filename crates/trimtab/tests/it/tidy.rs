@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates there are, and which of them each may use. A new one needs a reason in
 /// `ARCHITECTURE.md`.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("model", &[]),
     ("engine", &["model"]),
     ("wire", &["model"]),
@@ -21,6 +21,9 @@ const CRATES: [(&str, &[&str]); 9] = [
     ),
     ("proxy", &["engine", "model", "store", "trimtab", "wire"]),
     ("testkit", &["model", "wire"]),
+    ("binding", &["trimtab"]),
+    ("python", &["binding"]),
+    ("node", &["binding"]),
 ];
 
 /// What the tests of a crate may use beyond that, and beside the testkit.

@@ -173,6 +173,12 @@ impl<'a> BodyScan<'a> {
         gatherer.messages.into_iter().next()
     }
 
+    /// The JSON of each element of the list of messages.
+    pub fn rows(&self) -> impl Iterator<Item = &'a str> {
+        let spans = self.tables.entries.iter().map(|entry| entry.span);
+        spans.map(|span| self.json(span))
+    }
+
     /// The position of the first message in the list: 1 if there is a system field, else 0.
     pub fn first_in_list(&self) -> usize {
         usize::from(self.head.is_some())

@@ -5,7 +5,7 @@ use trimtab_model::RawJson;
 
 use super::form::{conversation, dialect_of};
 use super::scan::ScannedConversation;
-use super::{Conversation, TranscriptForm, gemini, opencode};
+use super::{Conversation, TranscriptForm, atif, gemini, opencode};
 use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, string, type_of};
 use crate::{chat, messages, responses};
 
@@ -68,6 +68,9 @@ fn form_of(entries: &[ContentEntry<'_>]) -> TranscriptForm {
 }
 
 fn object(outer: &JsonFields<'_>, entries: Option<Vec<JsonFields<'_>>>) -> Option<Conversation> {
+    if atif::is_trajectory(outer) {
+        return Some(atif::read(outer)?.conversation);
+    }
     let (fields, entries) = if let Some(entries) = entries {
         (outer.clone(), Some(entries))
     } else {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 
+use super::atif;
 use crate::json::{self, JsonFields, JsonType, type_of};
 
 /// The form of a transcript.
@@ -27,11 +28,13 @@ pub enum TranscriptForm {
     GeminiCli,
     /// A session exported by opencode.
     OpenCode,
+    /// A trajectory of an agent benchmark.
+    Atif,
 }
 
 impl TranscriptForm {
     /// All forms.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Chat,
         Self::Messages,
         Self::Responses,
@@ -40,6 +43,7 @@ impl TranscriptForm {
         Self::CopilotCli,
         Self::GeminiCli,
         Self::OpenCode,
+        Self::Atif,
     ];
 
     /// A short name for scripts.
@@ -53,6 +57,7 @@ impl TranscriptForm {
             Self::CopilotCli => "copilot_cli",
             Self::GeminiCli => "gemini_cli",
             Self::OpenCode => "opencode",
+            Self::Atif => "atif",
         }
     }
 
@@ -61,7 +66,9 @@ impl TranscriptForm {
         match self {
             Self::Messages | Self::ClaudeCode => Dialect::Messages,
             Self::Responses | Self::Codex => Dialect::Responses,
-            Self::Chat | Self::CopilotCli | Self::GeminiCli | Self::OpenCode => Dialect::Chat,
+            Self::Chat | Self::CopilotCli | Self::GeminiCli | Self::OpenCode | Self::Atif => {
+                Dialect::Chat
+            }
         }
     }
 }
@@ -77,6 +84,7 @@ impl fmt::Display for TranscriptForm {
             Self::CopilotCli => "Copilot CLI session JSONL",
             Self::GeminiCli => "Gemini CLI session JSONL",
             Self::OpenCode => "opencode session export",
+            Self::Atif => "ATIF trajectory",
         })
     }
 }
@@ -105,7 +113,7 @@ fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
     if is_gemini(fields) {
         return Some(LineContent::Log(TranscriptForm::GeminiCli));
     }
-    if conversation(fields).is_some() {
+    if conversation(fields).is_some() || atif::is_trajectory(fields) {
         return Some(LineContent::Conversation);
     }
     let type_name = fields.text("type").unwrap_or_default();

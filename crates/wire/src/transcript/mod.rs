@@ -16,6 +16,7 @@
 //! assert_eq!(conversations[1].form, TranscriptForm::Chat);
 //! ```
 
+mod atif;
 mod claude_code;
 mod codex;
 mod conversation;

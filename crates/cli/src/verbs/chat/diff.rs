@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DiffLine<'t> {
+pub(crate) enum DiffLine<'t> {
     /// In both texts.
     Same(&'t str),
     /// Only in the old text.
@@ -23,7 +23,7 @@ pub(super) enum DiffLine<'t> {
 }
 
 /// The changed lines, each with some context.
-pub(super) fn diff<'t>(before: &'t str, after: &'t str) -> Vec<DiffLine<'t>> {
+pub(crate) fn diff<'t>(before: &'t str, after: &'t str) -> Vec<DiffLine<'t>> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let deadline = Instant::now() + PATIENCE;
     let changes = capture_diff_slices_deadline(Algorithm::Patience, &old, &new, Some(deadline));

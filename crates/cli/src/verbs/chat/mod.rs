@@ -11,7 +11,7 @@ mod choice;
 mod command;
 mod context;
 mod cost;
-mod diff;
+pub(super) mod diff;
 mod editor;
 mod event_text;
 mod json;

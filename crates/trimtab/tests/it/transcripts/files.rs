@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trimtab::wire::transcript::TranscriptForm;
 
 use super::dialects::{Spelled, chat, messages, responses};
-use super::logs::{claude_code, codex, copilot, gemini, gemini_inside, opencode};
+use super::logs::{atif, claude_code, codex, copilot, gemini, gemini_inside, opencode};
 use super::made::Happened;
 
 /// A file in some form.
@@ -103,6 +103,11 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
         file(
             TranscriptForm::OpenCode,
             pretty(&json!({"info": {"id": "s"}, "messages": listed(session, opencode)})),
+        ),
+        file(
+            TranscriptForm::Atif,
+            pretty(&json!({"schema_version": "ATIF-v1.4", "session_id": "s",
+                           "steps": listed(session, atif)})),
         ),
     ]
 }

@@ -131,6 +131,33 @@ pub(super) fn gemini_inside(at: usize, happened: &Happened) -> Vec<Value> {
     gemini_as(at, happened, false)
 }
 
+pub(super) fn atif(at: usize, happened: &Happened) -> Vec<Value> {
+    match happened {
+        Happened::Asked(text) => {
+            vec![json!({"step_id": at, "source": "user", "message": text, "extra": {"x": 1.50}})]
+        }
+        Happened::Answered {
+            thought,
+            text,
+            calls: made,
+        } => {
+            let (mut called, mut results) = (Vec::new(), Vec::new());
+            for (id, output) in calls(at, made) {
+                called
+                    .push(json!({"tool_call_id": id, "function_name": "f", "arguments": {"a": 1}}));
+                let output = output.as_ref();
+                results
+                    .extend(output.map(|(text, _)| json!({"source_call_id": id, "content": text})));
+            }
+            vec![json!({
+                "step_id": at, "source": "agent", "message": text.as_deref().unwrap_or("so far"),
+                "reasoning_content": thought, "tool_calls": called, "model_name": "o",
+                "observation": {"results": results},
+            })]
+        }
+    }
+}
+
 pub(super) fn opencode(at: usize, happened: &Happened) -> Vec<Value> {
     match happened {
         Happened::Asked(text) => vec![

@@ -3,6 +3,7 @@
 //! Unchanged messages keep their bytes, including unknown fields; messages that are not sent are
 //! removed; our own messages are written as user messages of that form.
 
+mod atif;
 mod body;
 mod claude_code;
 mod codex;

@@ -1,0 +1,96 @@
+//! A window as the request of a host.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::mem::discriminant;
+
+use trimtab::request::{changes, loop_lost_reasoning};
+use trimtab::session::Session;
+use trimtab::wire::scan::BodyScan;
+use trimtab::wire::splice::{BodyChange, splice};
+use trimtab::wire::validate::{RequestFault, validate};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::BindingError;
+
+/// The request to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundWindow {
+    /// The request in the host's shape.
+    pub body: Vec<u8>,
+    /// For each row of its list of messages, the row of the host's request that it is, byte for
+    /// byte; none for a row that was changed or added.
+    pub sources: Vec<Option<usize>>,
+    /// Its tokens by estimate, tool definitions included.
+    pub tokens: u64,
+    /// How long an answer to ask for, in tokens, where that is known.
+    pub max_output: Option<u64>,
+    /// Why it does not fit the window, if it does not. It is as small as it can be made, and the
+    /// provider decides.
+    pub misfit: Option<String>,
+}
+
+/// The session's window as a request: the host's request, with the changes of the window.
+pub(crate) fn write(
+    session: &mut Session,
+    scan: &BodyScan<'_>,
+) -> Result<(Vec<u8>, Vec<Option<usize>>), BindingError> {
+    session.window()?;
+    let projection = session.projection();
+    let mut changes = changes(projection.log(), projection.last_window(), scan.dialect());
+    // If only repairs change something, a request that is valid is sent as it is.
+    let is_only_repaired = projection.is_unedited();
+    if is_only_repaired && !changes.is_empty() && validate(scan).is_empty() {
+        changes.clear();
+    }
+    if loop_lost_reasoning(projection) {
+        changes.push(BodyChange::StopThinking);
+    }
+    let mismatch = |why: &dyn ToString| BindingError::Mismatch(why.to_string());
+    let spliced = splice(scan, &changes).map_err(|why| mismatch(&why))?;
+    if spliced.body.as_ref() == scan.body() {
+        let sources = (0..scan.rows().count()).map(Some).collect();
+        return Ok((scan.body().to_vec(), sources));
+    }
+    let written = BodyScan::new(&spliced.body, scan.dialect()).map_err(|why| mismatch(&why))?;
+    if let Some(fault) = new_fault(scan, &written) {
+        return Err(mismatch(&fault));
+    }
+    let sources = sources(scan, &written);
+    Ok((spliced.body.into_owned(), sources))
+}
+
+/// A rule that the new request breaks and the old one does not.
+fn new_fault(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Option<RequestFault> {
+    let faults = validate(written);
+    if faults.is_empty() {
+        return None;
+    }
+    let known = validate(came);
+    let known: HashSet<_> = known
+        .iter()
+        .map(|fault| discriminant(&fault.rule))
+        .collect();
+    let mut new = faults.into_iter();
+    new.find(|fault| !known.contains(&discriminant(&fault.rule)))
+}
+
+/// For each row of `written`, the row of `came` with the same bytes. Rows keep their order, so
+/// each is looked for behind the one before it.
+fn sources(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Vec<Option<usize>> {
+    let hash = |row: &str| xxh3_128(row.as_bytes());
+    let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
+    for (at, row) in came.rows().enumerate() {
+        places.entry(hash(row)).or_default().push_back(at);
+    }
+    let mut next = 0;
+    let found = written.rows().map(|row| {
+        let same = places.get_mut(&hash(row))?;
+        while same.front().is_some_and(|at| *at < next) {
+            same.pop_front();
+        }
+        let at = same.pop_front()?;
+        next = at + 1;
+        Some(at)
+    });
+    found.collect()
+}

@@ -1,0 +1,245 @@
+//! Adds the hook to the settings of a client, and removes it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::json_file::{OrderedObject, write_list};
+use super::{HookClient, HookFileArgs};
+use crate::common::CommonArgs;
+use crate::exit::Failure;
+use crate::ui::Terminal;
+use crate::ui::visible::visible;
+use crate::verbs::chat::diff::{DiffLine, diff};
+
+/// The event after a tool has run.
+const EVENT: &str = "PostToolUse";
+/// The end of the command that the hook runs.
+const COMMAND: &str = "hook claude";
+/// How long the client waits for the hook, in seconds: outputs of many MB take less than one.
+const TIMEOUT: u64 = 30;
+
+/// Adds the hook.
+pub(super) fn install(
+    args: &HookFileArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let command = format!("{} {COMMAND}", quoted(&std::env::current_exe()?));
+    let hook = json!({"matcher": "*", "hooks": [
+        {"type": "command", "command": command, "timeout": TIMEOUT},
+    ]});
+    let change = |entries: &mut Vec<Box<RawValue>>| -> serde_json::Result<()> {
+        entries.retain(|entry| !is_ours(entry));
+        entries.push(RawValue::from_string(hook.to_string())?);
+        Ok(())
+    };
+    edit(args, common, terminal, change)
+}
+
+/// Removes the hook.
+pub(super) fn uninstall(
+    args: &HookFileArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+) -> Result<(), Failure> {
+    let change = |entries: &mut Vec<Box<RawValue>>| -> serde_json::Result<()> {
+        entries.retain(|entry| !is_ours(entry));
+        Ok(())
+    };
+    edit(args, common, terminal, change)
+}
+
+/// True for an entry whose only command is ours.
+fn is_ours(entry: &RawValue) -> bool {
+    let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
+    let hooks = entry.get("hooks").and_then(Value::as_array);
+    let is_our_command = |hook: &Value| {
+        let command = hook.get("command").and_then(Value::as_str);
+        command.is_some_and(|command| command.ends_with(COMMAND) && command.contains("trimtab"))
+    };
+    hooks.is_some_and(|hooks| !hooks.is_empty() && hooks.iter().all(is_our_command))
+}
+
+fn edit(
+    args: &HookFileArgs,
+    common: &CommonArgs,
+    terminal: &mut Terminal,
+    change: impl FnOnce(&mut Vec<Box<RawValue>>) -> serde_json::Result<()>,
+) -> Result<(), Failure> {
+    let path = settings_file(args)?;
+    let before = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let after = changed(&before, change).map_err(|error| {
+        let hint = "correct the file, or name another one with --file";
+        Failure::input(format!("{}: {error}", path.display()), hint)
+    })?;
+    let differs = after.trim() != before.trim();
+    if differs {
+        print_difference(&before, &after, terminal)?;
+    }
+    let backup = if differs && args.yes {
+        write(&path, &before, &after)?
+    } else {
+        None
+    };
+    let edit = FileEdit {
+        path,
+        differs,
+        is_written: differs && args.yes,
+        backup,
+    };
+    edit.report(common, terminal)
+}
+
+/// What became of a settings file.
+struct FileEdit {
+    path: PathBuf,
+    differs: bool,
+    is_written: bool,
+    /// The copy of the old file, if there was one.
+    backup: Option<PathBuf>,
+}
+
+impl FileEdit {
+    fn report(&self, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
+        if common.json {
+            let report = json!({
+                "file": self.path, "changes": self.differs, "written": self.is_written,
+                "backup": self.backup,
+            });
+            return Ok(terminal.json(&report)?);
+        }
+        let name = self.path.display();
+        terminal.note(&match (self.differs, self.is_written, &self.backup) {
+            (false, ..) => format!("{name} needs no change"),
+            (true, false, _) => format!("{name} was not changed\nhint: --yes writes it"),
+            (true, true, None) => format!("wrote {name}"),
+            (true, true, Some(backup)) => {
+                format!("wrote {name}; the old file is {}", backup.display())
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The settings with another list of hooks.
+fn changed(
+    before: &str,
+    change: impl FnOnce(&mut Vec<Box<RawValue>>) -> serde_json::Result<()>,
+) -> serde_json::Result<String> {
+    let text = if before.trim().is_empty() {
+        "{}"
+    } else {
+        before
+    };
+    let mut settings = OrderedObject::parse(text)?;
+    let mut hooks = OrderedObject::parse(settings.get("hooks").unwrap_or("{}"))?;
+    let mut entries: Vec<Box<RawValue>> = serde_json::from_str(hooks.get(EVENT).unwrap_or("[]"))?;
+    let old: Vec<String> = entries.iter().map(|entry| entry.get().to_owned()).collect();
+    change(&mut entries)?;
+    let entries: Vec<&str> = entries.iter().map(|entry| entry.get()).collect();
+    if entries == old {
+        return Ok(before.to_owned());
+    }
+    if entries.is_empty() {
+        hooks.remove(EVENT);
+    } else {
+        hooks.set(EVENT, write_list(&entries, 2))?;
+    }
+    if hooks.is_empty() {
+        settings.remove("hooks");
+    } else {
+        settings.set("hooks", hooks.write(1))?;
+    }
+    Ok(format!("{}\n", settings.write(0)))
+}
+
+/// Writes the file and keeps a copy of the old one; gives its path.
+fn write(path: &Path, before: &str, after: &str) -> io::Result<Option<PathBuf>> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let backup = (!before.is_empty()).then(|| free_name(path));
+    if let Some(backup) = &backup {
+        fs::copy(path, backup)?;
+    }
+    // A new file takes the place of the old one, so that there is always a whole one. A link is
+    // followed, because settings are often linked from elsewhere.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let new = with_ending(&target, ".trimtab-new");
+    fs::write(&new, after)?;
+    if let Ok(metadata) = fs::metadata(&target) {
+        fs::set_permissions(&new, metadata.permissions())?;
+    }
+    fs::rename(&new, &target)?;
+    Ok(backup)
+}
+
+/// The first name for a copy that is free.
+fn free_name(path: &Path) -> PathBuf {
+    let numbered = (1..).map(|number: u32| with_ending(path, &format!(".backup-{number}")));
+    let mut free = numbered.filter(|name| !name.exists());
+    free.next().unwrap_or_else(|| with_ending(path, ".backup"))
+}
+
+fn with_ending(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    PathBuf::from(name)
+}
+
+/// The settings file of a client.
+fn settings_file(args: &HookFileArgs) -> Result<PathBuf, Failure> {
+    if args.client != HookClient::Claude {
+        let (name, command) = match args.client {
+            HookClient::Codex => ("Codex", "codex"),
+            HookClient::Qwen | HookClient::Claude => ("Qwen Code", "qwen"),
+        };
+        return Err(Failure::input(
+            format!("the hooks of {name} cannot replace the output of a tool"),
+            format!("use a proxy of its own: trimtab wrap {command}"),
+        ));
+    }
+    if let Some(file) = &args.file {
+        return Ok(file.clone());
+    }
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let folder = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let folder = folder.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".claude")));
+    let folder = folder.ok_or_else(|| {
+        Failure::input("HOME is not set", "name the settings file with --file FILE")
+    })?;
+    Ok(folder.join("settings.json"))
+}
+
+fn print_difference(before: &str, after: &str, terminal: &mut Terminal) -> io::Result<()> {
+    for line in diff(before, after) {
+        let (mark, text) = match line {
+            DiffLine::Same(text) => (' ', text),
+            DiffLine::Removed(text) => ('-', text),
+            DiffLine::Added(text) => ('+', text),
+            DiffLine::Gap => (' ', "..."),
+        };
+        writeln!(terminal.out(), "{mark} {}", visible(text))?;
+    }
+    Ok(())
+}
+
+/// A path as a word of a shell command.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
+    if path.chars().all(is_plain) {
+        path
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}

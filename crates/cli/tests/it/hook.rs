@@ -1,0 +1,156 @@
+//! `trimtab hook`: the answers to a client's events, and the edits of its settings.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::run::Home;
+
+/// An event of Claude Code after a tool has run.
+fn event(tool: &str, input: &Value, response: &Value) -> Vec<u8> {
+    let event = json!({
+        "session_id": "11111111-2222", "transcript_path": "/t.jsonl", "cwd": "/",
+        "hook_event_name": "PostToolUse", "tool_name": tool, "tool_use_id": "toolu_1",
+        "tool_input": input, "tool_response": response,
+    });
+    event.to_string().into_bytes()
+}
+
+fn long_text() -> String {
+    (0..40_000).fold(String::new(), |text, at| {
+        text + &format!("line {at} of the log\n")
+    })
+}
+
+#[test]
+fn long_output_is_replaced_in_its_shape_and_read_back_by_the_named_command() {
+    let home = Home::new();
+    let response = json!({"stdout": long_text(), "stderr": "", "interrupted": false});
+    let event = event("Bash", &json!({"command": "make"}), &response);
+    let done = home.run_with(&["hook", "claude"], &event);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let answer: Value = serde_json::from_str(&done.stdout).unwrap();
+    let answer = &answer["hookSpecificOutput"];
+    assert_eq!(answer["hookEventName"], "PostToolUse");
+    let output = &answer["updatedToolOutput"];
+    assert_eq!(output["interrupted"], false);
+    let shown = output["stdout"].as_str().unwrap();
+    assert!(shown.len() < long_text().len() / 4, "{}", shown.len());
+    let command = shown.split("the rest: trimtab ").nth(1).unwrap();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| word.trim_matches(&['\'', ']'][..]))
+        .collect();
+    let offset = words.iter().position(|word| *word == "--offset").unwrap();
+    let read = [&words[..offset], &["--raw"]].concat();
+    assert_eq!(home.run(&read).stdout, long_text());
+}
+
+#[test]
+fn output_stays_as_it_came_where_nothing_is_to_be_replaced() {
+    let home = Home::new();
+    let long = long_text();
+    let stdout = json!({"stdout": long});
+    let events = [
+        event(
+            "Bash",
+            &json!({"command": "ls"}),
+            &json!({"stdout": "a.txt"}),
+        ),
+        event(
+            "Bash",
+            &json!({"command": "trimtab output read --session s abc"}),
+            &stdout,
+        ),
+        event("Edit", &json!({}), &json!({"originalFile": long})),
+        event("mcp__trimtab__tool_output_cache", &json!({}), &stdout),
+        event(
+            "Read",
+            &json!({}),
+            &json!({"type": "image", "file": {"base64": long}}),
+        ),
+        b"{}".to_vec(),
+        b"no event".to_vec(),
+    ];
+    for event in events {
+        let done = home.run_with(&["hook", "claude"], &event);
+        assert_eq!(
+            (done.code, done.stdout.as_str()),
+            (0, ""),
+            "{}",
+            done.stderr
+        );
+    }
+}
+
+#[test]
+fn store_that_cannot_be_opened_leaves_the_output_as_it_came() {
+    let home = Home::new();
+    let event = event("Bash", &json!({}), &json!({"stdout": long_text()}));
+    let done = home.run_with(&["hook", "claude", "--store", "/proc/nowhere"], &event);
+    assert_eq!((done.code, done.stdout.as_str()), (0, ""));
+    assert!(
+        done.stderr.contains("the output stays as it came"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
+fn install_shows_the_difference_keeps_a_copy_and_is_undone_by_uninstall() {
+    let home = Home::new();
+    let before = "{\n  \"model\": \"opus\",\n  \"hooks\": {\n    \"Stop\": [ {\"hooks\": []} ]\n  },\n  \"a\": 1.50\n}\n";
+    let file = home.file("settings.json", before.as_bytes());
+    let install = ["hook", "install", "claude", "--file", &file];
+    let shown = home.run(&install);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("+ ") && shown.stdout.contains("hook claude"),
+        "{}",
+        shown.stdout
+    );
+    // Only the line before the new ones changes, which gets a comma.
+    let removed = shown.stdout.lines().filter(|line| line.starts_with('-'));
+    assert_eq!(removed.count(), 1, "{}", shown.stdout);
+    assert!(shown.stderr.contains("hint: --yes"), "{}", shown.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+
+    let yes = [&install[..], &["--yes"]].concat();
+    assert_eq!(home.run(&yes).code, 0);
+    let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let hook = &written["hooks"]["PostToolUse"][0]["hooks"][0];
+    assert!(
+        hook["command"]
+            .as_str()
+            .unwrap()
+            .ends_with("trimtab hook claude"),
+        "{hook}"
+    );
+    assert_eq!(
+        fs::read_to_string(format!("{file}.backup-1")).unwrap(),
+        before
+    );
+    // A second time there is nothing to do.
+    assert!(home.run(&yes).stderr.contains("needs no change"));
+
+    let uninstall = ["hook", "uninstall", "claude", "--yes", "--file", &file];
+    assert_eq!(home.run(&uninstall).code, 0);
+    let after: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(after, serde_json::from_str::<Value>(before).unwrap());
+}
+
+#[test]
+fn clients_whose_hooks_cannot_replace_outputs_are_refused_with_the_way_out() {
+    let home = Home::new();
+    for client in ["codex", "qwen"] {
+        let done = home.run(&["hook", "install", client]);
+        assert_eq!(done.code, 2);
+        let hint = format!("hint: use a proxy of its own: trimtab wrap {client}");
+        assert!(done.stderr.contains(&hint), "{}", done.stderr);
+    }
+    let file = home.file("broken.json", b"{\"hooks\": 1");
+    let done = home.run(&["hook", "install", "claude", "--file", &file]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("broken.json"), "{}", done.stderr);
+}

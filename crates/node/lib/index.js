@@ -1,0 +1,130 @@
+// A conversation, and the window of it that is sent to the model.
+
+import { createRequire } from 'node:module';
+
+const { NativeSession } = createRequire(import.meta.url)('../trimtab.node');
+
+export const READ_TOOL = 'tool_output_cache';
+export const GREP_TOOL = 'tool_output_cache_grep';
+
+/** Trimtab could not do it. `code` is 'bad-input', 'too-large', 'store' or 'internal'. */
+export class TrimtabError extends Error {
+  constructor(message, code) {
+    super(message);
+    this.name = 'TrimtabError';
+    this.code = code;
+  }
+}
+
+const bytes = (value) => Buffer.from(JSON.stringify(value));
+const value = (buffer) => (buffer == null ? null : JSON.parse(buffer));
+
+function typed(error) {
+  const found = /^(bad-input|too-large|store|internal): ([^]*)$/.exec(error?.message ?? '');
+  return found ? new TrimtabError(found[2], found[1]) : error;
+}
+
+function checked(work) {
+  try {
+    return work();
+  } catch (error) {
+    throw typed(error);
+  }
+}
+
+export class Session {
+  #native;
+  #list;
+
+  constructor(options = {}) {
+    this.#list = options.dialect === 'responses' ? 'input' : 'messages';
+    this.#native = checked(() => new NativeSession(bytes(options)));
+  }
+
+  window(request) {
+    return checked(() => value(this.#native.window(bytes(request)).body));
+  }
+
+  async windowAsync(request) {
+    try {
+      return value((await this.#native.windowAsync(bytes(request))).body);
+    } catch (error) {
+      throw typed(error);
+    }
+  }
+
+  async windowRows(rows, tools) {
+    const request = tools ? { [this.#list]: rows, tools } : { [this.#list]: rows };
+    try {
+      const { body, sources, ...figures } = await this.#native.windowAsync(bytes(request));
+      const own = sources.map((at) => (at < 0 ? null : at));
+      return { rows: value(body)[this.#list], sources: own, ...figures };
+    } catch (error) {
+      throw typed(error);
+    }
+  }
+
+  check(request) {
+    return checked(() => value(this.#native.check(bytes(request))));
+  }
+
+  compact(instructions = '') {
+    return checked(() => value(this.#native.compact(instructions)));
+  }
+
+  answer(text) {
+    return checked(() => value(this.#native.answer(text ?? undefined)));
+  }
+
+  async compactWith(summarise, instructions = '') {
+    let request = this.compact(instructions);
+    const found = request !== null;
+    while (request !== null) request = this.answer(await summarise(request));
+    return found;
+  }
+
+  admit(rows) {
+    return checked(() => this.#native.admit(bytes(rows)));
+  }
+
+  showOutput(tool, callId, text) {
+    const { id, ...shown } = checked(() => this.#native.showOutput(tool, callId, text));
+    return { ...shown, ref: id };
+  }
+
+  recover(error, status) {
+    const found = errorOf(error);
+    return checked(() => this.#native.recover(status ?? found.status, Buffer.from(found.body)));
+  }
+
+  undo() {
+    return checked(() => this.#native.undo());
+  }
+
+  get tools() {
+    return value(this.#native.retrievalTools());
+  }
+
+  retrieve(tool, args) {
+    const text = typeof args === 'string' ? args : JSON.stringify(args);
+    return checked(() => this.#native.retrieve(tool, text));
+  }
+
+  record(usage) {
+    checked(() => this.#native.record(bytes(usage)));
+  }
+
+  usage() {
+    return checked(() => value(this.#native.usage()));
+  }
+}
+
+/** The status and the body of an error, as far as an exception of an SDK tells. */
+export function errorOf(error) {
+  if (typeof error === 'string') return { status: 400, body: error };
+  const status = error?.statusCode ?? error?.status;
+  const known = Number.isInteger(status) && status >= 100 && status <= 999 ? status : undefined;
+  if (known === undefined && error?.cause) return errorOf(error.cause);
+  const inner = error?.responseBody ?? (error?.error && JSON.stringify({ error: error.error }));
+  return { status: known ?? 400, body: inner ?? String(error?.message ?? error) };
+}

@@ -1,0 +1,127 @@
+// Every adapter with its real framework, against the scripted provider.
+//
+// The sessions are those of the Python package: two dozen rounds of two parallel calls, outputs up
+// to 5 MB, a window of 20,000 tokens, one line read back by its ref; without the adapter the same
+// session must fail; told a window that is too large, the adapter must recover.
+//
+// node adapters.mjs PROVIDER.py [NAME...]
+
+import assert from 'node:assert';
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+const TASK = 'fetch all parts, then find the needle';
+const NEEDLE = 'needle-4711';
+const ROUNDS = 24;
+const WINDOW = 20_000;
+const options = (window) => ({ window, max_output: 500 });
+const PART = {
+  type: 'object',
+  properties: { part: { type: 'integer' } },
+  required: ['part'],
+  additionalProperties: false,
+};
+
+function output(part) {
+  const line = `part ${part}: all is well in this line of the log, nothing to see, go on`;
+  const isLast = part === 2 * ROUNDS - 1;
+  const count = isLast ? 66_000 : (part % 5) * 120 + 10;
+  const lines = Array.from({ length: count }, (_, at) => `${at} ${line}`);
+  if (isLast) lines[40_000] = `the line that is looked for: ${NEEDLE}`;
+  return lines.join('\n');
+}
+
+async function aiSdk(url, name, window) {
+  const { generateText, jsonSchema, stepCountIs, wrapLanguageModel } = await import('ai');
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { trimtabMiddleware } = await import('trimtab/ai-sdk');
+  let model = createOpenAICompatible({ name: 'test', baseURL: url, apiKey: 'none' })(name);
+  let tools = { fetch: { description: 'Fetch a part.', inputSchema: jsonSchema(PART), execute: ({ part }) => output(part) } };
+  if (window) {
+    const context = trimtabMiddleware(options(window));
+    model = wrapLanguageModel({ model, middleware: context.middleware });
+    tools = { ...tools, ...context.tools };
+  }
+  const result = await generateText({ model, tools, prompt: TASK, maxRetries: 0, stopWhen: stepCountIs(100) });
+  return result.text;
+}
+
+async function langchain(url, name, window) {
+  const { createAgent, tool } = await import('langchain');
+  const { ChatOpenAI } = await import('@langchain/openai');
+  const { trimtabMiddleware } = await import('trimtab/langchain');
+  const fetch = tool(({ part }) => output(part), { name: 'fetch', description: 'Fetch a part.', schema: PART });
+  const model = new ChatOpenAI({ model: name, apiKey: 'none', maxRetries: 0, configuration: { baseURL: url } });
+  const middleware = window ? [trimtabMiddleware(options(window))] : [];
+  const agent = createAgent({ model, tools: [fetch], middleware });
+  const messages = [{ role: 'user', content: TASK }];
+  const state = await agent.invoke({ messages }, { recursionLimit: 300 });
+  return state.messages.at(-1).text;
+}
+
+async function agentsRun(url, name, window, usesFilter) {
+  const { Agent, OpenAIChatCompletionsModel, Runner, setTracingDisabled, tool } = await import('@openai/agents');
+  const { OpenAI } = await import('openai');
+  const { trimtab } = await import('trimtab/openai-agents');
+  setTracingDisabled(true);
+  const fetch = tool({ name: 'fetch', description: 'Fetch a part.', parameters: PART, strict: false, execute: ({ part }) => output(part) });
+  const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 });
+  let model = new OpenAIChatCompletionsModel(client, name);
+  let tools = [fetch];
+  const config = {};
+  if (window) {
+    const context = trimtab(options(window));
+    tools = [...tools, ...context.tools];
+    if (usesFilter) config.callModelInputFilter = context.inputFilter;
+    else model = context.model(model);
+  }
+  const agent = new Agent({ name: 'fetcher', instructions: 'be brief', tools, model });
+  const result = await new Runner(config).run(agent, TASK, { maxTurns: 100 });
+  return result.finalOutput;
+}
+
+const ADAPTERS = {
+  'ai-sdk': { package: 'ai', run: aiSdk },
+  langchain: { package: 'langchain', run: langchain },
+  'openai-agents': { package: '@openai/agents', run: (...args) => agentsRun(...args, false) },
+  // A filter sees each request once, so it cannot send another one after an error.
+  'openai-agents-filter': { package: '@openai/agents', run: (...args) => agentsRun(...args, true), cannotRetry: true },
+};
+
+async function check(url, name, { run, cannotRetry }) {
+  const overflows = async (model) => (await (await fetch(`${url}/figures/${model}`)).json()).overflows;
+  const plain = await run(url, `${name}-plain`, null).catch(() => 'failed');
+  assert(!plain.includes(NEEDLE), 'the session ends well without the adapter');
+  assert((await overflows(`${name}-plain`)) > 0, 'it failed for another reason');
+  const fitting = await run(url, `${name}-fits`, WINDOW);
+  assert(fitting.includes(NEEDLE), fitting);
+  assert.equal(await overflows(`${name}-fits`), 0, 'the provider refused a window');
+  if (cannotRetry) return;
+  const recovered = await run(url, `${name}-recovers`, 2 * WINDOW);
+  assert(recovered.includes(NEEDLE), recovered);
+  assert((await overflows(`${name}-recovers`)) > 0, 'there was nothing to recover from');
+}
+
+const isInstalled = (name) => import(name).then(() => true, (error) => error.code !== 'ERR_MODULE_NOT_FOUND');
+
+const [script, ...names] = process.argv.slice(2);
+const provider = spawn('python3', [script], { stdio: ['pipe', 'pipe', 'inherit'] });
+const [url] = await new Promise((resolve) => createInterface(provider.stdout).once('line', (line) => resolve([line])));
+process.on('warning', (warning) => {
+  if (warning.message.startsWith('trimtab: ')) process.exitCode = 1;
+});
+for (const [name, adapter] of Object.entries(ADAPTERS)) {
+  if (names.length > 0 && !names.includes(name)) continue;
+  if (!(await isInstalled(adapter.package))) {
+    console.log(`${name}: SKIPPED, ${adapter.package} is not installed`);
+    continue;
+  }
+  try {
+    await check(url, name, adapter);
+    console.log(`${name}: ok`);
+  } catch (error) {
+    process.exitCode = 1;
+    console.log(`${name}: FAILED: ${String(error.stack).slice(0, 2000)}`);
+  }
+}
+provider.stdin.end();

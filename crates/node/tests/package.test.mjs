@@ -1,0 +1,58 @@
+// The package itself: windows, errors, threads and memory.
+
+import assert from 'node:assert';
+import { test } from 'node:test';
+
+import { Session, TrimtabError } from 'trimtab';
+
+const LOG = 'all is well in this line\n'.repeat(20_000);
+
+function request(rounds) {
+  const messages = [];
+  for (let at = 0; at < rounds; at += 1) {
+    const call = { id: `c${at}`, type: 'function', function: { name: 'read', arguments: '{}' } };
+    messages.push(
+      { role: 'user', content: `step ${at}`, x_row: at },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: `c${at}`, content: LOG },
+    );
+  }
+  return { model: 'm', messages, x_host: [1, { a: null }] };
+}
+
+test('a window fits and unknown fields survive', async () => {
+  const session = new Session({ window: 20_000 });
+  const sent = await session.windowAsync(request(6));
+  assert(JSON.stringify(sent).length < 80_000);
+  assert.deepEqual(sent.x_host, [1, { a: null }]);
+  assert.equal(sent.messages[0].x_row, 0);
+  assert.deepEqual(session.window(request(6)), sent);
+  const { tokens_before, tokens_after } = session.usage();
+  assert(tokens_before > 10 * tokens_after);
+});
+
+test('errors have a code and a hint', async () => {
+  const wrong = { code: 'bad-input', message: /hint: / };
+  assert.throws(() => new Session({ preset: 'stead' }), wrong);
+  assert.throws(() => new Session({}).window({ input: [] }), TrimtabError);
+  await assert.rejects(new Session({}).windowAsync({}), wrong);
+  assert.throws(() => new Session({ store: '/proc/nowhere/store' }), { code: 'store' });
+});
+
+test('a summary of the host replaces old rounds', async () => {
+  const session = new Session({ preset: 'refs', window: 200_000 });
+  session.window(request(12));
+  const text = '<retain></retain><summary>Twelve logs were read.</summary>';
+  assert(await session.compactWith(async () => text));
+  assert(JSON.stringify(session.window(request(12))).includes('Twelve logs were read.'));
+  assert(session.undo());
+});
+
+test('memory stays after many calls', () => {
+  const session = new Session({ window: 20_000 });
+  const body = request(2);
+  for (let at = 0; at < 1_000; at += 1) session.window(body);
+  const before = process.memoryUsage().rss;
+  for (let at = 0; at < 5_000; at += 1) session.window(body);
+  assert(process.memoryUsage().rss - before < 128 << 20);
+});

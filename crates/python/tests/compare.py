@@ -1,0 +1,60 @@
+"""The scripted session of the adapters with LangChain's own ways to make messages fit.
+
+Prints, for each way, how far the session came. COMPARE.md has the results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters import MAX_OUTPUT, TASK
+from langchain.agents import create_agent
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, wrap_model_call
+from langchain_core.messages import trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_openai import ChatOpenAI
+from provider import NEEDLE, ROUNDS, WINDOW, Provider, output
+from trimtab.langchain import TrimtabMiddleware
+
+
+@wrap_model_call
+def trimmed(request: Any, handler: Any) -> Any:
+    """``trim_messages``, as its documentation shows it."""
+    kept = trim_messages(request.messages, max_tokens=WINDOW - 2_000, strategy="last",
+                         token_counter=count_tokens_approximately, start_on=("human", "ai"),
+                         include_system=True, allow_partial=False)
+    return handler(request.override(messages=kept))
+
+
+WAYS: dict[str, list[Any]] = {
+    "nothing": [],
+    "trim_messages": [trimmed],
+    "ContextEditingMiddleware": [
+        ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=WINDOW // 2, keep=3)]),
+    ],
+    "TrimtabMiddleware": [TrimtabMiddleware(window=WINDOW, max_output=MAX_OUTPUT)],
+}
+
+
+def fetch(part: int) -> str:
+    """Fetch a part."""
+    return output(part)
+
+
+def main() -> None:
+    for name, middleware in WAYS.items():
+        provider = Provider()
+        chat = ChatOpenAI(model=name, base_url=provider.url, api_key="none", max_retries=0)
+        agent = create_agent(chat, [fetch], middleware=middleware)
+        try:
+            state = agent.invoke({"messages": [("user", TASK)]}, {"recursion_limit": 300})
+            end = "read the line back" if NEEDLE in state["messages"][-1].text else "did not find the line"
+        except Exception as error:
+            end = f"{type(error).__name__}: {str(error)[:90]}"
+        rounds = min(provider.steps.get(name, 0), ROUNDS)
+        print(f"{name}: {rounds} of {ROUNDS} rounds, {provider.overflows.get(name, 0)} refused; {end}")
+        provider.close()
+
+
+if __name__ == "__main__":
+    main()

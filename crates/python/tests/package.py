@@ -1,0 +1,100 @@
+"""The package itself: types, errors, threads and memory."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import tempfile
+import threading
+import unittest
+
+import trimtab
+
+LOG = "all is well in this line\n" * 20_000
+
+
+def request(rounds: int) -> dict:
+    rows = []
+    for at in range(rounds):
+        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        rows += [
+            {"role": "user", "content": f"step {at}", "x_row": at},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{at}", "content": LOG},
+        ]
+    return {"model": "m", "messages": rows, "x_host": [1, {"a": None}]}
+
+
+class Package(unittest.TestCase):
+    def test_window_fits_and_unknown_fields_survive(self) -> None:
+        session = trimtab.Session(window=20_000)
+        sent = session.window(request(6))
+        self.assertLess(len(json.dumps(sent)), 20_000 * 4)
+        self.assertEqual(sent["x_host"], [1, {"a": None}])
+        self.assertEqual(sent["messages"][0]["x_row"], 0)
+        figures = session.usage()
+        self.assertGreater(figures["tokens_before"], 10 * figures["tokens_after"])
+
+    def test_session_in_a_folder_goes_on_in_another_process(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            first = trimtab.Session("s", store=folder, window=20_000).window(request(6))
+            again = trimtab.Session("s", store=folder, window=20_000).window(request(6))
+            self.assertEqual(first, again)
+
+    def test_errors_are_typed_and_have_a_hint(self) -> None:
+        for options in ({"preset": "stead"}, {"settings": {"compaction.atuo": True}}):
+            with self.assertRaisesRegex(ValueError, "hint: "):
+                trimtab.Session(**options)
+        with self.assertRaisesRegex(ValueError, "'messages'"):
+            trimtab.Session().window({"input": []})
+        with self.assertRaises(trimtab.StoreError):
+            trimtab.Session(store="/proc/nowhere/store")
+
+    def test_summary_of_the_host_and_undo(self) -> None:
+        session = trimtab.Session(preset="refs", window=200_000)
+        session.window(request(12))
+        asked = []
+
+        def summarise(wanted: dict) -> str:
+            asked.append(wanted)
+            return "<retain></retain><summary>Twelve logs were read.</summary>"
+
+        self.assertTrue(session.compact_with(summarise))
+        self.assertTrue(asked)
+        self.assertIn("Twelve logs were read.", json.dumps(session.window(request(12))))
+        self.assertTrue(session.undo())
+
+    def test_other_threads_run_during_a_call(self) -> None:
+        session, body = trimtab.Session(window=20_000), request(60)
+        counted, done = [0], threading.Event()
+
+        def count() -> None:
+            while not done.is_set():
+                counted[0] += 1
+
+        thread = threading.Thread(target=count)
+        data = json.dumps(body).encode()
+        thread.start()
+        before = counted[0]
+        session.window_bytes(data)
+        during = counted[0] - before
+        done.set()
+        thread.join()
+        self.assertGreater(during, 0)
+
+    def test_memory_stays_after_many_calls(self) -> None:
+        session, data = trimtab.Session(window=20_000), json.dumps(request(2)).encode()
+        for _ in range(2_000):
+            session.window_bytes(data)
+        gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(10_000):
+            session.window_bytes(data)
+            session.usage()
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.assertLess(after - before, 32 * 1024)
+
+
+if __name__ == "__main__":
+    unittest.main()
