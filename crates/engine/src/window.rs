@@ -216,11 +216,16 @@ impl Projection {
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
+        let measure = Measure::of(&message);
+        self.admit_measured(message, measure)
+    }
+
+    /// Appends a message that is measured already.
+    pub fn admit_measured(&mut self, message: Arc<Message>, measure: Measure) -> usize {
         let at = self.log.append(Arc::clone(&message));
         if message.has_calls() {
             self.newest_calls = NewestCalls::of(&message, at);
         }
-        let measure = Measure::of(&message);
         self.log_measures.push(measure);
         let source = MessageSource::Log(at);
         let known = SlotInfo {

@@ -42,7 +42,9 @@ impl Ref {
     /// ```
     #[must_use]
     pub fn with_lines_of(mut self, text: &str) -> Self {
-        self.line_count = Some(text.lines().count() as u64);
+        let newlines = text.bytes().filter(|byte| *byte == b'\n').count();
+        let has_open_line = !text.is_empty() && !text.ends_with('\n');
+        self.line_count = Some(newlines as u64 + u64::from(has_open_line));
         self
     }
 

@@ -46,20 +46,52 @@ pub struct Measure {
 impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
-        let mut measure = Self {
-            sizes: MessageSizes::of(message),
-            ..Self::default()
-        };
+        Self::with_known_texts(message, &[])
+    }
+
+    /// Measures a message, some texts of which are measured already. `known` lists them in order:
+    /// the number of a part whose only text it is, and its [`of_text`](Self::of_text).
+    ///
+    /// ```
+    /// use trimtab_model::{Message, estimate::Measure};
+    ///
+    /// let message = Message::output("c1", "a long output");
+    /// let text = Measure::of_text("a long output");
+    /// assert_eq!(Measure::with_known_texts(&message, &[(0, text)]), Measure::of(&message));
+    /// ```
+    pub fn with_known_texts(message: &Message, known: &[(usize, Self)]) -> Self {
+        let mut measure = Self::default();
+        measure.sizes.messages = 1;
         measure.add_class(TokenClass::Framing, PER_MESSAGE);
-        walk(&message.parts, &mut |item| measure.add_item(&item));
+        let mut known = known.iter().peekable();
+        for (at, part) in message.parts.iter().enumerate() {
+            let Some((_, text)) = known.next_if(|(part, _)| *part == at) else {
+                let part = std::slice::from_ref(part);
+                measure.sizes += MessageSizes::of_parts(part);
+                measure += Self::of_parts(part);
+                continue;
+            };
+            if let Part::Output(output) = part {
+                let around = MeasuredItem::Output(&output.call_id);
+                measure.sizes.add_item(&around);
+                measure.add_item(&around);
+            }
+            measure += *text;
+        }
         measure
     }
 
     /// Measures a text that is not a message, such as the JSON of the tool definitions.
     pub fn of_text(text: &str) -> Self {
+        let mut measure = Self::of_length(text);
+        measure.add_text(text);
+        measure
+    }
+
+    /// Measures only the length of a text: no estimator finds fewer tokens in it.
+    pub fn of_length(text: &str) -> Self {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);
-        measure.add_text(text);
         measure
     }
 
