@@ -42,9 +42,12 @@ impl Ref {
     /// ```
     #[must_use]
     pub fn with_lines_of(mut self, text: &str) -> Self {
-        let newlines = text.bytes().filter(|byte| *byte == b'\n').count();
         let has_open_line = !text.is_empty() && !text.ends_with('\n');
-        self.line_count = Some(newlines as u64 + u64::from(has_open_line));
+        let lines = match self.line_count {
+            Some(split) => split.saturating_sub(u64::from(!has_open_line)),
+            None => text.lines().count() as u64,
+        };
+        self.line_count = Some(lines);
         self
     }
 

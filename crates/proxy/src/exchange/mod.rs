@@ -264,7 +264,7 @@ impl Exchange {
                 let asked = if ours { asked } else { scan.answer_limit() };
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
-                    return branch.compose(scan, &ways, None).map(Some);
+                    return branch.compose(scan, &ways).map(Some);
                 }
                 match branch.session().recover(&shrinkable(verdict))? {
                     RecoveryOutcome::GiveUp => return Ok(None),
@@ -277,7 +277,7 @@ impl Exchange {
                     // A smaller window has less room for the answer too.
                     branch.session().set_limits(managed.limits(scan, window));
                 }
-                branch.compose(scan, &ways, None).map(Some)
+                branch.compose(scan, &ways).map(Some)
             });
             (outgoing, ways)
         });
@@ -360,7 +360,7 @@ impl Exchange {
         let working = deadline::run_within(self.patience(), move || {
             managed.with_body(|branch, scan| {
                 let done = work(branch)?;
-                Ok::<_, BranchError>((done, branch.compose(scan, &ways, None)?))
+                Ok::<_, BranchError>((done, branch.compose(scan, &ways)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;

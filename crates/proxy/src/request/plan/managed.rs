@@ -228,8 +228,7 @@ impl ManagedRequest {
             return Ok(branch.flush()?);
         }
         let decided = branch.decisions();
-        self.outgoing =
-            branch.compose(&reading.scan, &self.options, Some(reading.prefix_hashes()))?;
+        self.outgoing = branch.compose(&reading.scan, &self.options)?;
         if branch.decisions() != decided {
             // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
