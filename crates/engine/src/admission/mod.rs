@@ -12,6 +12,7 @@
 mod repeats;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, Output, Ref};
@@ -136,16 +137,13 @@ pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> b
     }
 }
 
-/// Measures the outputs of a message that are plain text, each with its part, in order. A long
-/// output is read once for this, and all decisions about it use the result.
-pub fn measure_plain_outputs(message: &Message) -> Vec<(usize, Measure)> {
+/// Measures the outputs of a message that are plain text, by their part. A long output is read
+/// once for this, and all decisions about it use the result.
+pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
     let outputs = outputs_of(message);
-    let measure = |(part, output): (usize, Cow<'_, Output>)| {
-        Some((part, Measure::of_text(plain_text(&output)?)))
-    };
-    let mut measures: Vec<(usize, Measure)> = outputs.filter_map(measure).collect();
-    measures.sort_by_key(|(part, _)| *part);
-    measures
+    outputs
+        .filter_map(|(part, output)| Some((part, Measure::of_text(plain_text(&output)?))))
+        .collect()
 }
 
 /// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives

@@ -1,5 +1,6 @@
 //! The measure of a message, computed once and kept.
 
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
@@ -46,26 +47,25 @@ pub struct Measure {
 impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
-        Self::with_known_texts(message, &[])
+        Self::with_known_texts(message, &BTreeMap::new())
     }
 
-    /// Measures a message, some texts of which are measured already. `known` lists them in order:
-    /// the number of a part whose only text it is, and its [`of_text`](Self::of_text).
+    /// Measures a message, some parts of which have one text that is measured already: `known` has
+    /// its [`of_text`](Self::of_text), by the number of the part.
     ///
     /// ```
     /// use trimtab_model::{Message, estimate::Measure};
     ///
     /// let message = Message::output("c1", "a long output");
     /// let text = Measure::of_text("a long output");
-    /// assert_eq!(Measure::with_known_texts(&message, &[(0, text)]), Measure::of(&message));
+    /// assert_eq!(Measure::with_known_texts(&message, &[(0, text)].into()), Measure::of(&message));
     /// ```
-    pub fn with_known_texts(message: &Message, known: &[(usize, Self)]) -> Self {
+    pub fn with_known_texts(message: &Message, known: &BTreeMap<usize, Self>) -> Self {
         let mut measure = Self::default();
         measure.sizes.messages = 1;
         measure.add_class(TokenClass::Framing, PER_MESSAGE);
-        let mut known = known.iter().peekable();
         for (at, part) in message.parts.iter().enumerate() {
-            let Some((_, text)) = known.next_if(|(part, _)| *part == at) else {
+            let Some(text) = known.get(&at) else {
                 let part = std::slice::from_ref(part);
                 measure.sizes += MessageSizes::of_parts(part);
                 measure += Self::of_parts(part);

@@ -19,6 +19,7 @@ mod setup;
 mod signed_reasoning;
 mod stored;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -233,13 +234,8 @@ impl Session {
             message.meta.kind = Some(MessageKind::Observation);
         }
         let named = |stored| self.as_shown_ref(stored);
-        store_outputs(
-            &*self.store,
-            &self.id,
-            &self.projection,
-            &mut message,
-            named,
-        )?;
+        let (store, projection) = (&*self.store, &self.projection);
+        store_outputs(store, &self.id, projection, &mut message, named)?;
         let texts = measure_plain_outputs(&message);
         let shown = self.show(&message, &texts);
         let mut entry = StoredEntry {
@@ -256,10 +252,7 @@ impl Session {
             self.failed_tool_summaries = 0;
         }
         let message = Arc::new(entry.message);
-        let measure = Measure::with_known_texts(&message, &texts);
-        let at = self
-            .projection
-            .admit_measured(Arc::clone(&message), measure);
+        let at = self.projection.admit_measured(Arc::clone(&message), &texts);
         let edits = edits(at, &message, entry.shown, repeats);
         let plan = Plan::new(PlanReason::Admission, edits);
         if plan.shows_a_ref() {
@@ -274,12 +267,12 @@ impl Session {
 
     /// How the outputs of a message are shown that comes in. `texts` are the measures of those
     /// that are plain text, by their part.
-    fn show(&mut self, message: &Message, texts: &[(usize, Measure)]) -> Vec<(usize, Output)> {
+    fn show(
+        &mut self,
+        message: &Message,
+        texts: &BTreeMap<usize, Measure>,
+    ) -> Vec<(usize, Output)> {
         let (mut views, mut round) = (Vec::new(), 0);
-        let measure_of = |part: usize| {
-            let at = texts.binary_search_by_key(&part, |(part, _)| *part);
-            at.ok().and_then(|at| texts.get(at)).map(|(_, text)| *text)
-        };
         let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
             let tool = tool_of(&output, &self.projection);
@@ -294,7 +287,7 @@ impl Session {
             let incoming = IncomingOutput {
                 tool,
                 output: &output,
-                measure: measure_of(part),
+                measure: texts.get(&part).copied(),
                 observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),

@@ -136,6 +136,8 @@ impl Branch {
     ) -> Result<OutgoingBody, BranchError> {
         let offers = self.budget_retrieval_tools(scan, options)?;
         let ready = self.session.ready();
+        // The size is noted before our tools are added: a later reading of the provider is compared
+        // with it.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
@@ -270,6 +272,7 @@ impl Branch {
             whole.push(BodyChange::StopThinking);
         }
         let came = |at: usize| scan.message(at);
+        // Rounds that we hid from the client are in the log, but not in its body.
         let as_client = self.message_map.in_client_positions(log, entries, came);
         let is_plain = as_client.is_none();
         let changes_in = |log: &Log, entries: &[WindowEntry]| {
@@ -311,6 +314,7 @@ impl Branch {
         let decided = self.decided();
         let projection = self.session.projection();
         let entries = projection.last_window().entries();
+        // A plan may show refs anywhere in the window, so the search starts over after one.
         if decided != self.refs.plans {
             self.refs = RefSearch::of(projection.journal(), decided);
         }
@@ -339,6 +343,7 @@ fn spliced(scan: &BodyScan<'_>, changes: &[BodyChange]) -> Result<Option<Bytes>,
     if body.as_ref() == scan.body() {
         return Ok(None);
     }
+    // Our own result is checked like any body, by code that does not know how it was made.
     let again = BodyScan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
     let faults = validate(&again);
     if !faults.is_empty() {

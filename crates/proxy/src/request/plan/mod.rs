@@ -103,6 +103,7 @@ pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
 
 /// The memory that planning takes for a body, about.
 pub(crate) fn planning_bytes(body: &[u8]) -> usize {
+    // Many small messages take more memory than one long text of as many bytes.
     let objects = memchr::memchr_iter(b'{', body).count();
     body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }
