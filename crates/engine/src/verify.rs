@@ -219,8 +219,10 @@ impl<'a> Verifier<'a> {
     }
 
     fn check_parts(&mut self, index: usize, message: &Message) {
-        if self.dialect == Dialect::Messages {
-            self.check_blanks(index, message);
+        match self.dialect {
+            Dialect::Messages => self.check_blanks(index, message),
+            Dialect::Chat => self.check_answer(index, message),
+            Dialect::Responses => {}
         }
         if self.ends_in_refused_thought(message) {
             self.fault(index, FaultKind::DanglingReasoning);
@@ -237,6 +239,15 @@ impl<'a> Verifier<'a> {
                 _ if message.role == Role::Tool => self.fault(index, FaultKind::ForeignPart),
                 _ => {}
             }
+        }
+    }
+
+    /// Providers of Chat Completions refuse an answer with neither text nor calls, unless it has
+    /// unknown fields.
+    fn check_answer(&mut self, index: usize, message: &Message) {
+        let is_answer = message.role == Role::Assistant;
+        if is_answer && message.is_empty() && !message.has_unknown_fields() {
+            self.fault(index, FaultKind::EmptyMessage);
         }
     }
 

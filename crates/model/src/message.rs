@@ -213,4 +213,10 @@ impl Message {
             .iter()
             .all(|part| part.is_blank() || matches!(part, Part::Reasoning(_)))
     }
+
+    /// True if it has a field of its own that is not null, such as a refusal.
+    pub fn has_unknown_fields(&self) -> bool {
+        let mut fields = self.meta.extra.iter();
+        fields.any(|(_, value)| value.as_str() != "null")
+    }
 }

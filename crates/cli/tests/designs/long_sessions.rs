@@ -58,14 +58,6 @@ fn presets() -> Vec<&'static str> {
     PRESETS.into_iter().filter(is_wanted).collect()
 }
 
-/// The dialects that presets are tried in: all in the long form, `short` in the short one.
-fn dialects(short: Dialect) -> Vec<Dialect> {
-    if trimtab_testkit::is_long() {
-        return Dialect::ALL.to_vec();
-    }
-    vec![short]
-}
-
 /// The model behind the provider.
 #[derive(Default)]
 struct Model {
@@ -114,6 +106,7 @@ impl Model {
         }
         let file = file_name(self.next_file);
         self.next_file += 1;
+        self.reader.sent = self.next_file;
         self.in_turn += 1;
         ScriptedReply::call("read_file", json!({ "path": file }))
     }
@@ -253,6 +246,7 @@ async fn proxied(preset: &str, dialect: Dialect, length: Length) {
         if number % ROUNDS_PER_TURN == ROUNDS_PER_TURN - 1 {
             body.add(|body| add_reply(dialect, body, "these are read", "go on"));
         }
+        model.lock().unwrap().reader.sent = number + 1;
         let refused = body.send(&served, &client).await;
         assert_eq!(refused, "", "{told}: round {number}");
         let broken = upstream.violations();
@@ -291,7 +285,7 @@ async fn proxied(preset: &str, dialect: Dialect, length: Length) {
 async fn proxy_loses_nothing_in_a_long_session_under_every_preset() {
     let length = Length::wanted();
     for preset in presets() {
-        for dialect in dialects(Dialect::Chat) {
+        for dialect in Dialect::ALL {
             proxied(preset, dialect, length).await;
         }
     }
@@ -335,10 +329,8 @@ fn chatted(preset: &str, dialect: Dialect, length: Length) {
 #[test]
 fn chat_loses_nothing_in_a_long_session_under_every_preset() {
     let length = Length::wanted();
-    // A page that is read is still shortened under `turns` in chat: only the long form tries it.
-    let is_tried = |preset: &&str| trimtab_testkit::is_long() || *preset != "turns";
-    for preset in presets().into_iter().filter(is_tried) {
-        for dialect in dialects(Dialect::Responses) {
+    for preset in presets() {
+        for dialect in Dialect::ALL {
             chatted(preset, dialect, length);
         }
     }

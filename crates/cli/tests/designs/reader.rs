@@ -43,9 +43,10 @@ pub(crate) struct Reader {
     order: Vec<String>,
     /// What the tools printed, all of it.
     outputs: Vec<String>,
-    /// The outputs that a window has shown, and those of them that the newest one shows whole or
-    /// that were read.
-    seen: BTreeSet<usize>,
+    /// How many of them were sent. A window may never show one of them: it may be part of a
+    /// summary at once.
+    pub(crate) sent: usize,
+    /// Those of them that the newest window shows whole, and those that were read.
     whole: BTreeSet<usize>,
     read: BTreeSet<usize>,
     /// Everything that the newest window says.
@@ -98,9 +99,7 @@ impl Reader {
         for id in refs_in(&window) {
             self.name(id).named_by_window = true;
         }
-        let shown = numbers_in(&window);
-        self.whole = self.whole_in(&window, &shown);
-        self.seen.extend(shown);
+        self.whole = self.whole_in(&window, &numbers_in(&window));
         self.window = window;
     }
 
@@ -158,13 +157,13 @@ impl Reader {
         numbers.iter().filter(is_whole).copied().collect()
     }
 
-    /// True if there is something to read: an output that was shown is neither in the window nor
+    /// True if there is something to read: an output that was sent is neither in the window nor
     /// read yet. Of what is too long only the beginning is read.
     pub(crate) fn has_more(&self) -> bool {
         let is_short = |number: &usize| self.outputs[*number].len() < self.most / 2;
-        let gone = self.seen.difference(&self.whole);
-        let mut gone = gone.filter(|number| !self.read.contains(number));
-        gone.any(is_short) && self.books.values().any(|book| !book.done)
+        let is_gone = |number: &usize| !self.whole.contains(number) && !self.read.contains(number);
+        let mut gone = (0..self.sent).filter(is_gone);
+        gone.any(|number| is_short(&number)) && self.books.values().any(|book| !book.done)
     }
 
     /// Asks for the next pages; none if there is nothing to read.
@@ -235,8 +234,8 @@ fn numbers_in(text: &str) -> BTreeSet<usize> {
     behind.filter_map(number).collect()
 }
 
-/// The refs that a text names.
-fn refs_in(text: &str) -> BTreeSet<String> {
+/// The refs that a text names, in its order: refs are random, and every run reads the same.
+fn refs_in(text: &str) -> Vec<String> {
     let naming = |line: &&str| NAMES_REFS.iter().any(|mark| line.contains(mark));
     let words = text
         .lines()

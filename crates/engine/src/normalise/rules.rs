@@ -23,7 +23,11 @@ pub(super) fn is_legal_in_id(c: char, dialect: Dialect) -> bool {
 /// nothing follows it in the window.
 pub(super) fn is_refused_empty(message: &Message, dialect: Dialect, is_last: bool) -> bool {
     match dialect {
-        Dialect::Chat => false,
+        // OpenAI takes an answer without text or calls. Other providers of this dialect refuse it,
+        // and it tells the model nothing. An unknown field may hold the answer.
+        Dialect::Chat => {
+            message.role == Role::Assistant && message.is_empty() && !message.has_unknown_fields()
+        }
         // An answer of no item cannot be sent at all.
         Dialect::Responses => message.role == Role::Assistant && message.parts.is_empty(),
         Dialect::Messages => {

@@ -236,7 +236,7 @@ fn an_archived_output_leaves_a_stub() {
 }
 
 #[test]
-fn only_messages_loses_empty_messages_and_lone_thoughts() {
+fn empty_answers_go_in_chat_and_empty_messages_in_messages() {
     let log = [
         Message::user("q"),
         Message::user("  "),
@@ -244,9 +244,19 @@ fn only_messages_loses_empty_messages_and_lone_thoughts() {
         Message::assistant("a"),
     ];
     assert_eq!(sketch(&log, messages()), ["user q", "assistant a"]);
+    let without_answer = ["user q", "user   ", "assistant a"];
+    assert_eq!(sketch(&log, chat()), without_answer);
     let as_it_came = ["user q", "user   ", "assistant", "assistant a"];
-    assert_eq!(sketch(&log, chat()), as_it_came);
     assert_eq!(sketch(&log, responses()), as_it_came);
+}
+
+#[test]
+fn answer_with_an_unknown_field_stays_in_chat() {
+    let mut refusal = Message::new(Role::Assistant, vec![]);
+    let field = RawJson::of("no");
+    refusal.meta.extra = vec![("refusal".to_owned(), field)];
+    let log = [Message::user("q"), refusal, Message::user("r")];
+    assert_eq!(sketch(&log, chat()), ["user q", "assistant", "user r"]);
 }
 
 #[test]

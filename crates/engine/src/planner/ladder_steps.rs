@@ -14,6 +14,7 @@ use crate::compaction::recovery::Rung;
 use crate::normalise::Slot;
 use crate::observation::{outputs_of, plain_text, show, shown_as};
 use crate::plan::{Edit, PlanReason};
+use crate::view::retrieval::{AnswerLimits, LONGEST_REST_LINE};
 use crate::view::tools::is_retrieval;
 use crate::view::{Shape, StructureCut, ViewContext, view};
 
@@ -80,15 +81,19 @@ fn shorten_new(
     let calls = new().flat_map(|slot| slot.message.calls());
     let reads = calls.filter(|call| is_retrieval(&call.name));
     let reads: HashSet<&str> = reads.map(|call| call.id.as_str()).collect();
+    // A server of a client's does not know the window, and may answer at any length. Our own
+    // answers have at most as many bytes as there is room for tokens, and a line behind them.
+    let longest_page = AnswerLimits::for_room(conditions.messages_room(), 1).max_bytes;
+    let is_page = |output: &Output, bytes: usize| {
+        reads.contains(output.call_id.as_str()) && bytes <= longest_page + LONGEST_REST_LINE
+    };
     let mut found: Vec<(&Slot, usize, Cow<'_, Output>, usize)> = Vec::new();
     for slot in new() {
         for (part, output) in
             outputs_of(&slot.message).filter(|(_, output)| plain_text(output).is_some())
         {
             let bytes = output.text().len();
-            // A server of a client's does not know the window, and may answer at any length.
-            let fits = bytes as u64 <= conditions.messages_room();
-            if !fits || !reads.contains(output.call_id.as_str()) {
+            if !is_page(&output, bytes) {
                 found.push((slot, part, output, bytes));
             }
         }

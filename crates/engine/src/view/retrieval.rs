@@ -23,6 +23,10 @@ pub struct AnswerLimits {
 /// An answer has room for at least this many bytes: less is of no use.
 const LEAST_BYTES: usize = 1_024;
 
+/// The line behind an answer that stopped early has at most this many bytes: what is shown, and
+/// the call that gives the rest.
+pub(crate) const LONGEST_REST_LINE: usize = 256;
+
 impl AnswerLimits {
     /// For each of `calls` answers to one request, in a window with room for so many tokens. As
     /// many bytes as there are tokens take about a third of that room.
