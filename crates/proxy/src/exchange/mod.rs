@@ -222,7 +222,7 @@ impl Exchange {
     /// Plans the request again from what another process has written to its conversation. False
     /// if that failed.
     async fn plan_again(&mut self) -> bool {
-        let work = self.managed.replan_job();
+        let work = self.managed.job.clone();
         let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
             return false;
         };

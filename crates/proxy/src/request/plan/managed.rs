@@ -263,22 +263,6 @@ impl ManagedRequest {
             .and_then(UnflushedWrites::required_before_send)
     }
 
-    /// The same request, to be decided on anew: another process has written to its conversation.
-    pub(crate) fn replan_job(&self) -> PlanningJob {
-        PlanningJob {
-            shared: Arc::clone(&self.job.shared),
-            opened: Arc::clone(&self.job.opened),
-            tenant: self.job.tenant.clone(),
-            settings: Arc::clone(&self.job.settings),
-            dialect: self.job.dialect,
-            path: self.job.path.clone(),
-            headers: self.job.headers.clone(),
-            body: self.job.body.clone(),
-            is_pieced: self.job.is_pieced,
-            hashed: None,
-        }
-    }
-
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
     pub(crate) fn with_body<T>(
         &self,

@@ -37,6 +37,7 @@ pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
 const PLANNING_PER_OBJECT: usize = 2048;
 
 /// A request to be worked on.
+#[derive(Clone)]
 pub(crate) struct PlanningJob {
     pub(crate) shared: Arc<SharedState>,
     /// The store that was open when the request came.
