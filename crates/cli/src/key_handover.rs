@@ -15,6 +15,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use rustix::io::FdFlags;
+use trimtab::config::DESIGN_NAMES;
 use trimtab_agent::tools::CommandEnvironment;
 
 use crate::exit::Failure;
@@ -126,8 +127,9 @@ fn is_kept(name: &OsStr, value: &OsStr, environment: &CommandEnvironment) -> boo
         return false;
     };
     let is_own = text.starts_with(OWN) && !has_secret(text);
+    let is_setting = DESIGN_NAMES.iter().any(|one| one.variable == text);
     let is_needed = NEEDED.contains(&text.to_ascii_uppercase().as_str());
-    is_own || is_needed || environment.has(name, value)
+    is_own || is_setting || is_needed || environment.has(name, value)
 }
 
 /// Our own variables that hold secrets. Clients that we start must not inherit them.
@@ -188,7 +190,14 @@ mod tests {
         ] {
             assert!(!is_kept(name), "{name}");
         }
-        for name in ["PATH", "TRIMTAB_STORE", "https_proxy", "TERM", "MY_SETTING"] {
+        for name in [
+            "PATH",
+            "TRIMTAB_STORE",
+            "https_proxy",
+            "TERM",
+            "MY_SETTING",
+            "INPUT_TOKEN_BUDGET",
+        ] {
             assert!(is_kept(name), "{name}");
         }
     }

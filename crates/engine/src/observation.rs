@@ -20,11 +20,16 @@ static BEGINNING: LazyRegex = LazyRegex::new(
     | \[?tool\ (?:result|output) | tool\ (?:response|call\ result) | <tool_(?:result|output|response)
     | <function_result | <returncode> | <command_output | \[[^\n]*\]\ result: )",
 );
+/// What a model writes that says what to run: a block of code, a tag on a line of its own, a named
+/// action, or JSON.
+static ACTION: LazyRegex =
+    LazyRegex::new(r"(?mi)```|^\s*(?:<[a-z_]+[\s>]|(?:action|command|tool)\s*:|\{\s*\x22)");
 /// As much of a text is looked at for that.
 const FIRST_BYTES: usize = 300;
 /// A message of so many bytes is larger than what people type.
 const LARGE: usize = 1_000;
-/// After so many replies, most of them large, it is an agent that replies.
+/// After so many replies, most of them large, and most of them to actions, it is an agent that
+/// replies. A person who pastes long texts into a conversation replies to answers.
 const REPLIES: usize = 5;
 
 /// Tells whether the next message is an observation, by the shape of the conversation so far.
@@ -36,9 +41,12 @@ pub struct ObservationDetector {
     uses_tools: bool,
     /// True if the model spoke last.
     answered: bool,
-    /// How often the user replied to the model, and how often at length.
+    /// How often the user replied to the model, how often at length, and how often to an action.
     replies: usize,
     large: usize,
+    to_actions: usize,
+    /// True if the model wrote down an action last.
+    acted: bool,
 }
 
 impl ObservationDetector {
@@ -58,7 +66,8 @@ impl ObservationDetector {
         let Some(text) = only_text(message).filter(|_| replies) else {
             return false;
         };
-        let many = self.replies >= REPLIES && self.large * 4 >= self.replies * 3;
+        let most = |part: usize| part * 4 >= self.replies * 3;
+        let many = self.replies >= REPLIES && most(self.large) && most(self.to_actions);
         let start = text.trim_start();
         let start = start.get(..start.floor_char_boundary(FIRST_BYTES));
         start.is_some_and(|start| BEGINNING.is_match(start)) || (many && text.len() >= LARGE)
@@ -71,9 +80,14 @@ impl ObservationDetector {
                 Role::User if self.answered => {
                     self.replies += 1;
                     self.large += usize::from(message.text().len() >= LARGE);
+                    self.to_actions += usize::from(self.acted);
                     self.answered = false;
+                    self.acted = false;
                 }
-                Role::Assistant => self.answered = true,
+                Role::Assistant => {
+                    self.answered = true;
+                    self.acted |= ACTION.is_match(&message.text());
+                }
                 _ => {}
             }
         }
@@ -148,7 +162,12 @@ mod tests {
     use super::*;
 
     fn talk(rounds: usize, reply: &str) -> Log {
-        let round = |_| [Message::assistant("next"), Message::user(reply)];
+        talk_with("next\n```\nls\n```", rounds, reply)
+    }
+
+    /// The same with a model that says `said` each time.
+    fn talk_with(said: &str, rounds: usize, reply: &str) -> Log {
+        let round = |_| [Message::assistant(said), Message::user(reply)];
         let rounds = (0..rounds).flat_map(round);
         let last = Message::assistant("and now");
         std::iter::once(Message::user("the task"))
@@ -188,6 +207,18 @@ mod tests {
         assert!(!is_one(&talk(REPLIES, &large), "short"));
         assert!(!is_one(&talk(REPLIES - 1, &large), &large));
         assert!(!is_one(&talk(REPLIES, "short"), &large));
+    }
+
+    #[test]
+    fn long_replies_to_answers_are_those_of_a_person() {
+        let large = "x".repeat(LARGE);
+        assert!(!is_one(&talk_with("I see.", REPLIES, &large), &large));
+        for action in ["Action: ls", "ok\n<execute>\nls", "{\"command\": \"ls\"}"] {
+            assert!(
+                is_one(&talk_with(action, REPLIES, &large), &large),
+                "{action}"
+            );
+        }
     }
 
     #[test]

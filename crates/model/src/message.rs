@@ -214,9 +214,11 @@ impl Message {
             .all(|part| part.is_blank() || matches!(part, Part::Reasoning(_)))
     }
 
-    /// True if it has a field of its own that is not null, such as a refusal.
+    /// True if it has a field of its own that is not null, such as a refusal. Marks of ours about
+    /// how the client wrote it are no such fields.
     pub fn has_unknown_fields(&self) -> bool {
+        let is_mark = |name: &str| name.starts_with("trimtab:");
         let mut fields = self.meta.extra.iter();
-        fields.any(|(_, value)| value.as_str() != "null")
+        fields.any(|(name, value)| !is_mark(name) && value.as_str() != "null")
     }
 }

@@ -82,6 +82,14 @@ pub fn resolve(
     if let Some(window) = args.window {
         proxy.models.insert(0, rule(window));
     }
+    // `window` and `max_output` hold for every model that no rule names others for.
+    if config.window.is_some() || config.max_output.is_some() {
+        proxy.models.push(ModelRule::for_all());
+    }
+    for rule in &mut proxy.models {
+        rule.window = rule.window.or(config.window);
+        rule.max_output = rule.max_output.or(config.max_output);
+    }
     proxy.check().map_err(|error| config_failure(&error))?;
     let path: Option<PathBuf> = config.store.clone();
     Ok(ResolvedProxy {
@@ -96,11 +104,8 @@ pub fn resolve(
 /// A rule that sets the window of every model.
 pub fn rule(window: u64) -> ModelRule {
     ModelRule {
-        model: "*".to_owned(),
         window: Some(window),
-        max_output: None,
-        preset: None,
-        mode: None,
+        ..ModelRule::for_all()
     }
 }
 

@@ -335,6 +335,32 @@ async fn overflow_is_recovered_from_by_removing_the_oldest_with_their_pairs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn overflow_by_a_few_tokens_leaves_most_of_the_history() {
+    for dialect in Dialect::ALL {
+        let long = |talk: &mut Proxied| {
+            for number in 0..24 {
+                let words = "the import reads a file and writes a row for it. ".repeat(25);
+                talk.round(&[&format!("OUTPUT-{number} {words}")]);
+            }
+        };
+        let mut free = proxied(dialect, &[]).await;
+        long(&mut free);
+        let limit = free.send().await.tokens - 100;
+        let args = ["--preset", "checkpoint", "--window", "200000"];
+        let mut talk = Proxied::in_front_of(dialect, &args, Some(limit)).await;
+        long(&mut talk);
+        let sent = talk.send().await;
+        assert!(sent.tokens <= limit, "{dialect}");
+        assert!(
+            sent.tokens >= limit / 2,
+            "{dialect}: {} tokens of {limit}",
+            sent.tokens
+        );
+        assert!(all_text(&sent).contains("OUTPUT-23"), "{dialect}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn overflow_is_retried_three_times_at_most() {
     let talk = overflowing(&[], 300).await;
     let (status, said) = talk.try_send().await;

@@ -20,6 +20,7 @@ mod reader;
 mod refs;
 mod retention;
 mod scripted;
+mod settings;
 mod turns;
 
 #[path = "../proxy/run.rs"]

@@ -9,7 +9,7 @@ use trimtab_testkit::upstream::ReceivedRequest;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, is_own_call, lines, outputs, ref_in};
+use crate::scripted::{all_text, failing, is_own_call, lines, outputs, ref_in, system_text};
 use crate::talk::{TASK, log};
 
 const REFS: [&str; 2] = ["--preset", "refs"];
@@ -350,6 +350,44 @@ async fn summariser_is_asked_for_two_tagged_parts_at_the_end() {
             all_text(&asked).contains("FIRST-OUTPUT"),
             "{dialect}: the conversation comes first"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summariser_is_given_the_system_prompt() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "10000"]).await;
+        match dialect {
+            Dialect::Chat => {}
+            Dialect::Responses => talk.body["instructions"] = json!("be brief"),
+            Dialect::Messages => talk.body["system"] = json!("be brief"),
+        }
+        compacted(&mut talk, 8_000).await;
+        let asked = system_text(&talk.own_calls()[0]);
+        assert!(asked.contains("be brief"), "{dialect}: {asked}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_words_of_a_person_are_no_outputs() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &[]).await;
+        let said: Vec<String> = (0..8)
+            .map(|number| {
+                format!(
+                    "{}WISH-{number}",
+                    "the report is late, and why. ".repeat(110)
+                )
+            })
+            .collect();
+        for words in &said {
+            talk.turn("I see.", words);
+        }
+        let sent = talk.send().await;
+        let text = all_text(&sent);
+        for words in &said {
+            assert!(text.contains(words.as_str()), "{dialect}");
+        }
     }
 }
 

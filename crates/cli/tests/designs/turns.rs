@@ -39,6 +39,14 @@ async fn more_than_20_messages_are_summarised_behind_a_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn streams_without_usage_are_summarised_too() {
+    let mut talk = proxied(Dialect::Chat, &[]).await;
+    talk.body["stream"] = json!(true);
+    chatter(&mut talk, 10);
+    talk.send_until(|_| !talk.own_calls().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn number_of_messages_and_share_of_the_window_can_be_set() {
     let mut talk = proxied(Dialect::Chat, &["--set", "SummarizeMessageThreshold=6"]).await;
     chatter(&mut talk, 4);

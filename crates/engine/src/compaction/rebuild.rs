@@ -178,11 +178,11 @@ fn replacement_edits(
         let summary = &replacement.summary;
         let (before, message) = match placement {
             SummaryPlacement::Message { prefix } => {
-                (anchor, Message::user(format!("{prefix}{summary}")))
+                (anchor, Message::user(behind_prefix(prefix, summary)))
             }
             SummaryPlacement::System { prefix } => (
                 behind_system(slots),
-                Message::system(format!("{prefix}{summary}")),
+                Message::system(behind_prefix(prefix, summary)),
             ),
         };
         let message = Arc::new(message.with_kind(MessageKind::Summary));
@@ -196,6 +196,13 @@ fn replacement_edits(
         });
     }
     edits
+}
+
+/// A summary behind its prefix, on a line of its own if the prefix does not end with white space.
+fn behind_prefix(prefix: &str, summary: &str) -> String {
+    let is_open = prefix.ends_with(|last: char| !last.is_whitespace());
+    let end = if is_open { "\n" } else { "" };
+    format!("{prefix}{end}{summary}")
 }
 
 /// The position behind the system messages at the front.

@@ -1,6 +1,7 @@
 //! What the summariser is given.
 
 use std::borrow::{Borrow, Cow};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
@@ -98,8 +99,13 @@ pub(super) fn conversation<M: Borrow<Message>>(
     output_limit: usize,
 ) -> String {
     let mut text = String::new();
+    // Clients name the tool in the call, not in its output.
+    let mut tools: HashMap<String, String> = HashMap::new();
     for message in project_to(messages, output_limit) {
-        for (label, said) in labelled_parts(&message) {
+        for call in message.calls() {
+            tools.insert(call.id.clone(), call.name.clone());
+        }
+        for (label, said) in labelled_parts(&message, &tools) {
             // Writing into a String cannot fail.
             let _ = writeln!(text, "[{}]: {}\n", escaped(&label), escaped(&said));
         }
@@ -113,7 +119,7 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// The parts of a message with who said them.
-fn labelled_parts(message: &Message) -> Vec<(String, String)> {
+fn labelled_parts(message: &Message, tools: &HashMap<String, String>) -> Vec<(String, String)> {
     let speaker = match (message.role, message.meta.kind) {
         (_, Some(MessageKind::Summary)) => "Previous summary",
         (_, Some(MessageKind::Retain)) => "Retained",
@@ -133,7 +139,8 @@ fn labelled_parts(message: &Message) -> Vec<(String, String)> {
             }
             Part::Call(call) => calls.push(format!("{}({})", call.name, call.arguments)),
             Part::Output(output) => {
-                let tool = output.tool.as_deref().unwrap_or("tool");
+                let called = tools.get(&output.call_id).map(String::as_str);
+                let tool = output.tool.as_deref().or(called).unwrap_or("tool");
                 said.push((format!("Tool result {tool}"), output.text().into_owned()));
             }
             Part::Media(media) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind, Ref, Role};
 
 use super::ageing::position;
@@ -66,13 +67,13 @@ impl DropDraft {
         conditions: &CallConditions<'_>,
         (excess, reason): (u64, &PlanReason),
     ) -> Option<Self> {
-        // The line that names the ref takes room too.
+        // The line about them names a ref, and the first ref in a window brings the tools along.
         let line = if conditions.can_retrieve {
-            LINE_TOKENS
+            LINE_TOKENS.saturating_add(conditions.first_ref)
         } else {
             0
         };
-        let gone = oldest(conversation, excess.saturating_add(line));
+        let gone = oldest(conversation, conditions, excess.saturating_add(line));
         (!gone.is_empty()).then(|| Self {
             policy: conversation.policy.clone(),
             reason: reason.clone(),
@@ -191,7 +192,11 @@ pub(super) fn said_before(slots: &[Slot], kind: MessageKind, prefix: &str) -> St
 
 /// The oldest messages with their counterparts, until `excess` tokens are free; never the
 /// task, the newest question or the newest round.
-fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
+fn oldest(
+    conversation: &ConversationState<'_>,
+    conditions: &CallConditions<'_>,
+    excess: u64,
+) -> Vec<usize> {
     let slots = conversation.slots;
     let must = must_stay(slots, conversation.opening);
     let groups = RoundGroups::of(slots);
@@ -207,8 +212,11 @@ fn oldest(conversation: &ConversationState<'_>, excess: u64) -> Vec<usize> {
         // A call without its output is not valid, and neither is an output without its call.
         for one in groups.with_counterparts([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
-                let tokens = conversation.policy.estimate.message(&slot.message);
-                freed = freed.saturating_add(tokens);
+                // The window is held against its limit by our estimate, and a design may count
+                // more: too little would go by it.
+                let by_design = conversation.policy.estimate.message(&slot.message);
+                let ours = (conditions.tokens)(&Measure::of(&slot.message));
+                freed = freed.saturating_add(by_design.min(ours));
             }
         }
     }

@@ -100,14 +100,14 @@ impl Ladder {
         Some(Self::new(cheap, LadderGoal::FitsCheaply, PlanReason::Fit))
     }
 
-    /// What is tried after the provider refused a window, which is to lose `excess` tokens;
-    /// none if its error is to be handed on. `attempt` says how often this call was refused
-    /// before.
+    /// What is tried after the provider refused a window, which is to lose `excess` tokens, and
+    /// `over_window` at least to fit what is known of the model; none if its error is to be handed
+    /// on. `attempt` says how often this call was refused before.
     pub fn after_overflow(
         policy: &Policy,
         overflow: &Overflow,
         attempt: u32,
-        excess: u64,
+        (excess, over_window): (u64, u64),
     ) -> Option<Self> {
         let recovery = &policy.recovery;
         if !policy.compaction.auto || attempt >= recovery.retries {
@@ -132,6 +132,9 @@ impl Ladder {
             None if drops_one => 1,
             _ => excess,
         };
+        // One step makes the window fit its limit. Else a second one would replace most of it right
+        // after the first.
+        let excess = excess.max(over_window);
         let goal = LadderGoal::OneStep { excess };
         let mut ladder = Self::new(lower, goal, PlanReason::Overflow);
         ladder.rungs.extend(own.map(|rung| (rung, true)));

@@ -37,6 +37,19 @@ impl Overflow {
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))
     }
 
+    /// How many tokens have to go for the window to fit its limit with the answer, by our estimate.
+    pub fn excess_over_window(
+        &self,
+        conversation: &ConversationState<'_>,
+        conditions: &CallConditions<'_>,
+    ) -> u64 {
+        let over = conditions.excess(conversation.window, conditions.answer_reserve());
+        let window = conditions.window.unwrap_or_default();
+        over.map_or(0, |over| {
+            over.saturating_add(percent(window, MARGIN_PERCENT))
+        })
+    }
+
     /// The provider's figure in our tokens: where its count is larger than our estimate, ours
     /// has to go down by as much in proportion.
     fn in_our_tokens(&self, excess: u64, estimate: u64) -> u64 {

@@ -201,11 +201,16 @@ fn cut_inside(
         .map(|at| slots.get(*at).map_or(0, |slot| weigh(&slot.message)))
         .collect();
     let total: u64 = weights.iter().sum();
-    let nothing_goes = are_summaries(slots, &replaced(slots, kept));
+    let gone = replaced(slots, kept);
+    let nothing_goes = are_summaries(slots, &gone);
     // Everything is recent, so the recent part itself has to be compacted.
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
-    let less = goes.map(|goes| total.saturating_sub(goes));
+    // What is replaced in any case counts towards what has to go.
+    let gone = gone.iter().filter_map(|at| slots.get(*at));
+    let freed: u64 = gone.map(|slot| weigh(&slot.message)).sum();
+    let less = goes.map(|goes| total.saturating_sub(goes.saturating_sub(freed)));
+    let less = less.filter(|less| *less < total);
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };

@@ -29,10 +29,14 @@ pub fn retain_in<M: Borrow<Message>>(
         let (message, output) = outputs.get(place)?;
         let stored = output.stored.as_ref().filter(|_| can_retrieve);
         let line = stored.map(placeholder::retrieval_hint);
-        let text = written_as_string(message, &output)?;
-        let Cow::Owned(text) = keep.view(text, line.as_deref()) else {
+        let whole = written_as_string(message, &output)?;
+        let Cow::Owned(text) = keep.view(whole, line.as_deref()) else {
             return None;
         };
+        // The line that names the rest may take more than the rest.
+        if line.is_some() && text.len() >= whole.len() {
+            return None;
+        }
         Some(ViewChange {
             message: place.message,
             part: place.part,

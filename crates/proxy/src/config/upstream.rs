@@ -130,6 +130,19 @@ pub struct ModelRule {
     pub mode: Option<ProxyMode>,
 }
 
+impl ModelRule {
+    /// A rule for every model, which changes nothing yet.
+    pub fn for_all() -> Self {
+        Self {
+            model: "*".to_owned(),
+            window: None,
+            max_output: None,
+            preset: None,
+            mode: None,
+        }
+    }
+}
+
 /// Another model for summaries than the client's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -266,6 +266,9 @@ fn conversation(
         Dialect::Responses => {
             // The summariser gets no thoughts, so it gets none of what is bound to them.
             let said: Vec<Message> = said.iter().map(responses::without_ids).collect();
+            if let Some(instructions) = responses::write_instructions(&said) {
+                body.insert("instructions".to_owned(), json!(instructions));
+            }
             ("input", responses::write_input(&said))
         }
     }

@@ -25,16 +25,17 @@ pub(crate) async fn learn_later(
 
 /// Learns from what was seen of the answer to a window of the session.
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
-    let Some(usage) = observed.usage else { return };
     let mut learned = false;
     let pending = managed.with_branch(|branch| {
-        // The client may have sent its next request before this was learned.
-        if branch.session().windows() == window {
-            if learn_window(managed, branch, &usage, &mut learned) {
+        // The client may have sent its next request before this was learned. Some providers
+        // report no usage: the estimates of the policy decide then.
+        let usage = observed.usage.as_ref();
+        if let Some(usage) = usage.filter(|_| branch.session().windows() == window) {
+            if learn_window(managed, branch, usage, &mut learned) {
                 // The figures are those of a truncated prompt, so they teach nothing.
                 return Ok(None);
             }
-            branch.session().record(&usage)?;
+            branch.session().record(usage)?;
             let models = &managed.job.shared.models;
             let calibration = branch.session().calibration();
             learned |= models.keep_calibration(managed.model_key(), calibration);

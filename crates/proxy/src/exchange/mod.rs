@@ -277,16 +277,16 @@ impl Exchange {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways).map(Some);
                 }
+                if window.is_some() {
+                    // A smaller window has less room for the answer too.
+                    branch.session().set_limits(managed.limits(scan, window));
+                }
                 match branch.session().recover(&shrinkable(verdict))? {
                     RecoveryOutcome::GiveUp => return Ok(None),
                     RecoveryOutcome::Retry => {}
                     RecoveryOutcome::Summarise(pending) => {
                         branch.session().finish(pending)?;
                     }
-                }
-                if window.is_some() {
-                    // A smaller window has less room for the answer too.
-                    branch.session().set_limits(managed.limits(scan, window));
                 }
                 branch.compose(scan, &ways).map(Some)
             });
@@ -405,18 +405,19 @@ impl Exchange {
         if serves && is_plain && answer.status() == StatusCode::OK {
             return retrieval::deliver(self, context, answer).await;
         }
-        let watch = self.watch().with_headers(answer.headers());
+        let watch = self.watch(answer.status()).with_headers(answer.headers());
         context.deliver(answer, Some(Box::new(watch)))
     }
 
-    /// Watches the answer, and learns from it at its end.
-    pub(crate) fn watch(&self) -> UsageWatch {
+    /// Watches an answer with this status, and learns from it at its end. Not every answer reports
+    /// its usage.
+    pub(crate) fn watch(&self, status: StatusCode) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
         // Usage teaches something only if it is about the window that the session handed out.
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         let window = self.outgoing.window;
         UsageWatch::new(managed.job.dialect).on_end(move |seen| {
-            let teaches = is_ours && seen.usage.is_some();
+            let teaches = is_ours && status.is_success();
             if teaches && let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 // In a task of its own: the end of the answer is not flushed yet.
                 runtime.spawn(learn_later(managed, window, seen));

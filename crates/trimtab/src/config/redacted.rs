@@ -14,9 +14,8 @@ const ADDRESSES: [&str; 2] = ["proxy", "url"];
 pub(super) fn redact_value(name: &str, value: &Value) -> Value {
     let last = name.rsplit('.').next().unwrap_or_default();
     match value {
-        _ if SECRETS.contains(&last) && !value.is_table() && !value.is_array() => {
-            Value::from("***")
-        }
+        // Numbers are counts of tokens.
+        Value::String(_) if SECRETS.contains(&last) => Value::from("***"),
         Value::String(text) if ADDRESSES.contains(&last) => Value::from(redact_address(text)),
         Value::String(text) => Value::from(redact_urls(text).as_ref()),
         Value::Array(values) => {

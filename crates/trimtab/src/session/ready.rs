@@ -88,10 +88,6 @@ impl Session {
         };
         let excess =
             self.decide(|conversation, conditions| overflow.excess(conversation, conditions))?;
-        let (policy, attempt) = (&self.setup.policy, self.recovered);
-        let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, excess) else {
-            return Ok(RecoveryOutcome::GiveUp);
-        };
         // Other limits are in bytes.
         let in_tokens = matches!(
             verdict.kind,
@@ -103,8 +99,16 @@ impl Session {
         }
         // What was refused is not answered.
         self.under_way = AnswerInFlight::Nothing;
-        self.recovered += 1;
         self.usage = None;
+        let over_window = self.decide(|conversation, conditions| {
+            overflow.excess_over_window(conversation, conditions)
+        })?;
+        let (policy, attempt) = (&self.setup.policy, self.recovered);
+        let goal = (excess, over_window);
+        let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {
+            return Ok(RecoveryOutcome::GiveUp);
+        };
+        self.recovered += 1;
         Ok(match self.run_ladder(ladder)? {
             LadderOutcome::Done => RecoveryOutcome::Retry,
             LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),

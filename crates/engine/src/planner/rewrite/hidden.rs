@@ -3,7 +3,8 @@
 //!
 //! Names alone take a tenth of the room that their lines take. In recorded sessions a call needs
 //! a name from an old output about as often as a line, and far fewer lines than names are kept in
-//! the same room. Lines are kept by outputs that stay whole.
+//! the same room. Lines are kept by outputs that stay whole. A run that failed is told by its
+//! error instead: an agent that forgets why something failed tries it again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -13,6 +14,7 @@ use trimtab_model::{Call, Output};
 
 use super::excerpt::NameInterest;
 use super::purpose::{OutputPurpose, purpose};
+use crate::facts;
 use crate::log::Log;
 use crate::policy::scale_to_room;
 use crate::view::names;
@@ -24,6 +26,13 @@ const NAMES_BYTES: u64 = 4_000;
 const RUN_SHARE: usize = 3;
 /// The names of an output may take at least so many bytes.
 const LEAST_NAMES: usize = 120;
+/// What the errors of runs may take, in percent of the room for outputs.
+const ERRORS_PERCENT: usize = 8;
+/// An error is told in at most so many bytes.
+const LONGEST_ERROR: usize = 160;
+/// So many runs are searched for errors, the newest first, each in so many bytes at its end.
+const SEARCHED_RUNS: usize = 100;
+const SEARCHED_BYTES: usize = 16 << 10;
 /// So many messages are looked at, the newest first.
 const LOOKED_AT: usize = 2_000;
 /// A call stands within so many messages before its output.
@@ -51,18 +60,22 @@ struct HiddenOutput<'l> {
     call: Option<&'l Call>,
 }
 
-/// The names in the outputs of `log` that are not at the positions in `shown`, a line for each
-/// output, oldest first. Where there is not room for all, files and searches come before what was
-/// run, and files that a call named last come first.
+/// A line for each output of `log` that is not at the positions in `shown`, oldest first: the error
+/// of a run that failed, else the names in it. Where there is not room for all, the newest errors
+/// have their share, then files and searches come before what was run, and files that a call named
+/// last come first.
 pub(super) fn hidden_output_lines(
     log: &Log,
     shown: &HashSet<usize>,
     room: BlockRoom,
     interest: &mut NameInterest,
 ) -> Vec<String> {
-    let mut left = room.bytes;
-    let mut lines = Vec::new();
-    for hidden in ranked(log, shown) {
+    let ranked = ranked(log, shown);
+    let mut lines = error_lines(&ranked, room.bytes * ERRORS_PERCENT / 100);
+    let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
+    let used: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
+    let mut left = room.bytes.saturating_sub(used);
+    for hidden in ranked.iter().filter(|hidden| !told.contains(&hidden.at)) {
         if left < LEAST_NAMES {
             break;
         }
@@ -73,6 +86,31 @@ pub(super) fn hidden_output_lines(
     }
     lines.sort_by_key(|(at, _)| *at);
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The newest errors of runs that failed, each told once, with the positions of their outputs.
+fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)> {
+    let failed = |hidden: &&HiddenOutput<'_>| hidden.was_run() || hidden.output.is_error;
+    let mut runs: Vec<&HiddenOutput<'_>> = ranked.iter().filter(failed).collect();
+    runs.sort_by_key(|hidden| Reverse(hidden.at));
+    let mut left = bytes;
+    let mut known = HashSet::new();
+    let mut lines = Vec::new();
+    for hidden in runs.into_iter().take(SEARCHED_RUNS) {
+        let Some(error) = hidden.error().filter(|error| !known.contains(error)) else {
+            continue;
+        };
+        let Some(line) = hidden.head().map(|head| head + &error) else {
+            continue;
+        };
+        if line.len() >= left {
+            break;
+        }
+        left -= line.len() + 1;
+        lines.push((hidden.at, line));
+        known.insert(error);
+    }
+    lines
 }
 
 /// The hidden outputs, those first that are likely to be needed.
@@ -99,8 +137,10 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
     found.sort_by_cached_key(|hidden| {
         let files = hidden.call.into_iter().flat_map(files);
         let last = files.filter_map(|file| named.get(file)).max().copied();
-        let was_run = purpose(hidden.call) == OutputPurpose::Running;
-        (was_run, Reverse(last.unwrap_or(hidden.at).max(hidden.at)))
+        (
+            hidden.was_run(),
+            Reverse(last.unwrap_or(hidden.at).max(hidden.at)),
+        )
     });
     found
 }
@@ -121,21 +161,46 @@ fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
 }
 
 impl HiddenOutput<'_> {
-    /// Its names within so many bytes, behind its ref and its call; none where there are none. What
-    /// is listed is known from then on.
-    fn line(&self, left: usize, room: u64, interest: &mut NameInterest) -> Option<String> {
+    fn was_run(&self) -> bool {
+        purpose(self.call) == OutputPurpose::Running
+    }
+
+    /// Its ref and its call.
+    fn head(&self) -> Option<String> {
         let stored = self.output.stored.as_ref()?;
-        let text = self.output.text();
         let of_call = self.call.map_or_else(
             || "output".to_owned(),
             |call| format!("{} {}", call.name, brief(&call.arguments)),
         );
-        let head = format!("{stored} {of_call}: ");
+        Some(format!("{stored} {of_call}: "))
+    }
+
+    /// The first error near its end.
+    fn error(&self) -> Option<String> {
+        let text = self.output.text();
+        let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
+        let mut first = None;
+        facts::errors(text.get(from..)?, &mut |fact| {
+            first.get_or_insert(fact.text);
+        });
+        let line = first?.trim();
+        Some(
+            line.get(..line.floor_char_boundary(LONGEST_ERROR))?
+                .to_owned(),
+        )
+    }
+
+    /// Its names within so many bytes, behind its ref and its call; none where there are none. What
+    /// is listed is known from then on.
+    fn line(&self, left: usize, room: u64, interest: &mut NameInterest) -> Option<String> {
+        let head = self.head()?;
+        let text = self.output.text();
         let most = usize::try_from(scale_to_room(NAMES_BYTES, room)).unwrap_or(usize::MAX);
         let share = (text.len() * NAMES_PERCENT / 100).min(most);
-        let share = match purpose(self.call) {
-            OutputPurpose::Reading => share,
-            OutputPurpose::Running => share / RUN_SHARE,
+        let share = if self.was_run() {
+            share / RUN_SHARE
+        } else {
+            share
         };
         let share = share
             .max(LEAST_NAMES)

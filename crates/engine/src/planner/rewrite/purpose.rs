@@ -17,9 +17,10 @@ pub(super) enum OutputPurpose {
 
 /// Words in the names of tools that run a command.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "powershell"];
-/// Words in the names of tools that change something, or write to what runs.
-const CHANGES: [&str; 9] = [
-    "edit", "write", "patch", "replace", "create", "update", "delete", "insert", "stdin",
+/// Words in the names of tools that change something, write to what runs, or try it.
+const CHANGES: [&str; 13] = [
+    "edit", "write", "patch", "replace", "create", "update", "delete", "insert", "stdin", "test",
+    "build", "compile", "lint",
 ];
 /// Programs that print what is there.
 const READERS: [&str; 22] = [

@@ -49,7 +49,9 @@ pub(crate) async fn deliver(
     if kind.starts_with("application/json") {
         return in_one_piece(exchange, context, answer).await;
     }
-    let watch = exchange.watch().with_headers(answer.headers());
+    let watch = exchange
+        .watch(answer.status())
+        .with_headers(answer.headers());
     context.deliver(answer, Some(Box::new(watch)))
 }
 
