@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use trimtab_model::{Message, MessageKind, Output, Part, Role};
+use trimtab_model::{ExtraFields, Message, MessageKind, Output, Part, Role, Text};
 
 use crate::log::Log;
 use crate::pattern::LazyRegex;
@@ -131,11 +131,12 @@ pub(crate) fn plain_text(output: &Output) -> Option<&str> {
 
 /// An output that is one piece of text, shown as another text. Further fields of it stay.
 pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
-    let mut shown = output.clone();
-    match shown.content.as_mut_slice() {
-        [Part::Text(part)] => part.text = text.into(),
-        _ => shown.content = vec![Part::text(text.into())],
-    }
+    let extra = match output.content.as_slice() {
+        [Part::Text(original)] => original.extra.clone(),
+        _ => ExtraFields::new(),
+    };
+    let text = text.into();
+    let mut shown = output.with_content(vec![Part::Text(Text { text, extra })]);
     shown.trimmed = true;
     shown
 }

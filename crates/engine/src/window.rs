@@ -7,7 +7,7 @@ mod build;
 mod change;
 mod slots;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -221,12 +221,20 @@ impl Projection {
 
     /// Appends a message to the log and gives its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
-        let message = message.into();
+        self.admit_measured(message.into(), &BTreeMap::new())
+    }
+
+    /// The same for a message some texts of which are measured already, by their part.
+    pub fn admit_measured(
+        &mut self,
+        message: Arc<Message>,
+        texts: &BTreeMap<usize, Measure>,
+    ) -> usize {
+        let measure = Measure::with_known_texts(&message, texts);
         let at = self.log.append(Arc::clone(&message));
         if message.has_calls() {
             self.newest_calls = NewestCalls::of(&message, at);
         }
-        let measure = Measure::of(&message);
         self.log_measures.push(measure);
         let source = MessageSource::Log(at);
         let known = SlotInfo {

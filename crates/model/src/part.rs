@@ -157,6 +157,20 @@ impl Output {
         }
     }
 
+    /// The same output with other content.
+    #[must_use]
+    pub fn with_content(&self, content: Vec<Part>) -> Self {
+        Self {
+            call_id: self.call_id.clone(),
+            tool: self.tool.clone(),
+            content,
+            is_error: self.is_error,
+            stored: self.stored.clone(),
+            trimmed: self.trimmed,
+            extra: self.extra.clone(),
+        }
+    }
+
     /// The output as text: text parts verbatim, everything else as a short tag.
     ///
     /// ```

@@ -42,7 +42,12 @@ impl Ref {
     /// ```
     #[must_use]
     pub fn with_lines_of(mut self, text: &str) -> Self {
-        self.line_count = Some(text.lines().count() as u64);
+        let has_open_line = !text.is_empty() && !text.ends_with('\n');
+        let lines = match self.line_count {
+            Some(split) => split.saturating_sub(u64::from(!has_open_line)),
+            None => text.lines().count() as u64,
+        };
+        self.line_count = Some(lines);
         self
     }
 

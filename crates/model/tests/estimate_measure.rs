@@ -9,17 +9,6 @@ use proptest::prelude::*;
 use trimtab_model::estimate::{Calibration, Heuristic, Measure, TokenClass};
 use trimtab_model::{Call, Message};
 
-const CLASSES: [TokenClass; 8] = [
-    TokenClass::Letters,
-    TokenClass::Digits,
-    TokenClass::Punctuation,
-    TokenClass::Blanks,
-    TokenClass::TwoByte,
-    TokenClass::Wide,
-    TokenClass::Framing,
-    TokenClass::Media,
-];
-
 fn message() -> impl Strategy<Value = Message> {
     let text = prop_oneof![
         any::<String>(),
@@ -52,8 +41,8 @@ proptest! {
     #[test]
     fn estimates_are_non_negative_and_monotonic(message in message(), more in "[ -~\n]{0,40}") {
         let measure = Measure::of(&message);
-        let classes: f64 = CLASSES.iter().map(|&class| measure.class(class)).sum();
-        prop_assert!(CLASSES.iter().all(|&class| measure.class(class) >= 0.0));
+        let classes: f64 = TokenClass::ALL.iter().map(|&class| measure.class(class)).sum();
+        prop_assert!(TokenClass::ALL.iter().all(|&class| measure.class(class) >= 0.0));
         prop_assert!((measure.tokens() as f64 - classes).abs() < 1.0);
         let longer = Measure::of(&Message::user(more));
         prop_assert!((measure + longer).tokens() >= measure.tokens());

@@ -1,7 +1,7 @@
 //! What it costs to let in an output of one megabyte, by its kind and under every preset, beside
 //! the steps that all presets share.
 //!
-//! Names of presets as arguments choose among them.
+//! Names of presets and kinds as arguments choose among them.
 
 #![expect(
     clippy::expect_used,
@@ -64,9 +64,17 @@ fn main() {
         ("HTML", html),
         ("one line", line),
     ];
+    let names = kinds.iter().map(|(kind, _)| *kind);
+    let chosen_kinds: Vec<&str> = names.filter(|kind| is_chosen(&chosen, kind)).collect();
     for (kind, text) in kinds {
-        compare(kind, &text.into(), folder.path(), &chosen);
+        if chosen_kinds.is_empty() || chosen_kinds.contains(&kind) {
+            compare(kind, &text.into(), folder.path(), &chosen);
+        }
     }
+}
+
+fn is_chosen(chosen: &[String], name: &str) -> bool {
+    chosen.iter().any(|chosen| chosen == name)
 }
 
 fn grow(line: impl Fn(usize) -> String) -> String {
@@ -102,8 +110,9 @@ fn compare(kind: &str, text: &Rc<str>, folder: &Path, chosen: &[String]) {
             let put = numbered(&stored, puts);
             shared.put(&id, Put::new("c", &put)).expect("it is stored")
         });
+    let any_preset = PRESETS.iter().any(|preset| is_chosen(chosen, preset.name));
     for preset in PRESETS {
-        if chosen.is_empty() || chosen.iter().any(|name| name == preset.name) {
+        if !any_preset || is_chosen(chosen, preset.name) {
             let mut session = session(store(folder, kind, preset.name), preset.name);
             let text = Rc::clone(text);
             let mut outputs = 0;

@@ -91,6 +91,7 @@ pub fn show_output(
     let incoming = IncomingOutput {
         tool,
         output: &output,
+        measure: Some(Measure::of_text(text)),
         observed: false,
         earlier: None,
         spill: file.as_ref().map(SpillFile::spill),

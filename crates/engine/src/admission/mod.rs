@@ -12,12 +12,13 @@
 mod repeats;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Output, Ref};
+use trimtab_model::{Message, Output, Ref};
 
 use crate::budget::percent;
-use crate::observation::{plain_text, shown_as};
+use crate::observation::{outputs_of, plain_text, shown_as};
 use crate::planner::CallConditions;
 use crate::policy::Policy;
 use crate::view::placeholder::read_call;
@@ -43,6 +44,8 @@ pub struct IncomingOutput<'a> {
     pub tool: &'a str,
     /// The output, with its ref.
     pub output: &'a Output,
+    /// The measure of its text, if it is plain text: see [`measure_plain_outputs`].
+    pub measure: Option<Measure>,
     /// True if a message of the user told it: see [`observation`](crate::observation).
     pub observed: bool,
     /// The output in the window that shows the same text whole, if there is one.
@@ -134,6 +137,15 @@ pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> b
     }
 }
 
+/// Measures the outputs of a message that are plain text, by their part. A long output is read
+/// once for this, and all decisions about it use the result.
+pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
+    let outputs = outputs_of(message);
+    outputs
+        .filter_map(|(part, output)| Some((part, Measure::of_text(plain_text(&output)?))))
+        .collect()
+}
+
 /// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
 /// the tokens of a measure.
 pub fn incoming_view(
@@ -142,18 +154,20 @@ pub fn incoming_view(
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
-    let text = plain_text(incoming.output)?;
+    let whole = weigh(&incoming.measure?);
     if views.protects(incoming.tool) {
         return None;
     }
-    let measure = |text: &str| weigh(&Measure::of_text(text));
     // The tools that the first ref brings along may cost more than the edit saves.
-    let pays = |shown: &str| measure(shown).saturating_add(room.first_ref) < measure(text);
+    let pays = |shown: &str| {
+        let shown = weigh(&Measure::of_text(shown));
+        shown.saturating_add(room.first_ref) < whole
+    };
     // Where the window is not known, nothing says that room is short.
     let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
-        None => cut_to_shape(views, incoming, room, &measure, &pays)?,
+        None => cut_to_shape(views, incoming, room, weigh, &pays)?,
     };
     Some(shown_as(incoming.output, shown))
 }
@@ -163,10 +177,11 @@ fn cut_to_shape(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
-    measure: &dyn Fn(&str) -> u64,
+    weigh: &dyn Fn(&Measure) -> u64,
     pays: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let text = plain_text(incoming.output)?;
+    let whole = incoming.measure?;
     let given = ViewContext {
         stored: incoming.output.stored.as_ref(),
         spill: incoming.spill,
@@ -185,10 +200,20 @@ fn cut_to_shape(
         // twice as much is shown of it.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
+    let measure = |shown: &str| {
+        if std::ptr::eq(shown, text) {
+            return weigh(&whole);
+        }
+        // Bytes alone may exceed the cap. Then the text need not be read.
+        match weigh(&Measure::of_length(shown)) {
+            least if least > cap => least,
+            _ => weigh(&Measure::of_text(shown)),
+        }
+    };
     let given = if room.window_is_known {
         ViewContext {
             room: Some(cap),
-            measure,
+            measure: &measure,
             ..given
         }
     } else {

@@ -1,8 +1,9 @@
 //! What came before, word for word: outputs and instructions.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
+use foldhash::quality::RandomState;
 use trimtab_model::{Message, Output, Part, Role};
 
 use crate::window::Projection;

@@ -1,6 +1,6 @@
 //! The edits of plans, carried out on slots.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use trimtab_model::{Message, MessageKind, Part, Role, work};
@@ -42,6 +42,8 @@ impl<'p> EditIndex<'p> {
             Edit::Withdraw { to } => Some(*to),
             _ => None,
         });
+        // Within these plans the insertion never becomes visible; before them the slots are taken
+        // out.
         if let Some(to) = withdrawn.max() {
             self.inserted.retain(|(before, _)| *before > to);
             self.withdrawn = self.withdrawn.max(Some(to));
@@ -106,6 +108,7 @@ impl<'p> EditIndex<'p> {
             work::step(1);
             let position = slot.source.position();
             let is_said = slot.source == MessageSource::Log(position);
+            // What is inserted before a message follows what was inserted there earlier.
             let stands_before =
                 |before: usize| before < position || (is_said && before == position);
             while let Some((before, message)) =
@@ -116,6 +119,7 @@ impl<'p> EditIndex<'p> {
             if is_said {
                 while hidden.next_if(|(_, to)| *to <= position).is_some() {}
                 let is_hidden = hidden.peek().is_some_and(|(from, _)| *from <= position);
+                // Instructions are never hidden with the rounds around them.
                 if !is_hidden || slot.message.role == Role::System {
                     applied.push(Slot {
                         message: self.edited(slot, log)?,
@@ -145,12 +149,18 @@ impl<'p> EditIndex<'p> {
         if edits.is_none() && !strips {
             return Some(Arc::clone(&slot.message));
         }
+        // Edits name parts by their number in the log, and these numbers have moved.
         if edits.is_some() && is_shorter(slot, log) {
             return None;
         }
         let came = log.get(position)?;
-        let mut edited = Message::clone(&slot.message);
-        for edit in edits.into_iter().flatten() {
+        let edits = edits.map_or(&[][..], Vec::as_slice);
+        let mut edited = Message {
+            role: slot.message.role,
+            meta: slot.message.meta.clone(),
+            parts: parts_to_edit(&slot.message.parts, edits),
+        };
+        for edit in edits {
             carry_out(edit, &mut edited, came);
         }
         if strips {
@@ -159,6 +169,25 @@ impl<'p> EditIndex<'p> {
         }
         Some(Arc::new(edited))
     }
+}
+
+/// A copy of `parts`. Outputs that an edit replaces are not copied: they may be long.
+fn parts_to_edit(parts: &[Part], edits: &[&Edit]) -> Vec<Part> {
+    let shown = edits.iter().filter_map(|edit| match edit {
+        Edit::Show { part, .. } => Some(*part),
+        _ => None,
+    });
+    let shown: HashSet<usize> = shown.collect();
+    let parts = parts.iter().enumerate();
+    parts
+        .map(|(at, part)| {
+            if shown.contains(&at) {
+                Part::text("")
+            } else {
+                part.clone()
+            }
+        })
+        .collect()
 }
 
 /// True if parts of the message were left out.

@@ -130,6 +130,7 @@ fn prefixes(
     if !prefix.enabled {
         return None;
     }
+    // The design decides by what the provider reported, so nothing happens before the first answer.
     let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
     let keep = PrefixCut {
         chars: prefix.chars,
@@ -150,6 +151,7 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
         let tool = output.tool.as_deref();
         tool.is_some_and(|tool| protect.protects(tool))
     };
+    // Outputs that would not become shorter were looked at before, and are not looked at again.
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
@@ -163,6 +165,7 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
     let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
+        // An excerpt stands for the summary, so that the plan is complete if no model answers.
         let summary = archive::tool_summary(output, None, can_retrieve);
         edits.push(archive::insert_at_end(summary, conversation.log.len()));
     }

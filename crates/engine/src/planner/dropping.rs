@@ -153,6 +153,7 @@ fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessage
     let before: BTreeSet<usize> = task(slots, conversation.opening)
         .filter(|at| gone.binary_search(at).is_ok())
         .collect();
+    // The newest question stays even if its turn goes: the model is about to answer it.
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
     let question = question.filter(|at| gone.binary_search(at).is_ok() && !before.contains(at));
     let goes = |at: &usize| Some(*at) != question && !before.contains(at);
@@ -208,6 +209,7 @@ fn oldest(
         if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
             continue;
         }
+        // A call without its output is not valid, and neither is an output without its call.
         for one in groups.with_counterparts([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
                 // The window is held against its limit by our estimate, and a design may count

@@ -80,6 +80,8 @@ impl Ladder {
 
     /// What makes a window fit before it is sent.
     pub fn before_call(policy: &Policy) -> Self {
+        // A user who turned automatic compaction off still wants windows that fit, but no rounds
+        // that are replaced without a question.
         let replaces = |rung: &Rung| matches!(rung, Rung::Compact | Rung::DropHalfOfTurns);
         let rungs = policy.ladder.iter().copied();
         let allowed = rungs.filter(|rung| policy.compaction.auto || !replaces(rung));
@@ -93,6 +95,7 @@ impl Ladder {
             return None;
         }
         let rungs = policy.ladder.iter().copied();
+        // Whatever the policy would do after the compaction has to wait for the summary.
         let cheap = rungs.take_while(|rung| *rung != Rung::Compact);
         Some(Self::new(cheap, LadderGoal::FitsCheaply, PlanReason::Fit))
     }
@@ -114,6 +117,8 @@ impl Ladder {
         let helps = |rung: &Rung| *rung != Rung::LowerAnswer || overflow.counts_answer;
         let own: Vec<Rung> = recovery.ladder.iter().copied().filter(helps).collect();
         let attempt = usize::try_from(attempt).unwrap_or(usize::MAX);
+        // Each refusal starts one rung lower, so that a way that did not help is not tried first
+        // again.
         let first = own.get(attempt).or(own.last()).copied();
         let others = own.iter().skip(attempt.saturating_add(1)).copied();
         let own = first.into_iter().chain(others);
@@ -150,6 +155,7 @@ impl Ladder {
             return None;
         }
         self.is_judged = true;
+        // The design counts differently from us, and its own count decides here.
         let call = conditions.trigger_inputs(conversation).call_tokens;
         let excess = call
             .checked_sub(conditions.window?)
@@ -173,6 +179,8 @@ impl Ladder {
     ) -> NextStep {
         let first = self.steps == 0;
         if first && self.goal == LadderGoal::Fits && helped.is_none() {
+            // Too many images are refused however many tokens are free, so they come before all
+            // rungs.
             let media = media_to_shed(conversation, conditions);
             if !media.is_empty() {
                 return NextStep::Step(PlanStep::Media(media));
@@ -181,6 +189,7 @@ impl Ladder {
         if let Some(step) = self.by_design(conversation, conditions) {
             return NextStep::Step(step);
         }
+        // A rung is used again as long as it helps.
         if !first && (helped == Some(false) || self.goal == LadderGoal::FitsCheaply) {
             self.rungs.pop_front();
         }
@@ -193,12 +202,15 @@ impl Ladder {
                     None => return NextStep::Done,
                 },
             };
+            // What must stay may be too large. No rung helps then, and the error names the part.
             if first
                 && self.goal != (LadderGoal::OneStep { excess })
                 && let Err(floor) = conditions.check_hard_floor(conversation)
             {
                 return NextStep::Stuck(Misfit::TooLarge(floor));
             }
+            // The number of steps is limited as well: a rung that says that it helps forever would
+            // not end.
             let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
                 return NextStep::Stuck(misfit(conversation, conditions));
             };

@@ -100,8 +100,11 @@ fn shorten_new(
     }
     let total: usize = found.iter().map(|(.., bytes)| bytes).sum();
     let excess = usize::try_from(excess).unwrap_or(usize::MAX);
+    // Views are cut by bytes here. Four bytes for each token that is too much, and the markers that
+    // the views get.
     let wanted = total.saturating_sub(excess.saturating_mul(4).saturating_add(MARKER));
     let sizes: Vec<usize> = found.iter().map(|(.., bytes)| *bytes).collect();
+    // One level for all: short outputs stay whole, and the longest ones pay.
     let level = cut_level(sizes, wanted).max(LEAST_VIEW);
     let mut edits = Vec::new();
     for (slot, part, shown, bytes) in found {
@@ -122,6 +125,7 @@ fn shorter(
     shown: &Output,
     bytes: usize,
 ) -> Output {
+    // A view of a view would name lines that the first view has, and not those of the output.
     let came = conversation.log.get(at).map(|message| outputs_of(message));
     let mut came = came.into_iter().flatten();
     let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());

@@ -47,6 +47,7 @@ pub(super) fn survivors(
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
+    // Who says how many turns stay gets them all, unless the window would not fit then.
     if request.keep_turns.is_none() || request.excess > 0 {
         let room = conditions
             .window
@@ -60,6 +61,7 @@ pub(super) fn survivors(
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
     let replaced = replaced(&slots, &chosen);
+    // Replacing a summary by a summary of itself loses words and gains nothing.
     (!are_summaries(&slots, &replaced)).then_some(Survivors {
         slots,
         kept: chosen,
@@ -141,6 +143,7 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
+    // A design that keeps all messages of the user has the question among them already.
     let in_front = kept.before_summary.contains(&newest) && !rules.iter().any(is_recent);
     if in_front || kept.after_summary.contains(&newest) {
         return;
@@ -154,11 +157,10 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
 
 /// The task always survives, where it is: before the summary.
 fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
-    for at in task(slots, opening) {
-        kept.after_summary.retain(|behind| *behind != at);
-        kept.shortened.remove(&at);
-        kept.before_summary.insert(at);
-    }
+    let task: BTreeSet<usize> = task(slots, opening).collect();
+    kept.after_summary.retain(|behind| !task.contains(behind));
+    kept.shortened.retain(|at, _| !task.contains(at));
+    kept.before_summary.extend(task);
 }
 
 /// What the user says before position `opening` of the log, where the first answer is. An
@@ -201,6 +203,7 @@ fn cut_inside(
     let total: u64 = weights.iter().sum();
     let gone = replaced(slots, kept);
     let nothing_goes = are_summaries(slots, &gone);
+    // Everything is recent, so the recent part itself has to be compacted.
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
     // What is replaced in any case counts towards what has to go.
@@ -211,6 +214,7 @@ fn cut_inside(
     let Some(room) = half.into_iter().chain(over).chain(less).min() else {
         return;
     };
+    // The strictest of the three limits holds.
     let from = first_within(slots, &kept.after_summary, &weights, room);
     let behind = std::mem::take(&mut kept.after_summary);
     kept.after_summary = behind
@@ -234,6 +238,7 @@ pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
         .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
     let mut must: BTreeSet<usize> = question.into_iter().chain(last).collect();
     let newest = newest_rounds(slots, &pairing.rounds);
+    // Rounds before the newest question belong to an earlier one, which is answered.
     must.extend(newest.filter(|start| question.is_none_or(|at| at < *start)));
     must.extend(task(slots, opening));
     with_counterparts(slots, must)
@@ -254,6 +259,7 @@ fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<It
     let mut goes_on = true;
     let newest = rounds.iter().rev().take_while(move |round| {
         let is_newest = goes_on;
+        // A round that only reads from the store extends the newest rounds by the one before it.
         goes_on &= is_lookup(round);
         is_newest
     });

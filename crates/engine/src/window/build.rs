@@ -96,6 +96,7 @@ impl WindowBuilder {
 
     /// Cuts off the slots from `at` on.
     pub(super) fn cut_off(&mut self, at: usize) -> RemovedTail {
+        // The steps come first: they refer to slots that are cut off then.
         self.front.take_back(at);
         self.faults = None;
         self.slots.cut_off(at)
@@ -173,6 +174,8 @@ impl WindowBuilder {
         self.settle();
         let after = loop {
             let tail = self.unsettled();
+            // An output may belong to a call that is settled already. Then more is taken back,
+            // twice as much each time, so that the total work stays linear.
             let after = normalise_after(&self.front.settled, tail, self.options, SlotReach::End);
             if !after.reaches_back {
                 break after;
@@ -200,6 +203,7 @@ impl WindowBuilder {
             non_system: spoken,
             ..
         } = self.front.ends;
+        // Everything behind the settled front is written anew.
         self.window.entries.truncate(entries);
         self.window.repairs.truncate(repairs);
         self.window.measures = self.front.measures;
@@ -210,6 +214,7 @@ impl WindowBuilder {
         let written = normalised.entries.iter().zip(normalised.slots);
         for (number, (entry, slot)) in (entries..).zip(written) {
             let slot = slot.map(|slot| slots + slot);
+            // Entries that normalising made or changed have no slot, and are measured here.
             let known = slot.and_then(|slot| self.slots.measure(slot));
             let measure = known.unwrap_or_else(|| Measure::of(&entry.message));
             self.window.measures.add(&entry.message, measure);
@@ -227,6 +232,7 @@ impl WindowBuilder {
     /// Settles what is old enough, so that it is not looked at again.
     fn settle(&mut self) {
         let tail = self.unsettled();
+        // Settling in batches: each call settles nothing, or several messages at once.
         if tail.len() < 2 * UNSETTLED {
             return;
         }
@@ -236,6 +242,8 @@ impl WindowBuilder {
         for point in points {
             if self.settle_to(settled + point).is_err() {
                 // What waits finds its place further on.
+                // One larger step may succeed where a small one cuts between a message and its
+                // place.
                 let newest = newest.filter(|newest| *newest > point);
                 newest.map(|newest| self.settle_to(settled + newest));
                 return;
@@ -279,6 +287,7 @@ impl WindowBuilder {
         };
         self.front.steps.push(FrontStep {
             previous: before,
+            // Only the difference is kept, so that an edit can subtract the step again.
             measures: self.window.measures - self.front.measures,
             settled: self.front.settled.extend(after.learnt),
             verified: self.front.verified.extend(verified),
@@ -310,6 +319,8 @@ impl SettledFront {
         if at >= self.ends.slots {
             return;
         }
+        // The step that settled the slot is corrected too, or taking it back would subtract too
+        // much.
         let step = self.steps.partition_point(|step| step.previous.slots <= at);
         let step = step
             .checked_sub(1)

@@ -52,6 +52,7 @@ impl Projection {
     /// Carries out a plan on the slots. None if that takes the whole journal.
     pub(super) fn change(&mut self, plan: &Plan) -> Option<UndoChange> {
         let changes = EditIndex::of([plan]);
+        // The most frequent plan only shows some outputs otherwise. It costs these outputs.
         if let Some(shown) = self.shown_alone(&changes) {
             for one in shown {
                 self.builder.show(one.slot, one.message, one.measure);
@@ -61,6 +62,8 @@ impl Projection {
         let first = self.first_changed(&changes);
         let slots = self.slots().get(first..).unwrap_or_default();
         let applied = changes.applied(slots, &self.log)?;
+        // Slots before the first change may have to be normalised again, but they stay the same
+        // slots.
         self.builder.unsettle(self.depends_on(first));
         let before = self.builder.cut_off(first);
         let settled = self.builder.settled();
@@ -117,6 +120,8 @@ impl Projection {
 
     /// The same, by building everything anew.
     fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, InvalidWindow> {
+        // Rare: the plan names parts that an earlier plan left out, so only the log tells what it
+        // means.
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
         let mut all = Self::restore(self.builder.options, self.log.clone(), journal);
@@ -165,6 +170,8 @@ impl Projection {
                 MessageSource::Inserted(at) => at <= before,
             })
         });
+        // Plans withdraw from the front on, and reasoning is stripped from the front on. The first
+        // such slot is therefore enough.
         let withdrawn = slots.inserted.first().copied();
         let withdrawn = withdrawn
             .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));

@@ -149,6 +149,7 @@ impl Run {
             let arriving = IncomingOutput {
                 tool: "read",
                 output,
+                measure: Some(Measure::of_text(&output.text())),
                 observed: false,
                 earlier,
                 spill: None,

@@ -4,8 +4,17 @@
 //! Pieces are words, up to three digits, runs of punctuation and runs of blanks. A blank before a
 //! word belongs to the word, and a newline after punctuation to the punctuation. Each feature
 //! counts one such case, so that the number of tokens is roughly a weighted sum.
+//!
+//! ASCII is read by a state machine without branches ([`transitions`]), because a processor cannot
+//! predict where words end.
+
+mod transitions;
 
 use super::script;
+use transitions::{
+    AFTER_LETTER_BEYOND, AFTER_SIGN, CORRECTIONS, COUNTERS, LINE_START, TEXT_START, TextState,
+    transition,
+};
 
 /// The number of features.
 pub(super) const FEATURES: usize = Feature::Other as usize + 1;
@@ -93,16 +102,12 @@ pub(super) enum Feature {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Features([u32; FEATURES]);
 
-/// The previous character class.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PrecedingText {
-    Line,
-    Blank,
-    Word,
-    WordBeyond,
-    Digit,
-    Punctuation,
-}
+/// Longer texts are read in blocks of about this size, so that the counts of a block stay small.
+const BLOCK: usize = 16 << 10;
+/// Shorter blocks are read in one go.
+const SHORTEST_QUARTERED: usize = 512;
+/// How far a place to divide a text is searched.
+const LONGEST_SEARCH: usize = 1_024;
 
 impl Features {
     /// The counts, in the order of [`Feature`].
@@ -112,130 +117,108 @@ impl Features {
 
     /// Reads a text.
     pub(super) fn of(text: &str) -> Self {
-        let mut features = Self([0; FEATURES]);
-        let mut before = PrecedingText::Line;
+        let mut counter = FeatureCounter::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let block;
+            (block, rest) = divide(rest, BLOCK);
+            if block.len() >= SHORTEST_QUARTERED && block.is_ascii() {
+                counter.read_quarters(block);
+            } else {
+                counter.read(block);
+            }
+        }
+        let bytes = text.as_bytes();
+        let upper = |a: u8, b: u8| a.is_ascii_uppercase() & b.is_ascii_uppercase();
+        counter.add(Feature::UpperInside, count_pairs(bytes, upper));
+        let same = |a: u8, b: u8| (a == b) & a.is_ascii_punctuation();
+        counter.add(Feature::PunctuationSame, count_pairs(bytes, same));
+        counter.finish()
+    }
+}
+
+/// Counts the features of consecutive texts.
+#[derive(Clone)]
+struct FeatureCounter {
+    state: TextState,
+    counts: [u32; COUNTERS],
+}
+
+impl Default for FeatureCounter {
+    fn default() -> Self {
+        Self {
+            state: TEXT_START,
+            counts: [0; COUNTERS],
+        }
+    }
+}
+
+impl FeatureCounter {
+    /// Reads a text that starts where [`divide`] divides.
+    fn read(&mut self, text: &str) {
+        self.state = TEXT_START;
         let bytes = text.as_bytes();
         let mut at = 0;
-        while let Some((rest, &byte)) = bytes
-            .get(at..)
-            .and_then(|rest| rest.first().map(|byte| (rest, byte)))
-        {
-            let taken;
-            (taken, before) = match byte {
-                b'a'..=b'z' | b'A'..=b'Z' => features.word(rest, before),
-                b'0'..=b'9' => features.digits(rest),
-                b' ' => features.blanks(rest),
-                b'\n' | b'\r' => features.newlines(rest, before),
-                b'\t' => (features.count(Feature::Tab, 1), PrecedingText::Blank),
-                0x80.. => features.beyond_ascii(text.get(at..).unwrap_or_default(), before),
-                0x00..=0x1f | 0x7f => (features.count(Feature::Control, 1), PrecedingText::Blank),
-                _ => features.punctuation(rest),
+        while let Some(&byte) = bytes.get(at) {
+            at += if byte.is_ascii() {
+                self.read_byte(byte);
+                1
+            } else {
+                self.read_beyond_ascii(text.get(at..).unwrap_or_default())
             };
-            at += taken;
         }
-        features
     }
 
-    /// Adds to a feature. Returns the number, which is often the number of consumed bytes.
-    fn count(&mut self, feature: Feature, times: usize) -> usize {
-        self.count_at(feature as usize, times)
+    /// Reads an ASCII text in four places at once: each step waits for the state before it, and
+    /// the processor can wait for four states at the same time.
+    fn read_quarters(&mut self, text: &str) {
+        let quarter = text.len() / 4;
+        let (first, rest) = divide(text, quarter);
+        let (second, rest) = divide(rest, quarter);
+        let (third, fourth) = divide(rest, quarter);
+        let texts = [first, second, third, fourth].map(str::as_bytes);
+        let shortest = texts.map(<[u8]>::len).into_iter().min().unwrap_or(0);
+        let [a, b, c, d] = texts.map(|text| text.split_at_checked(shortest).unwrap_or((&[], text)));
+        let mut counters: [Self; 4] = Default::default();
+        let [one, two, three, four] = &mut counters;
+        for (((a, b), c), d) in a.0.iter().zip(b.0).zip(c.0).zip(d.0) {
+            one.read_byte(*a);
+            two.read_byte(*b);
+            three.read_byte(*c);
+            four.read_byte(*d);
+        }
+        for (counter, rest) in counters.iter_mut().zip([a.1, b.1, c.1, d.1]) {
+            for byte in rest {
+                counter.read_byte(*byte);
+            }
+        }
+        for counter in &counters {
+            for (sum, count) in self.counts.iter_mut().zip(&counter.counts) {
+                *sum = sum.saturating_add(*count);
+            }
+        }
+    }
+
+    #[inline]
+    fn read_byte(&mut self, byte: u8) {
+        let (state, counted) = transition(self.state, byte);
+        self.state = state;
+        if let Some(count) = self.counts.get_mut(counted) {
+            *count = count.wrapping_add(1);
+        }
     }
 
     // Saturate: the estimate of a huge text may be wrong, but must not overflow.
-    fn count_at(&mut self, feature: usize, times: usize) -> usize {
-        if let Some(count) = self.0.get_mut(feature) {
+    fn add(&mut self, feature: Feature, times: usize) {
+        if let Some(count) = self.counts.get_mut(feature as usize) {
             *count = count.saturating_add(u32::try_from(times).unwrap_or(u32::MAX));
         }
-        times
     }
 
-    /// A word: upper case, then lower case. A capital after lower case starts the next word.
-    fn word(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
-        // The loop has only one branch, because a misprediction costs more than a letter.
-        let (mut length, mut upper, mut lower_seen) = (0, 0, false);
-        for byte in rest {
-            let is_lower = byte.is_ascii_lowercase();
-            let is_upper = byte.is_ascii_uppercase() && !lower_seen;
-            if !(is_lower | is_upper) {
-                break;
-            }
-            lower_seen |= is_lower;
-            upper += usize::from(is_upper);
-            length += 1;
-        }
-        self.count_at(word_feature(length, before), 1);
-        self.count(Feature::LetterFar, length.saturating_sub(13));
-        self.count(Feature::UpperInside, upper.saturating_sub(1));
-        let at_digit =
-            before == PrecedingText::Digit || rest.get(length).is_some_and(u8::is_ascii_digit);
-        self.count(Feature::WordAtDigit, usize::from(at_digit));
-        self.count(
-            Feature::WordAtLine,
-            usize::from(before == PrecedingText::Line),
-        );
-        match rest.get(length..) {
-            // The most common case: one blank and the next word.
-            Some([b' ', next, ..]) if next.is_ascii_alphabetic() => {
-                (length + 1, PrecedingText::Blank)
-            }
-            _ => (length, PrecedingText::Word),
-        }
-    }
-
-    fn digits(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
-        let length = run(rest, u8::is_ascii_digit);
-        // Vocabularies group digits by three.
-        self.count(Feature::Digits3, length.div_ceil(3));
-        (length, PrecedingText::Digit)
-    }
-
-    fn blanks(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
-        let length = run(rest, |&byte| byte == b' ');
-        if length > 1 {
-            self.count(Feature::Indent, 1);
-            self.count(Feature::IndentMore, length);
-        }
-        // A blank before a digit is a token of its own.
-        let digit = rest.get(length).is_some_and(u8::is_ascii_digit);
-        self.count(Feature::BlankAtDigit, usize::from(digit));
-        (length, PrecedingText::Blank)
-    }
-
-    fn newlines(&mut self, rest: &[u8], before: PrecedingText) -> (usize, PrecedingText) {
-        let length = run(rest, |&byte| byte == b'\n' || byte == b'\r');
-        let feature = if before == PrecedingText::Punctuation {
-            Feature::NewlineAtPunctuation
-        } else {
-            Feature::Newline
-        };
-        self.count(feature, 1);
-        self.count(Feature::NewlineMore, length - 1);
-        (length, PrecedingText::Line)
-    }
-
-    fn punctuation(&mut self, rest: &[u8]) -> (usize, PrecedingText) {
-        let length = run(rest, u8::is_ascii_punctuation);
-        let word = rest.get(length).is_some_and(u8::is_ascii_alphabetic);
-        // A single mark before a word, as in `.name`, merges with it.
-        let alone = !(word && length == 1);
-        self.count(
-            if alone {
-                Feature::Punctuation
-            } else {
-                Feature::Prefix
-            },
-            1,
-        );
-        let pairs = rest.iter().zip(rest.get(1..length).unwrap_or_default());
-        let same = pairs.filter(|(a, b)| a == b).count();
-        self.count(Feature::PunctuationSame, same);
-        self.count(Feature::PunctuationMore, length - 1 - same);
-        (length, PrecedingText::Punctuation)
-    }
-
-    fn beyond_ascii(&mut self, rest: &str, before: PrecedingText) -> (usize, PrecedingText) {
+    /// Reads a run of non-ASCII characters of one script, and returns its bytes.
+    fn read_beyond_ascii(&mut self, rest: &str) -> usize {
         let Some(first) = rest.chars().next() else {
-            return (rest.len(), before);
+            return rest.len();
         };
         let feature = script::of(first);
         let same = rest
@@ -244,43 +227,72 @@ impl Features {
         if feature == Feature::Sign {
             // Runs of the same sign, such as lines of box drawing, merge into few tokens.
             let signs = same.take_while(|&c| c == first).count();
-            self.count(Feature::Sign, 1);
-            self.count(Feature::SignSame, signs - 1);
-            return (signs * first.len_utf8(), PrecedingText::Punctuation);
+            self.add(Feature::Sign, 1);
+            self.add(Feature::SignSame, signs - 1);
+            self.state = AFTER_SIGN;
+            return signs * first.len_utf8();
         }
         let (letters, bytes) = same.fold((0, 0), |(n, bytes), c| (n + 1, bytes + c.len_utf8()));
-        self.count(feature, letters);
-        self.start_beyond(first.len_utf8() > 2, before);
-        (bytes, PrecedingText::WordBeyond)
+        self.add(feature, letters);
+        self.start_beyond(first.len_utf8() > 2);
+        self.state = AFTER_LETTER_BEYOND;
+        bytes
     }
 
-    fn start_beyond(&mut self, wide: bool, before: PrecedingText) {
-        let feature = match (before, wide) {
+    fn start_beyond(&mut self, wide: bool) {
+        let at_line = self.state == TEXT_START || self.state == LINE_START;
+        let feature = match (at_line, wide) {
             // Letters that continue a word do not start a new one.
-            (PrecedingText::Word | PrecedingText::WordBeyond, _) => return,
-            (PrecedingText::Line, false) => Feature::WordTwoAtLine,
-            (PrecedingText::Line, true) => Feature::WordWideAtLine,
-            (_, false) => Feature::WordTwo,
-            (_, true) => Feature::WordWide,
+            _ if self.state.is_word() => return,
+            (true, false) => Feature::WordTwoAtLine,
+            (true, true) => Feature::WordWideAtLine,
+            (false, false) => Feature::WordTwo,
+            (false, true) => Feature::WordWide,
         };
-        self.count(feature, 1);
+        self.add(feature, 1);
+    }
+
+    /// Turns the counts of transitions into those of features.
+    fn finish(&self) -> Features {
+        let transitions = |counter: usize| self.counts.get(counter).copied().unwrap_or(0);
+        let mut features: [u32; FEATURES] = std::array::from_fn(transitions);
+        for &(counter, feature, times) in &CORRECTIONS {
+            if let Some(count) = features.get_mut(feature) {
+                // Sums are never negative, so that wrapping in between is harmless.
+                let more = transitions(counter).wrapping_mul(times.cast_unsigned());
+                *count = count.wrapping_add(more);
+            }
+        }
+        Features(features)
     }
 }
 
-/// The feature of a word by its length and position.
-fn word_feature(length: usize, before: PrecedingText) -> usize {
-    const BY_LENGTH: [u8; 15] = [0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6];
-    let bucket = BY_LENGTH.get(length.min(14)).copied().unwrap_or(6);
-    let first = match before {
-        PrecedingText::Line | PrecedingText::Blank => Feature::Word,
-        PrecedingText::WordBeyond => return Feature::Joined as usize,
-        PrecedingText::Word | PrecedingText::Digit | PrecedingText::Punctuation => Feature::Glued,
-    };
-    first as usize + usize::from(bucket)
+/// Divides a text at the first place from byte `at` on where the pieces before and after do not
+/// depend on each other: before a blank, or after a newline.
+fn divide(text: &str, at: usize) -> (&str, &str) {
+    let from = text.as_bytes().get(at..).unwrap_or_default();
+    let mut pairs = from.windows(2).take(LONGEST_SEARCH);
+    let found = pairs.position(|pair| match pair {
+        [before, b' '] => *before != b' ',
+        [b'\n', after] => !matches!(after, b'\n' | b'\r'),
+        _ => false,
+    });
+    found
+        .and_then(|found| text.split_at_checked(at + found + 1))
+        .unwrap_or((text, ""))
 }
 
-fn run(bytes: &[u8], wanted: impl Fn(&u8) -> bool) -> usize {
-    bytes.iter().take_while(|byte| wanted(byte)).count()
+/// Counts pairs of neighbours. The sum of a chunk fits a byte, so that many pairs are compared
+/// with one instruction.
+fn count_pairs(bytes: &[u8], is_counted: impl Fn(u8, u8) -> bool) -> usize {
+    const CHUNK: usize = 128;
+    let next = bytes.get(1..).unwrap_or_default();
+    let chunks = bytes.chunks(CHUNK).zip(next.chunks(CHUNK));
+    let counts = chunks.map(|(chunk, next)| {
+        let pairs = chunk.iter().zip(next);
+        pairs.map(|(a, b)| u8::from(is_counted(*a, *b))).sum::<u8>()
+    });
+    counts.map(usize::from).sum()
 }
 
 #[cfg(test)]

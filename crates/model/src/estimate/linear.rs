@@ -34,8 +34,22 @@ pub enum TokenClass {
     Media,
 }
 
+impl TokenClass {
+    /// All classes, in their order.
+    pub const ALL: [Self; 8] = [
+        Self::Letters,
+        Self::Digits,
+        Self::Punctuation,
+        Self::Blanks,
+        Self::TwoByte,
+        Self::Wide,
+        Self::Framing,
+        Self::Media,
+    ];
+}
+
 /// The number of classes.
-pub(super) const CLASSES: usize = TokenClass::Media as usize + 1;
+pub(super) const CLASSES: usize = TokenClass::ALL.len();
 /// The number of classes that come from text.
 pub(super) const TEXT_CLASSES: usize = TokenClass::Wide as usize + 1;
 /// Estimates are kept in sixteenths of a token: integers, so that sums can be undone exactly.

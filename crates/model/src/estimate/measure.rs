@@ -1,5 +1,6 @@
 //! The measure of a message, computed once and kept.
 
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
@@ -46,20 +47,51 @@ pub struct Measure {
 impl Measure {
     /// Measures a message.
     pub fn of(message: &Message) -> Self {
-        let mut measure = Self {
-            sizes: MessageSizes::of(message),
-            ..Self::default()
-        };
+        Self::with_known_texts(message, &BTreeMap::new())
+    }
+
+    /// Measures a message, some parts of which have one text that is measured already: `known` has
+    /// its [`of_text`](Self::of_text), by the number of the part.
+    ///
+    /// ```
+    /// use trimtab_model::{Message, estimate::Measure};
+    ///
+    /// let message = Message::output("c1", "a long output");
+    /// let text = Measure::of_text("a long output");
+    /// assert_eq!(Measure::with_known_texts(&message, &[(0, text)].into()), Measure::of(&message));
+    /// ```
+    pub fn with_known_texts(message: &Message, known: &BTreeMap<usize, Self>) -> Self {
+        let mut measure = Self::default();
+        measure.sizes.messages = 1;
         measure.add_class(TokenClass::Framing, PER_MESSAGE);
-        walk(&message.parts, &mut |item| measure.add_item(&item));
+        for (at, part) in message.parts.iter().enumerate() {
+            let Some(text) = known.get(&at) else {
+                let part = std::slice::from_ref(part);
+                measure.sizes += MessageSizes::of_parts(part);
+                measure += Self::of_parts(part);
+                continue;
+            };
+            if let Part::Output(output) = part {
+                let around = MeasuredItem::Output(&output.call_id);
+                measure.sizes.add_item(&around);
+                measure.add_item(&around);
+            }
+            measure += *text;
+        }
         measure
     }
 
     /// Measures a text that is not a message, such as the JSON of the tool definitions.
     pub fn of_text(text: &str) -> Self {
+        let mut measure = Self::of_length(text);
+        measure.add_text(text);
+        measure
+    }
+
+    /// Measures only the length of a text: no estimator finds fewer tokens in it.
+    pub fn of_length(text: &str) -> Self {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);
-        measure.add_text(text);
         measure
     }
 

@@ -99,14 +99,14 @@ impl MessageSizes {
         sizes
     }
 
-    fn of_parts(parts: &[Part]) -> Self {
+    pub(super) fn of_parts(parts: &[Part]) -> Self {
         let mut sizes = Self::default();
         walk(parts, &mut |item| sizes.add_item(&item));
         sizes.tags = tags(parts);
         sizes
     }
 
-    fn add_item(&mut self, item: &MeasuredItem<'_>) {
+    pub(super) fn add_item(&mut self, item: &MeasuredItem<'_>) {
         match item {
             MeasuredItem::Text(text) => self.text += Length::of(text),
             MeasuredItem::Reasoning(text) => self.reasoning += Length::of(text),

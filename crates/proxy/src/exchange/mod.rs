@@ -80,6 +80,8 @@ impl Exchange {
         &mut self,
         context: &mut RequestContext,
     ) -> Result<Response<ProxyBody>, UpstreamFailure> {
+        // The record is filled twice: if the client leaves while the upstream answers, it still
+        // says what was sent.
         self.summarise().await;
         self.fill_record(context);
         let answer = self.answer().await;
@@ -95,6 +97,8 @@ impl Exchange {
         };
         let waits = self.managed.job.settings.config.compaction == SummaryMode::Wait;
         if !waits || self.managed.mode != ProxyMode::On {
+            // The request goes out with the window as it is. The summary is ready for one of the
+            // next requests.
             return background_summary::in_background(&self.managed, pending);
         }
         background_summary::answer(&self.managed, &mut pending).await;
@@ -150,6 +154,7 @@ impl Exchange {
                 return Ok(answer);
             }
             let limits = self.managed.job.settings.config.limits;
+            // Nothing of the answer goes to the client before it is known that it is no overflow.
             let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
                 // A provider may keep entries that it refuses when they are sent to it.
                 PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
@@ -164,6 +169,7 @@ impl Exchange {
                 PeekedAnswer::Answer(answer) => return Ok(answer),
                 PeekedAnswer::Overflow(verdict, refused) => (verdict, refused),
             };
+            // The client gets the first refusal: it is about the request that the client sent.
             let first = original.take().unwrap_or(refused);
             if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
                 self.overflowed = true;
@@ -220,6 +226,8 @@ impl Exchange {
             self.managed.forget();
             conflicts += 1;
             let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
+            // Another process wrote to the conversation. If planning again fails too, the request
+            // is sent as it came.
             if !may_plan || !self.plan_again().await {
                 self.bypass_reason = Some("failed");
             }
@@ -232,7 +240,7 @@ impl Exchange {
     /// Plans the request again from what another process has written to its conversation. False
     /// if that failed.
     async fn plan_again(&mut self) -> bool {
-        let work = self.managed.replan_job();
+        let work = self.managed.job.clone();
         let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
             return false;
         };
@@ -253,6 +261,7 @@ impl Exchange {
         let managed = &self.managed;
         let edited = self.edited();
         let bytes = edited.unwrap_or(&self.received_body).clone();
+        // The answer has to be read, so the upstream must not compress it.
         let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
         if edited.is_some() {
             headers::remove_encoding(&mut sent);
@@ -273,6 +282,8 @@ impl Exchange {
 
     /// Makes the request smaller. False if nothing helps.
     async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
+        // What the error says about the window holds for all conversations with this model, so it
+        // is learned first.
         let window = self.learn(&verdict);
         let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
         let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
@@ -282,7 +293,7 @@ impl Exchange {
                 let asked = if ours { asked } else { scan.answer_limit() };
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
-                    return branch.compose(scan, &ways, None).map(Some);
+                    return branch.compose(scan, &ways).map(Some);
                 }
                 if window.is_some() {
                     // A smaller window has less room for the answer too.
@@ -295,7 +306,7 @@ impl Exchange {
                         branch.session().finish(pending)?;
                     }
                 }
-                branch.compose(scan, &ways, None).map(Some)
+                branch.compose(scan, &ways).map(Some)
             });
             (outgoing, ways)
         });
@@ -307,6 +318,7 @@ impl Exchange {
             .edited()
             .map_or(self.managed.job.body.len(), Bytes::len);
         let body = outgoing.body.as_ref();
+        // A request that is not smaller would be refused again.
         let is_smaller = body.is_some_and(|body| body.len() < sent);
         let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
         if !is_smaller && !asks_for_less {
@@ -330,6 +342,8 @@ impl Exchange {
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.model_limits.window;
+        // Only these two speak of the window. Others speak of rates, of bytes or of the answer
+        // alone.
         if !matches!(
             verdict.kind,
             OverflowKind::Prompt | OverflowKind::PromptAndAnswer
@@ -378,7 +392,7 @@ impl Exchange {
         let working = deadline::run_within(self.patience(), move || {
             managed.with_body(|branch, scan| {
                 let done = work(branch)?;
-                Ok::<_, BranchError>((done, branch.compose(scan, &ways, None)?))
+                Ok::<_, BranchError>((done, branch.compose(scan, &ways)?))
             })
         });
         let (done, outgoing) = working.await.ok()?.ok()?;
@@ -403,6 +417,7 @@ impl Exchange {
         context: RequestContext,
         answer: Response<ProxyBody>,
     ) -> Response<ProxyBody> {
+        // Only an answer that may call our tools has to be read before it is handed on.
         let serves = self.is_ours() && self.outgoing.offered.is_some();
         let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
         if serves && is_plain && answer.status() == StatusCode::OK {
@@ -416,6 +431,7 @@ impl Exchange {
     /// its usage.
     pub(crate) fn watch(&self, status: StatusCode) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
+        // Usage teaches something only if it is about the window that the session handed out.
         let is_ours = self.is_ours() || self.outgoing.body.is_none();
         let window = self.outgoing.window;
         UsageWatch::new(managed.job.dialect).on_end(move |seen| {

@@ -1,6 +1,5 @@
 //! Reuse of the previous request: fingerprints, parsed bodies and the body that was sent.
 
 pub(crate) mod fingerprint;
-pub(crate) mod last_sent;
 pub(crate) mod parsed_bodies;
 pub(crate) mod prefix_hash;

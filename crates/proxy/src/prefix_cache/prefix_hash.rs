@@ -11,6 +11,7 @@ use crate::prefix_cache::fingerprint::Fingerprint;
 const APART: usize = 64 << 10;
 
 /// The hash of a body so far, as it stood at every multiple of [`APART`].
+#[derive(Clone)]
 pub(crate) struct PrefixHash {
     /// In a box, because it is large and is moved often.
     now: Box<Xxh3>,

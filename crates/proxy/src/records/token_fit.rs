@@ -25,17 +25,6 @@ const LEAST_WEIGHT: f64 = 1e-3;
 /// A prompt that lost more than this share of what it gained is no increment.
 const MOST_LOST: u64 = 20;
 
-const CLASSES: [TokenClass; 8] = [
-    TokenClass::Letters,
-    TokenClass::Digits,
-    TokenClass::Punctuation,
-    TokenClass::Blanks,
-    TokenClass::TwoByte,
-    TokenClass::Wide,
-    TokenClass::Framing,
-    TokenClass::Media,
-];
-
 /// What providers counted, by session. Sessions that are not used any more are forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct TokenFits {
@@ -128,7 +117,7 @@ impl TokenFit {
 /// common.
 fn likeness(one: &Measure, other: &Measure) -> f64 {
     let product = |a: &Measure, b: &Measure| -> f64 {
-        CLASSES
+        TokenClass::ALL
             .iter()
             .map(|class| a.class(*class) * b.class(*class))
             .sum()

@@ -134,16 +134,22 @@ async fn plan_body(
     };
     let job = PlanningJob {
         is_pieced,
+        // The hash is of the bytes as they came, so it says nothing about a body that was unpacked
+        // or completed.
         hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };
+    // Do not queue: a request that waits for a place holds its body in memory.
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
+    // Reserve before planning. If memory is short, the request passes as it came, which takes none.
     let mut memory = read.memory.unwrap_or_else(|| context.reservation());
     if !memory.grow_to(planning_bytes(&job.body)) {
         return Err(Unmanaged::failed("memory"));
     }
     let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+        // Planning goes on after its deadline until it sees the flag, and holds its place until
+        // then.
         let _held = (permit, memory);
         plan::plan(job)
     });
@@ -175,6 +181,7 @@ async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Byte
         return Ok(received.clone());
     }
     let limits = context.settings.config.limits;
+    // A small compressed body can become a large one, so few are unpacked at a time.
     let permit = context.shared.unpacking.acquire();
     let Ok(Ok(_permit)) = tokio::time::timeout(limits.plan_time(), permit).await else {
         return Err("busy");

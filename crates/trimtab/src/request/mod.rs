@@ -45,17 +45,6 @@ pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<B
     splice::tail_changes(settled, log.messages(), &sent, dialect)
 }
 
-/// The same for what stands behind the first `messages` of the log: `entries` are those of the
-/// window that come from there, and what became of the messages before is not said.
-pub fn tail_changes(
-    messages: usize,
-    log: &Log,
-    entries: &[WindowEntry],
-    dialect: Dialect,
-) -> Vec<BodyChange> {
-    splice::tail_changes(messages, log.messages(), &sent_entries(entries), dialect)
-}
-
 /// How many messages at the beginning are sent as they came, and need not be looked at.
 fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
     let both = entries.iter().zip(log.messages()).enumerate();

@@ -19,11 +19,14 @@ mod setup;
 mod signed_reasoning;
 mod stored;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::{IncomingOutput, OutputRoom, RepeatIndex, incoming_view};
+use trimtab_engine::admission::{
+    IncomingOutput, OutputRoom, RepeatIndex, incoming_view, measure_plain_outputs,
+};
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
@@ -231,14 +234,10 @@ impl Session {
             message.meta.kind = Some(MessageKind::Observation);
         }
         let named = |stored| self.as_shown_ref(stored);
-        store_outputs(
-            &*self.store,
-            &self.id,
-            &self.projection,
-            &mut message,
-            named,
-        )?;
-        let shown = self.show(&message);
+        let (store, projection) = (&*self.store, &self.projection);
+        store_outputs(store, &self.id, projection, &mut message, named)?;
+        let texts = measure_plain_outputs(&message);
+        let shown = self.show(&message, &texts);
         let mut entry = StoredEntry {
             message,
             shown,
@@ -253,7 +252,7 @@ impl Session {
             self.failed_tool_summaries = 0;
         }
         let message = Arc::new(entry.message);
-        let at = self.projection.admit(Arc::clone(&message));
+        let at = self.projection.admit_measured(Arc::clone(&message), &texts);
         let edits = edits(at, &message, entry.shown, repeats);
         let plan = Plan::new(PlanReason::Admission, edits);
         if plan.shows_a_ref() {
@@ -266,8 +265,13 @@ impl Session {
         Ok(at)
     }
 
-    /// How the outputs of a message are shown that comes in.
-    fn show(&mut self, message: &Message) -> Vec<(usize, Output)> {
+    /// How the outputs of a message are shown that comes in. `texts` are the measures of those
+    /// that are plain text, by their part.
+    fn show(
+        &mut self,
+        message: &Message,
+        texts: &BTreeMap<usize, Measure>,
+    ) -> Vec<(usize, Output)> {
         let (mut views, mut round) = (Vec::new(), 0);
         let mut left = outputs_of(message).count();
         for (part, output) in outputs_of(message) {
@@ -283,6 +287,7 @@ impl Session {
             let incoming = IncomingOutput {
                 tool,
                 output: &output,
+                measure: texts.get(&part).copied(),
                 observed: message.meta.kind == Some(MessageKind::Observation),
                 earlier: repeats
                     .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
@@ -297,8 +302,11 @@ impl Session {
                 let view = incoming_view(&self.views, &incoming, &room, &weigh);
                 left -= 1;
                 // Only what follows in the same message wants to know.
-                let text = (left > 0).then(|| view.as_ref().unwrap_or(&output).text());
-                let takes = text.map_or(0, |text| weigh(&Measure::of_text(&text)));
+                let takes = match (&view, &incoming.measure) {
+                    _ if left == 0 => 0,
+                    (None, Some(measure)) => weigh(measure),
+                    _ => weigh(&Measure::of_text(&view.as_ref().unwrap_or(&output).text())),
+                };
                 (view, takes)
             });
             round += takes;

@@ -69,6 +69,7 @@ impl AnswerAssembler {
         let bytes = self.bytes.map(|came| came + more);
         self.bytes = bytes.filter(|came| *came <= LONGEST_ANSWER);
         if self.gave_up() {
+            // Free what was kept so far: the rest of a long answer may take minutes.
             self.frames = EventFrames::new(LONGEST_ANSWER);
             self.parts = AssembledParts::default();
         }
@@ -107,6 +108,7 @@ impl AssembledParts {
 
     fn chat(&mut self, event: &Value) {
         let choices = event.get("choices").and_then(Value::as_array);
+        // Only the first choice is part of the conversation that continues.
         let first = choices
             .into_iter()
             .flatten()
@@ -232,6 +234,7 @@ fn add_to_part(part: &mut Value, input: &mut String, delta: &Value) {
         match name.as_str() {
             "type" => {}
             "partial_json" => input.push_str(value.as_str().unwrap_or_default()),
+            // A signature comes in one piece, and replaces the empty one of the start.
             "signature" => drop(part.insert(name.clone(), value.clone())),
             "citation" => {
                 let list = part.entry("citations").or_insert_with(|| json!([]));

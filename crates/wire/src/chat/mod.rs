@@ -20,6 +20,6 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use read::from_fields;
 pub use read::read_message;
-pub(crate) use read::{from_entry, from_fields};
 pub use write::write_message;

@@ -7,7 +7,7 @@ use trimtab_model::{
 };
 
 use super::{calls, meta};
-use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, type_of};
+use crate::json::{self, JsonFields, JsonType, owned, type_of};
 use crate::spelling_marks;
 
 /// Reads one message. Fails only if `json` is not an object.
@@ -17,27 +17,7 @@ pub fn read_message(json: &str) -> Result<Message, serde_json::Error> {
 
 /// Reads one message from its fields.
 pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Message {
-    let given = fields.take("content").map(ContentValue::Raw);
-    build(fields, given)
-}
-
-/// Reads one message whose content was already parsed; none if it needs the slow path.
-pub(crate) fn from_entry(entry: ContentEntry<'_>) -> Option<Message> {
-    let simple = match &entry.content {
-        Some(ContentValue::List(parts)) => parts.iter().all(is_text),
-        _ => true,
-    };
-    simple.then(|| build(entry.fields, entry.content))
-}
-
-fn is_text(part: &ContentEntry<'_>) -> bool {
-    let fields = &part.fields;
-    part.content.is_none()
-        && fields.text("type").is_some_and(|name| name == "text")
-        && fields.type_of("text") == Some(JsonType::Text)
-}
-
-fn build(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Message {
+    let given = fields.take("content");
     let (role, wire_role) = role(&mut fields);
     let mut metadata = meta::take(&mut fields);
     metadata.wire_role = wire_role;
@@ -65,7 +45,7 @@ fn role(fields: &mut JsonFields<'_>) -> (Role, Option<String>) {
 fn plain(
     role: Role,
     fields: JsonFields<'_>,
-    given: Option<ContentValue<'_>>,
+    given: Option<&RawValue>,
     mut meta: MessageMetadata,
 ) -> Message {
     let mut parts = Vec::new();
@@ -76,7 +56,7 @@ fn plain(
 
 fn assistant(
     mut fields: JsonFields<'_>,
-    given: Option<ContentValue<'_>>,
+    given: Option<&RawValue>,
     mut meta: MessageMetadata,
 ) -> Message {
     let mut parts = Vec::new();
@@ -120,7 +100,7 @@ fn reasoning(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
 
 fn tool(
     mut fields: JsonFields<'_>,
-    given: Option<ContentValue<'_>>,
+    given: Option<&RawValue>,
     mut meta: MessageMetadata,
 ) -> Message {
     let call_id = fields.take_string("tool_call_id");
@@ -163,29 +143,13 @@ fn stored(raw: &RawValue) -> Option<Ref> {
 }
 
 /// Reads the content field into `parts`; true if it is a list.
-fn content(
-    given: Option<ContentValue<'_>>,
-    parts: &mut Vec<Part>,
-    extra: &mut ExtraFields,
-) -> bool {
+fn content(given: Option<&RawValue>, parts: &mut Vec<Part>, extra: &mut ExtraFields) -> bool {
     // Most content is one text, but a growing vector starts with room for four.
     parts.reserve_exact(1);
-    match given {
-        None => spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT),
-        Some(ContentValue::Null) => {
-            spelling_marks::set(extra, spelling_marks::CONTENT, RawJson::of(&()));
-        }
-        Some(ContentValue::Text(text)) => parts.push(Part::text(text)),
-        Some(ContentValue::List(entries)) => {
-            parts.extend(entries.into_iter().map(|entry| text_part(entry.fields)));
-            return true;
-        }
-        Some(ContentValue::Raw(raw)) => return raw_content(raw, parts, extra),
-    }
-    false
-}
-
-fn raw_content(raw: &RawValue, parts: &mut Vec<Part>, extra: &mut ExtraFields) -> bool {
+    let Some(raw) = given else {
+        spelling_marks::set_text(extra, spelling_marks::CONTENT, spelling_marks::ABSENT);
+        return false;
+    };
     match type_of(raw) {
         JsonType::Text => parts.extend(json::string(raw).map(Part::text)),
         JsonType::Null => spelling_marks::set(extra, spelling_marks::CONTENT, owned(raw)),

@@ -3,8 +3,6 @@
 //! A value is scanned once to find its end and unescaped only if its text is needed, so reading a
 //! transcript costs about as much as checking its syntax.
 
-pub(crate) mod blocks;
-mod content_value;
 pub(crate) mod cursor;
 mod escape;
 mod fields;
@@ -14,7 +12,6 @@ pub(crate) mod span;
 pub(crate) mod strings;
 pub(crate) mod unscannable;
 
-pub(crate) use content_value::{ContentEntry, ContentValue};
 pub(crate) use fields::{FieldName, JsonFields};
 pub(crate) use object::{ObjectWriter, array, quoted};
 pub(crate) use pick::{elements, pick};

@@ -1,13 +1,9 @@
 //! Finds the end of a JSON string.
 //!
-//! Most bytes of a request are inside strings, so scanning spends its time here: eight bytes at a
-//! time at first, sixty-four once a string turns out to be long.
+//! Most bytes of a request are inside strings, so scanning spends its time here. It looks at eight
+//! bytes at a time.
 
-use super::blocks::{self, BlockScan};
 use super::unscannable::{Unscannable, UnscannableReason};
-
-/// The number of words after which a string counts as long.
-const SHORT: u32 = 8;
 
 /// The end of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +17,7 @@ pub(crate) struct StringEnd {
 /// Finds the end of the string whose content starts at `at`.
 pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<StringEnd, Unscannable> {
     let mut escaped = false;
-    for _ in 0..SHORT {
-        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
-            return near_the_end(bytes, at, escaped);
-        };
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let special = special_bytes(*word);
         if special == 0 {
             at += 8;
@@ -38,10 +31,7 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<StringEnd, Un
         }
         escaped = true;
     }
-    match blocks::read(bytes, at, escaped)? {
-        BlockScan::End(end) => Ok(end),
-        BlockScan::Continue { at, escaped } => near_the_end(bytes, at, escaped),
-    }
+    near_the_end(bytes, at, escaped)
 }
 
 /// Scans the last few bytes of the input one by one.
@@ -65,7 +55,7 @@ fn fail<T>(offset: usize, why: UnscannableReason) -> Result<T, Unscannable> {
 }
 
 /// The length of the escape at `at`.
-pub(super) fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
+fn escape(bytes: &[u8], at: usize) -> Result<usize, Unscannable> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
         Some(b'u') => match bytes.get(at + 2..at + 6) {

@@ -5,10 +5,7 @@ use trimtab_model::{
     Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
 };
 
-use crate::json::{
-    self, ContentEntry, ContentValue, JsonFields, JsonType, ObjectWriter, array, owned, quoted,
-    type_of,
-};
+use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, owned, quoted, type_of};
 use crate::{media, spelling_marks};
 
 /// Reasoning that the provider hides.
@@ -31,20 +28,8 @@ pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
     })
 }
 
-/// Reads a list of scanned parts; none if one is unknown.
-pub(super) fn from_entries(entries: Vec<ContentEntry<'_>>) -> Option<Vec<Part>> {
-    let parts = entries.into_iter();
-    parts
-        .map(|entry| known(entry.fields, entry.content))
-        .collect()
-}
-
 fn from_fields(mut fields: JsonFields<'_>) -> Option<Part> {
-    let given = fields.take("content").map(ContentValue::Raw);
-    known(fields, given)
-}
-
-fn known(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
+    let given = fields.take("content");
     let type_name = fields.take_string("type")?;
     if given.is_some() && type_name != "tool_result" {
         return None;
@@ -82,7 +67,7 @@ fn redacted(mut fields: JsonFields<'_>) -> Option<Part> {
     }))
 }
 
-fn output(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option<Part> {
+fn output(mut fields: JsonFields<'_>, given: Option<&RawValue>) -> Option<Part> {
     let call_id = fields.take_string("tool_use_id")?;
     let (content, as_list) = match given {
         None => (Vec::new(), false),
@@ -105,16 +90,11 @@ fn output(mut fields: JsonFields<'_>, given: Option<ContentValue<'_>>) -> Option
 }
 
 /// Reads a content field; none if it is neither text nor a list. True if it is a list.
-fn content(given: ContentValue<'_>) -> Option<(Vec<Part>, bool)> {
-    match given {
-        ContentValue::Text(text) => Some((vec![Part::text(text)], false)),
-        ContentValue::List(entries) => Some((from_entries(entries)?, true)),
-        ContentValue::Null => None,
-        ContentValue::Raw(raw) => match type_of(raw) {
-            JsonType::Text => Some((vec![Part::text(json::string(raw)?)], false)),
-            JsonType::List => Some((read_list(raw), true)),
-            _ => None,
-        },
+fn content(given: &RawValue) -> Option<(Vec<Part>, bool)> {
+    match type_of(given) {
+        JsonType::Text => Some((vec![Part::text(json::string(given)?)], false)),
+        JsonType::List => Some((read_list(given), true)),
+        _ => None,
     }
 }
 

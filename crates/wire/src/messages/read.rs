@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use trimtab_model::{Message, Part, RawJson, Role};
 
 use super::part;
-use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, type_of};
+use crate::json::{self, JsonFields, JsonType, type_of};
 use crate::spelling_marks;
 
 /// Reads one message, which becomes several if it mixes outputs and text.
@@ -31,21 +31,6 @@ pub(crate) fn system(raw: &RawValue) -> Message {
 /// Reads one message from its fields.
 pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Vec<Message> {
     let content = fields.take("content").map(content);
-    build(fields, content)
-}
-
-/// Reads one message whose content was already parsed; none if it needs the slow path.
-pub(crate) fn from_entry(entry: ContentEntry<'_>) -> Option<Vec<Message>> {
-    let content = match entry.content {
-        None => None,
-        Some(ContentValue::Text(text)) => Some((vec![Part::text(text)], false)),
-        Some(ContentValue::List(parts)) => Some((part::from_entries(parts)?, true)),
-        Some(ContentValue::Null | ContentValue::Raw(_)) => return None,
-    };
-    Some(build(entry.fields, content))
-}
-
-fn build(mut fields: JsonFields<'_>, content: Option<(Vec<Part>, bool)>) -> Vec<Message> {
     let spelled = fields.take_string("role").unwrap_or_default();
     let role = match spelled.as_str() {
         "assistant" => Role::Assistant,

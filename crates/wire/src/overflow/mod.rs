@@ -179,6 +179,7 @@ impl OverflowRules {
         if text.lines.is_empty() {
             return None;
         }
+        // The rules are ordered: a precise one comes before one that also matches other errors.
         let rule = self.first(response.status, response.provider, &text.lines)?;
         let (kind, sizes) = sizes::measure(&self.figures, &text.lines, rule.kind);
         // Figures can change the kind. Then the rule's own action no longer applies.
@@ -218,6 +219,7 @@ fn rate(kind: OverflowKind, sizes: &ErrorSizes) -> Option<OverflowAction> {
 fn fallback(response: &ProviderResponse<'_>, text: &ErrorText) -> OverflowVerdict {
     let kind = match response.status {
         200..=299 => return silent(response, text),
+        // Servers and gateways use this status for the size of the body, not for its tokens.
         413 => OverflowKind::Bytes,
         429 => OverflowKind::RateLimit,
         408 | 500 | 502..=599 => OverflowKind::Server,

@@ -49,8 +49,10 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Sca
     reader.request.body = Span::new(reader.start, end);
     let body = reader.request.body;
     let markers = reader.request.markers.iter_mut();
+    // A marker of the body was found before the end of the body was known.
     let own = markers.filter(|marker| marker.object.is_empty());
     own.for_each(|marker| marker.object = body);
+    // Without a list of messages this is no request that could be managed.
     if reader.request.list.is_empty() {
         return reader.cursor.fail(UnscannableReason::NoMessages);
     }
@@ -61,6 +63,8 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Sca
         request: reader.request,
         tables: reader.tables,
         head: head.then_some(reader.head.parts.len()),
+        // With two lists the second one counts, and a body that continues this one may have
+        // another.
         head_state: reader.head_state.filter(|_| reader.lists == 1),
     })
 }
@@ -119,6 +123,7 @@ impl BodyReader<'_> {
 
     fn limit(&mut self, name: LimitName, span: Span) {
         let limits = &mut self.request.limits;
+        // Of duplicate fields the last one counts, as in every JSON parser.
         limits.retain(|limit| limit.name != name);
         if !is_null(self.text, span) {
             limits.push(AnswerLimit { name, span });
@@ -181,10 +186,13 @@ impl BodyReader<'_> {
         let markers = &mut self.request.markers;
         markers.retain(|marker| !old.contains(marker.field));
         self.head = ScanTables::default();
+        // The field may stand behind the messages. It is scanned into tables of its own, which come
+        // first in the end.
         let list = std::mem::take(&mut self.tables);
         let first = self.cursor.peek();
         let value_start = self.cursor.offset();
         let spoken = match self.dialect {
+            // `null` says the same as no field at all.
             Dialect::Messages => first != Some(b'n'),
             Dialect::Chat | Dialect::Responses => first == Some(b'"'),
         };
@@ -245,6 +253,7 @@ impl BodyReader<'_> {
     }
 
     fn check_tools(&self) -> ScanResult<()> {
+        // A body of empty tools must not take much more memory than its bytes.
         let size = size_of_val(self.request.tool_list.as_slice());
         if size > (64 << 10) + self.text.len() {
             return self.cursor.fail(UnscannableReason::TooManyParts);
@@ -275,6 +284,7 @@ impl BodyReader<'_> {
             }
             Ok(())
         })?;
+        // The name inside `function` is the one that counts, wherever the other stands.
         if !inner.value.is_empty() {
             tool.name = inner.value;
         }

@@ -124,14 +124,6 @@ impl ScanMemo {
         })
     }
 
-    /// The number of entries before `offset`, if that is a boundary.
-    pub fn entries_before(&self, offset: usize) -> Option<usize> {
-        let entries = &self.tables.entries;
-        let before = entries.partition_point(|entry| entry.span.end as usize <= offset);
-        let boundary = self.boundary(before)?;
-        (boundary.offset == offset).then_some(before)
-    }
-
     /// The number of messages before an entry.
     fn messages_before(&self, entries: usize) -> usize {
         let next = self.tables.entries.get(entries);

@@ -184,14 +184,6 @@ impl<'a> BodyScan<'a> {
         usize::from(self.head.is_some())
     }
 
-    /// The end of the bytes of message `at`, if the next message starts after it.
-    pub fn end_of(&self, at: usize) -> Option<usize> {
-        let last = self.entry_range(at).last()?;
-        let is_last = self.messages_of(last).end == at + 1;
-        let entry = self.tables.entries.get(last).filter(|_| is_last)?;
-        Some(entry.span.end as usize)
-    }
-
     /// True if the first message is in the system field.
     pub(crate) fn has_head(&self) -> bool {
         self.head.is_some()

@@ -27,12 +27,25 @@ impl ByteEdits {
     }
 
     /// The text with all replacements.
-    pub(crate) fn apply(self, text: &str) -> Vec<u8> {
-        self.settled().apply(text, 0)
+    pub(crate) fn apply(mut self, text: &str) -> Vec<u8> {
+        self.remove_void();
+        let put_in: usize = self.0.iter().map(|(_, text)| text.len()).sum();
+        let taken_out: usize = self.0.iter().map(|(span, _)| span.len()).sum();
+        let mut out = Vec::with_capacity((text.len() + put_in).saturating_sub(taken_out));
+        let mut at = 0;
+        for (span, replacement) in &self.0 {
+            let kept = Span::new(at, span.start as usize);
+            out.extend_from_slice(kept.of(text).as_bytes());
+            out.extend_from_slice(replacement.as_bytes());
+            at = span.end as usize;
+        }
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        out.extend_from_slice(rest);
+        out
     }
 
-    /// The replacements in order, without void ones.
-    pub(crate) fn settled(mut self) -> OrderedEdits {
+    /// Puts the replacements in order, and removes void ones.
+    fn remove_void(&mut self) {
         // Insertions come before replacements at the same position; of two replacements there, the
         // longer one contains the other.
         self.0
@@ -43,54 +56,6 @@ impl ByteEdits {
             at = at.max(if stands { span.end } else { 0 });
             stands
         });
-        OrderedEdits(self.0)
-    }
-}
-
-/// Ordered, disjoint replacements.
-#[derive(Debug)]
-pub(crate) struct OrderedEdits(Vec<(Span, String)>);
-
-impl OrderedEdits {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The new position of the byte at `place`; none if it is replaced.
-    pub(crate) fn moved(&self, place: usize) -> Option<usize> {
-        let before = self.0.iter();
-        let before = before.take_while(|(span, _)| (span.start as usize) < place);
-        let (mut taken_out, mut put_in) = (0, 0);
-        for (span, text) in before {
-            if span.end as usize > place {
-                return None;
-            }
-            taken_out += span.len();
-            put_in += text.len();
-        }
-        (place + put_in).checked_sub(taken_out)
-    }
-
-    /// The text from `start` on, with all replacements after it.
-    pub(crate) fn apply(&self, text: &str, start: usize) -> Vec<u8> {
-        let first = self
-            .0
-            .partition_point(|(span, _)| (span.start as usize) < start);
-        let edits = self.0.get(first..).unwrap_or_default();
-        let put_in: usize = edits.iter().map(|(_, text)| text.len()).sum();
-        let taken_out: usize = edits.iter().map(|(span, _)| span.len()).sum();
-        let length = (text.len() + put_in).saturating_sub(taken_out + start);
-        let mut out = Vec::with_capacity(length);
-        let mut at = start;
-        for (span, replacement) in edits {
-            let kept = Span::new(at, span.start as usize);
-            out.extend_from_slice(kept.of(text).as_bytes());
-            out.extend_from_slice(replacement.as_bytes());
-            at = span.end as usize;
-        }
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
-        out.extend_from_slice(rest);
-        out
     }
 }
 
@@ -107,21 +72,5 @@ mod tests {
         edits.insert(4, ">");
         edits.insert(3, "lost");
         assert_eq!(edits.apply("abcdef"), b"a<>ef");
-    }
-
-    #[test]
-    fn a_tail_goes_where_its_first_byte_goes() {
-        let mut edits = ByteEdits::default();
-        edits.replace(Span::new(4, 5), "yyy");
-        edits.replace(Span::new(1, 3), "");
-        edits.insert(3, "<");
-        let edits = edits.settled();
-        let whole = edits.apply("abcdef", 0);
-        assert_eq!(whole, b"a<dyyyf");
-        assert_eq!(edits.moved(2), None);
-        for start in [0, 1, 3, 4, 5, 6] {
-            let moved = edits.moved(start).unwrap();
-            assert_eq!(edits.apply("abcdef", start), whole[moved..], "{start}");
-        }
     }
 }

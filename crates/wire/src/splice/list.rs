@@ -22,6 +22,7 @@ impl Splicer<'_, '_, '_> {
             self.rewrite_text_input();
             return Ok(());
         }
+        // Removals come first, so that insertions know what stands around them.
         let spans = self.scan.entries().iter().map(|entry| entry.span).collect();
         let mut list = ContainerMembers::new(self.scan.request().list, spans);
         self.remove_messages(&mut list);
@@ -165,6 +166,7 @@ impl Splicer<'_, '_, '_> {
 
     /// The remaining parts of an entry.
     fn left_of(&mut self, entry: usize) -> RemainingEntry {
+        // Asked for once per removed message, so the answer is kept for each entry.
         let (scan, draft) = (self.scan, self.draft);
         *self.left_of.entry(entry).or_insert_with(|| {
             let stays = |message: &usize| !draft.removed.contains(message);

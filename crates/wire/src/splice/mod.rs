@@ -42,7 +42,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use containers::{Containers, value_of};
 use draft::BodyDraft;
-use edits::{ByteEdits, OrderedEdits};
+use edits::ByteEdits;
 
 use crate::scan::{BodyScan, MarkerSpan, Span};
 
@@ -62,49 +62,6 @@ pub fn splice<'a>(
     scan: &BodyScan<'a>,
     changes: &[BodyChange],
 ) -> Result<SplicedBody<'a>, RefusedChange> {
-    let (edits, skipped) = edits(scan, changes)?;
-    let body = if edits.is_empty() {
-        Cow::Borrowed(scan.body())
-    } else {
-        Cow::Owned(edits.apply(scan.text(), 0))
-    };
-    Ok(SplicedBody { body, skipped })
-}
-
-/// A body that was changed from a position on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SplicedTail {
-    /// The new body from that position on.
-    pub bytes: Vec<u8>,
-    /// The new position of the requested byte; none if it was removed.
-    pub moved: Option<usize>,
-}
-
-/// Like [`splice`], for the part after byte `start` only. Also returns the new position of byte
-/// `place`, which must not be before `start`.
-///
-/// A caller that knows the new bytes before `start` from an earlier request need not change them
-/// again. None if a change crosses `start`.
-pub fn splice_tail(
-    scan: &BodyScan<'_>,
-    changes: &[BodyChange],
-    start: usize,
-    place: usize,
-) -> Result<Option<SplicedTail>, RefusedChange> {
-    let (edits, _) = edits(scan, changes)?;
-    let Some(first) = edits.moved(start) else {
-        return Ok(None);
-    };
-    let moved = edits.moved(place).and_then(|at| at.checked_sub(first));
-    let bytes = edits.apply(scan.text(), start);
-    Ok(Some(SplicedTail { bytes, moved }))
-}
-
-/// The edits of a body, and the changes that would have made it longer.
-fn edits(
-    scan: &BodyScan<'_>,
-    changes: &[BodyChange],
-) -> Result<(OrderedEdits, Vec<usize>), RefusedChange> {
     let draft = BodyDraft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,
@@ -124,7 +81,13 @@ fn edits(
     })?;
     splicer.parts();
     splicer.request();
-    Ok(splicer.finish())
+    let (edits, skipped) = splicer.finish();
+    let body = if edits.is_empty() {
+        Cow::Borrowed(scan.body())
+    } else {
+        Cow::Owned(edits.apply(scan.text()))
+    };
+    Ok(SplicedBody { body, skipped })
 }
 
 /// Executes a draft.
@@ -179,9 +142,9 @@ impl Splicer<'_, '_, '_> {
         self.markers_by_place.get(inside).unwrap_or_default()
     }
 
-    fn finish(mut self) -> (OrderedEdits, Vec<usize>) {
+    fn finish(mut self) -> (ByteEdits, Vec<usize>) {
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();
-        (self.edits.settled(), self.skipped)
+        (self.edits, self.skipped)
     }
 }

@@ -95,6 +95,7 @@ impl StreamState {
             EventFrame::Overlong => return each(StreamEvent::Overlong),
             EventFrame::Data(data) => data,
         };
+        // Some servers of other dialects send it too.
         if data.trim_ascii() == b"[DONE]" {
             return self.end(each);
         }
@@ -128,6 +129,7 @@ impl StreamState {
 
     /// The newest call at `index`; created if necessary.
     pub(super) fn call(&mut self, index: u64) -> Option<&mut Call> {
+        // Some servers send arguments before the event that starts the call.
         if self.calls.newest(index).is_none() {
             self.begin_call(index);
         }
@@ -187,6 +189,7 @@ impl StreamState {
     }
 
     pub(super) fn end_calls(&mut self, each: &mut impl FnMut(StreamEvent<'_>)) {
+        // A stream may end without closing its parts.
         for call in std::mem::take(&mut self.calls).in_order() {
             self.kept_bytes = self.kept_bytes.saturating_sub(call.arguments.len());
             each(StreamEvent::Call(call));

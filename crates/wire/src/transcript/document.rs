@@ -6,64 +6,17 @@ use trimtab_model::RawJson;
 use super::form::{conversation, dialect_of};
 use super::scan::ScannedConversation;
 use super::{Conversation, TranscriptForm, atif, gemini, opencode};
-use crate::json::{self, ContentEntry, ContentValue, JsonFields, JsonType, owned, string, type_of};
+use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
 use crate::{chat, messages, responses};
 
 /// Reads a conversation; none if `text` contains none.
 pub(super) fn read(text: &str) -> Result<Option<Conversation>, serde_json::Error> {
-    if let Some(read) = read_at_once(text) {
-        return Ok(Some(read));
-    }
-    match serde_json::from_str::<ScannedConversation<JsonFields>>(text) {
+    match serde_json::from_str(text) {
         Ok(ScannedConversation::List(entries)) => list(entries, text),
         Ok(ScannedConversation::Object(fields, entries)) => Ok(object(&fields, entries)),
         // JSON of another shape.
         Err(error) if error.is_data() => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// Reads a request in the usual form in one pass; none if anything is unusual.
-fn read_at_once(text: &str) -> Option<Conversation> {
-    let Ok(ScannedConversation::Object(fields, Some(entries))) =
-        serde_json::from_str::<ScannedConversation<ContentEntry>>(text)
-    else {
-        return None;
-    };
-    if fields.has("info") || fields.has("projectHash") {
-        return None;
-    }
-    let form = if is_messages_request(&fields) {
-        TranscriptForm::Messages
-    } else {
-        form_of(&entries)
-    };
-    let mut read = Conversation::new(form);
-    read.messages.reserve(entries.len());
-    for entry in entries {
-        match form {
-            TranscriptForm::Messages => read.messages.extend(messages::from_entry(entry)?),
-            _ => read.messages.push(chat::from_entry(entry)?),
-        }
-    }
-    finish_request(&mut read, &fields);
-    name(&mut read, &fields, &fields);
-    Some(read)
-}
-
-/// Messages if a part has a type that only that dialect has.
-fn form_of(entries: &[ContentEntry<'_>]) -> TranscriptForm {
-    let parts = entries.iter().filter_map(|entry| match &entry.content {
-        Some(ContentValue::List(parts)) => Some(parts),
-        _ => None,
-    });
-    let mut types = parts.flatten().filter_map(|part| part.fields.text("type"));
-    let theirs = types.any(|name| matches!(name.as_ref(), "tool_use" | "tool_result" | "thinking"));
-    let chat = || entries.iter().any(|entry| entry.fields.has("tool_calls"));
-    if theirs && !chat() {
-        TranscriptForm::Messages
-    } else {
-        TranscriptForm::Chat
     }
 }
 
@@ -139,17 +92,12 @@ fn request(fields: &JsonFields<'_>, entries: Vec<JsonFields<'_>>) -> Conversatio
         }
     };
     let mut read = conversation_of(entries, form);
-    finish_request(&mut read, fields);
-    read
-}
-
-/// Adds the other fields of a request.
-fn finish_request(read: &mut Conversation, fields: &JsonFields<'_>) {
     let system = fields.get("system");
     if let Some(system) = system.filter(|raw| type_of(raw) != JsonType::Null) {
         read.messages.insert(0, messages::system(system));
     }
     read.tools = tools(fields);
+    read
 }
 
 fn is_messages_request(fields: &JsonFields<'_>) -> bool {

@@ -7,24 +7,24 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::json::{FieldName, JsonFields};
 
-/// A JSON value that may be a conversation with messages `M`.
-pub(super) enum ScannedConversation<'a, M> {
+/// A JSON value that may be a conversation.
+pub(super) enum ScannedConversation<'a> {
     /// A list of objects.
-    List(Vec<M>),
+    List(Vec<JsonFields<'a>>),
     /// An object, with the elements of its `messages` if it has them.
-    Object(JsonFields<'a>, Option<Vec<M>>),
+    Object(JsonFields<'a>, Option<Vec<JsonFields<'a>>>),
 }
 
-impl<'de: 'a, 'a, M: Deserialize<'de>> Deserialize<'de> for ScannedConversation<'a, M> {
+impl<'de: 'a, 'a> Deserialize<'de> for ScannedConversation<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ConversationVisitor(PhantomData))
     }
 }
 
-struct ConversationVisitor<'a, M>(PhantomData<(&'a (), M)>);
+struct ConversationVisitor<'a>(PhantomData<&'a ()>);
 
-impl<'de: 'a, 'a, M: Deserialize<'de>> Visitor<'de> for ConversationVisitor<'a, M> {
-    type Value = ScannedConversation<'a, M>;
+impl<'de: 'a, 'a> Visitor<'de> for ConversationVisitor<'a> {
+    type Value = ScannedConversation<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of messages, or an object around one")

@@ -1,12 +1,14 @@
 //! The `PostToolUse` hook of Claude Code.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trimtab::session::{SessionError, Setup};
 use trimtab::single_output::show_output;
-use trimtab::store::{FolderStore, SessionId};
+use trimtab::store::{SessionId, Store};
+use trimtab::store_place::StorePlace;
 use trimtab_engine::view::tools::is_retrieval;
 
 use crate::common::{CommonArgs, StoreArgs};
@@ -76,8 +78,8 @@ struct OutputHook<'a> {
 
 /// Where outputs go.
 struct OpenedStore {
-    store: FolderStore,
-    /// Its folder, unless it is the default one.
+    store: Arc<dyn Store>,
+    /// Its folder, unless it is the default one, or a database: its URL may hold a password.
     folder: Option<PathBuf>,
     session: SessionId,
     setup: Setup,
@@ -127,7 +129,7 @@ impl<'a> OutputHook<'a> {
             setup,
             ..
         } = &*opened;
-        let shown = show_output(store, session, setup, call, text);
+        let shown = show_output(&**store, session, setup, call, text);
         let shown = shown.map_err(|error| failed(&error))?;
         if !shown.shortened {
             return Ok(None);
@@ -144,13 +146,15 @@ impl<'a> OutputHook<'a> {
         setup.limits.window = config.window.or(Some(WINDOW));
         // The client has no retrieval tools of ours; the command takes their place.
         setup.retrieval = None;
-        let folder = self.common.store.store.clone().or(config.store);
+        let given = self.common.store.store.clone().or(config.store);
         let place = StoreArgs {
-            store: folder.clone(),
+            store: given.clone(),
+            blobs: self.common.store.blobs.clone().or(config.blobs),
         };
+        let is_folder = matches!(place.place()?, StorePlace::Folder(_));
         Ok(OpenedStore {
             store: place.make()?.store,
-            folder,
+            folder: given.filter(|_| is_folder),
             session: session.map_err(|error| failed(&SessionError::from(error)))?,
             setup,
         })

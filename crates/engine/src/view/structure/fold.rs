@@ -90,19 +90,31 @@ fn alike(a: &str, b: &str, least: Likeness) -> Option<Likeness> {
         return None;
     }
     let letters = a.bytes().filter(u8::is_ascii_alphabetic);
-    (but_for_numbers(a).eq(but_for_numbers(b)) && letters.take(LETTERS).count() == LETTERS)
+    (is_equal_but_for_numbers(a.as_bytes(), b.as_bytes())
+        && letters.take(LETTERS).count() == LETTERS)
         .then_some(Likeness::ButForNumbers)
 }
 
-/// The bytes of a line, with one zero for each number.
-fn but_for_numbers(line: &str) -> impl Iterator<Item = u8> {
-    let mut in_number = false;
-    line.bytes().filter_map(move |byte| {
-        let is_digit = byte.is_ascii_digit();
-        let goes_on = is_digit && in_number;
-        in_number = is_digit;
-        (!goes_on).then_some(if is_digit { b'0' } else { byte })
-    })
+/// True if two lines are equal once each number in them is replaced by the same number.
+fn is_equal_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
+    let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
+    loop {
+        let equal = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        if equal == a.len() && equal == b.len() {
+            return true;
+        }
+        // The lines may differ in the middle of a number: go back to its first digit.
+        let shared = a.get(..equal).unwrap_or_default().iter().rev();
+        let number = equal - shared.take_while(|b| b.is_ascii_digit()).count();
+        let (rest_a, rest_b) = (a.get(number..), b.get(number..));
+        let (rest_a, rest_b) = (rest_a.unwrap_or_default(), rest_b.unwrap_or_default());
+        let (digits_a, digits_b) = (digits(rest_a), digits(rest_b));
+        if digits_a == 0 || digits_b == 0 {
+            return false;
+        }
+        a = rest_a.get(digits_a..).unwrap_or_default();
+        b = rest_b.get(digits_b..).unwrap_or_default();
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +134,12 @@ mod tests {
             Some(Likeness::ButForNumbers)
         );
         assert_eq!(alike("tick 1", "tick 12"), Some(Likeness::ButForNumbers));
+        assert_eq!(alike("tick 19", "tick 1"), Some(Likeness::ButForNumbers));
+        assert_eq!(
+            alike("at 107, tick", "at 1, tick"),
+            Some(Likeness::ButForNumbers)
+        );
+        assert_eq!(alike("at 1", "at 1a"), None);
         assert_eq!(alike("tick 1", "tick "), None);
         assert_eq!(alike("tick 1", "tack 1"), None);
         assert_eq!(alike("1,2,3", "4,5,6"), None);

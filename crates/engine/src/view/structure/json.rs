@@ -146,7 +146,7 @@ impl RenderAttempt<'_> {
         // Whatever is measured, no text of so many bytes can fit.
         let ceiling = self.how.cap.saturating_mul(64);
         let ceiling = usize::try_from(ceiling).unwrap_or(usize::MAX);
-        let mut rendered = render::open(&self.tree.root, bounds, ceiling)?;
+        let mut rendered = render::open(self.tree, bounds, ceiling)?;
         let tally = ShownCounts {
             shown: rendered.scalars,
             total: self.tree.counts.scalars,
@@ -155,10 +155,7 @@ impl RenderAttempt<'_> {
             total_bytes: self.text.len(),
             offset: 0,
         };
-        rendered.close(
-            &self.tree.root,
-            &marker::full_marker(&tally, self.how.stored),
-        );
+        rendered.close(&marker::full_marker(&tally, self.how.stored));
         let shorter = ShortenedView {
             text: rendered.text,
             shown_bytes: rendered.bytes,

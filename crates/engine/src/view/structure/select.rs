@@ -1,6 +1,6 @@
 //! Which lines are shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use trimtab_model::{Ref, work};
@@ -33,6 +33,9 @@ pub(super) struct LineSelection<'a> {
     chosen: Vec<bool>,
     /// Of these lines only so many bytes are shown.
     clipped: BTreeMap<usize, usize>,
+    /// What lines cost that are too long to be shown whole, by line and limit: waves ask for the
+    /// same line again, and the answer takes many measurements.
+    long_costs: HashMap<(usize, u64), Option<(u64, usize)>>,
     used: u64,
     gaps: u64,
 }
@@ -60,6 +63,7 @@ impl<'a> LineSelection<'a> {
             gap_cost,
             chosen: vec![false; lines.len()],
             clipped: BTreeMap::new(),
+            long_costs: HashMap::new(),
             used: 0,
             gaps: 1,
         }
@@ -106,7 +110,7 @@ impl<'a> LineSelection<'a> {
         if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
             return true;
         }
-        let Some((cost, bytes)) = self.cost(line, self.line_room) else {
+        let Some((cost, bytes)) = self.cost(at, self.line_room) else {
             return false;
         };
         let gaps = self.gaps_with(at);
@@ -124,10 +128,11 @@ impl<'a> LineSelection<'a> {
         true
     }
 
-    /// What `line` costs within `limit`, and how many of its bytes are shown for that; none if
+    /// What line `at` costs within `limit`, and how many of its bytes are shown for that; none if
     /// no start of it can be shown.
-    fn cost(&self, line: &str, limit: u64) -> Option<(u64, usize)> {
+    fn cost(&mut self, at: usize, limit: u64) -> Option<(u64, usize)> {
         work::step(1);
+        let line = self.lines.line_with_newline(at);
         // Whatever is measured, no line of so many bytes can be worth measuring whole.
         let most = usize::try_from(limit.saturating_mul(64)).unwrap_or(usize::MAX);
         if line.len() <= most {
@@ -136,10 +141,16 @@ impl<'a> LineSelection<'a> {
                 return Some((whole, line.len()));
             }
         }
+        if let Some(known) = self.long_costs.get(&(at, limit)) {
+            return *known;
+        }
         let body = line.strip_suffix('\n').unwrap_or(line);
         let costs = |bytes: usize| (self.measure)(&clipped(body, bytes));
-        let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit)?;
-        (kept > 0 && kept < body.len()).then(|| (costs(kept), kept))
+        let kept = clip(body, most.min(body.len()), |bytes| costs(bytes) <= limit);
+        let kept = kept.filter(|kept| *kept > 0 && *kept < body.len());
+        let cost = kept.map(|kept| (costs(kept), kept));
+        self.long_costs.insert((at, limit), cost);
+        cost
     }
 
     /// How many gaps there are once line `at` is shown: it may split one in two or close one.
@@ -182,7 +193,7 @@ impl<'a> LineSelection<'a> {
             let before = (self.measure)(&clipped(self.lines.get(at), bytes));
             let limit = before + self.room.saturating_sub(taken);
             let line = self.lines.line_with_newline(at);
-            let (cost, longer) = self.cost(line, limit).unwrap_or((before, bytes));
+            let (cost, longer) = self.cost(at, limit).unwrap_or((before, bytes));
             self.used = self.used + cost - before.min(self.used);
             if longer < line.len() {
                 self.clipped.insert(at, longer);

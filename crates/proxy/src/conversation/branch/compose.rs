@@ -15,15 +15,13 @@ use trimtab_engine::observation::observed;
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Output, Part, Ref};
-use trimtab_wire::scan::{BodyScan, ScanMemo};
+use trimtab_wire::scan::BodyScan;
 use trimtab_wire::splice::{BodyChange, splice};
 use trimtab_wire::validate::{RequestFault, validate};
 
 use super::renamed_tools::with_tool_names;
 use super::{Branch, BranchError};
 use crate::conversation::retrieval_tools;
-use crate::prefix_cache::last_sent::LastSent;
-use crate::prefix_cache::prefix_hash::PrefixHashes;
 use crate::records::plan_note::PlanNote;
 use crate::records::record::PromptSizes;
 
@@ -137,16 +135,16 @@ impl RefSearch {
 }
 
 impl Branch {
-    /// Makes the window fit and splices it into the body. With `prefix_hashes` of the body's
-    /// beginnings, the body is made from the one that was sent last, if it begins like it.
+    /// Makes the window fit and splices it into the body.
     pub(crate) fn compose(
         &mut self,
         scan: &BodyScan<'_>,
         options: &ComposeOptions,
-        prefix_hashes: Option<PrefixHashes<'_>>,
     ) -> Result<OutgoingBody, BranchError> {
         let offers = self.budget_retrieval_tools(scan, options)?;
         let ready = self.session.ready();
+        // The size is noted before our tools are added: a later reading of the provider is compared
+        // with it.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
@@ -178,7 +176,7 @@ impl Branch {
                 tools: ours.definitions.clone(),
             });
         }
-        let body = self.carry_out(scan, whole, prefix_hashes, offered)?;
+        let body = self.carry_out(scan, whole, offered)?;
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events();
@@ -276,7 +274,6 @@ impl Branch {
         &mut self,
         scan: &BodyScan<'_>,
         mut whole: Vec<BodyChange>,
-        prefix_hashes: Option<PrefixHashes<'_>>,
         offered: Option<ToolNames>,
     ) -> Result<Option<Bytes>, BranchError> {
         self.session.window()?;
@@ -286,15 +283,9 @@ impl Branch {
             whole.push(BodyChange::StopThinking);
         }
         let came = |at: usize| scan.message(at);
+        // Rounds that we hid from the client are in the log, but not in its body.
         let as_client = self.message_map.in_client_positions(log, entries, came);
         let is_plain = as_client.is_none();
-        let mut hashes = prefix_hashes.filter(|_| is_plain);
-        if let (Some(last), Some(hashes)) = (&mut self.last_sent, &mut hashes)
-            && let Some(body) = last.extend(scan, (log, entries), &whole, hashes)
-        {
-            return Ok(Some(body));
-        }
-        self.last_sent = None;
         let changes_in = |log: &Log, entries: &[WindowEntry]| {
             let renamed = offered.and_then(|names| with_tool_names(names, log, entries));
             changes_to(log, renamed.as_deref().unwrap_or(entries), scan.dialect())
@@ -303,23 +294,13 @@ impl Branch {
             Some((log, entries)) => changes_in(&log, &entries),
             None => changes_in(log, entries),
         };
-        changes.extend(whole.iter().cloned());
         // If only normalising changed something, the body is changed only where it is not valid.
         let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
+        changes.append(&mut whole);
         if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
             return Ok(None);
         }
-        let Some((body, memo)) = spliced(scan, &changes)? else {
-            return Ok(None);
-        };
-        // A limit on the answer depends on the room that is left, so it changes with every call.
-        let lasts = |change: &BodyChange| !matches!(change, BodyChange::SetLimit { .. });
-        let hashes = hashes.filter(|_| whole.iter().all(lasts));
-        if let (Some(mut hashes), Some(memo)) = (hashes, memo) {
-            let last_sent = LastSent::of(scan, (log, entries), (&body, memo), whole, &mut hashes);
-            self.last_sent = last_sent.map(Box::new);
-        }
-        Ok(Some(body))
+        spliced(scan, &changes)
     }
 
     /// The refs that the window shows.
@@ -344,6 +325,7 @@ impl Branch {
         let decided = self.decided();
         let projection = self.session.projection();
         let entries = projection.last_window().entries();
+        // A plan may show refs anywhere in the window, so the search starts over after one.
         if decided != self.refs.plans {
             self.refs = RefSearch::of(projection.journal(), decided);
         }
@@ -364,17 +346,15 @@ fn shows_ref(output: &Output) -> bool {
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }
 
-/// The body after the changes, if a provider would accept it, and what is known of it then.
-fn spliced(
-    scan: &BodyScan<'_>,
-    changes: &[BodyChange],
-) -> Result<Option<(Bytes, Option<ScanMemo>)>, BranchError> {
+/// The body after the changes, if a provider would accept it; none if they change nothing.
+fn spliced(scan: &BodyScan<'_>, changes: &[BodyChange]) -> Result<Option<Bytes>, BranchError> {
     let mismatch = |why: String| BranchError::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;
     let body = spliced.body;
     if body.as_ref() == scan.body() {
         return Ok(None);
     }
+    // Our own result is checked like any body, by code that does not know how it was made.
     let again = BodyScan::new(&body, scan.dialect()).map_err(|why| mismatch(why.to_string()))?;
     let faults = validate(&again);
     if !faults.is_empty() {
@@ -386,6 +366,5 @@ fn spliced(
             return Err(mismatch(format!("the new body is not valid: {fault}")));
         }
     }
-    let memo = again.into_memo();
-    Ok(Some((Bytes::from(body.into_owned()), memo)))
+    Ok(Some(Bytes::from(body.into_owned())))
 }

@@ -20,7 +20,6 @@ use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
 use crate::conversation::message_map::{self, MessageMap};
 use crate::models::silent_truncation::{self, PromptReading};
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
-use crate::prefix_cache::last_sent::LastSent;
 use compose::RefSearch;
 
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
@@ -102,8 +101,6 @@ pub(crate) struct Branch {
     composed: usize,
     /// The branch that it is a copy of, and the entries that its log and its journal had then.
     copy_of: Option<(usize, (u64, u64))>,
-    /// What was sent last, if that was not what came.
-    pub(crate) last_sent: Option<Box<LastSent>>,
 }
 
 impl Branch {
@@ -144,7 +141,6 @@ impl Branch {
             thinks,
             composed,
             copy_of: None,
-            last_sent: None,
         }))
     }
 
@@ -278,11 +274,7 @@ impl Branch {
         let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
-        let sent = self
-            .last_sent
-            .as_ref()
-            .map_or(0, |carried| carried.memory_bytes());
-        BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES + sent
+        BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES
     }
 
     /// Admits the messages of the body that are new.

@@ -73,13 +73,6 @@ pub(crate) struct BodyReading<'a> {
     key: &'a [u8; 192],
 }
 
-impl BodyReading<'_> {
-    /// Prints of the beginnings of the body.
-    pub(crate) fn prefix_hashes(&self) -> PrefixHashes<'_> {
-        self.hashed.prefix_hashes(self.key, self.scan.body())
-    }
-}
-
 impl ParsedBodies {
     /// Remembers nothing yet; all together may take a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {

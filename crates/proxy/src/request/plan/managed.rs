@@ -81,9 +81,12 @@ impl ManagedRequest {
         }
         let name = work.family_name(scan, &reading.fingerprints);
         let (name, listed) = name.ok_or_else(|| passes("empty"))?;
+        // A conversation is in the holdout or not for all of its life: the name decides, and no
+        // chance.
         if work.opened.keys.share_of_name(&name) < settings.config.holdout {
             return Err(passes("holdout"));
         }
+        // The limit counts stored bytes, so it comes before anything is stored.
         if work.is_over_quota() {
             return Err(passes("quota"));
         }
@@ -124,6 +127,8 @@ impl ManagedRequest {
         steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
         let client_session = Arc::clone(&self.client_session);
+        // One request of a conversation at a time. Waiting for the others may have used up the
+        // time.
         let mut branches = client_session.branches();
         if work::is_cancelled() {
             // It is too late, and nothing is half done yet.
@@ -138,6 +143,7 @@ impl ManagedRequest {
             match &trouble {
                 // Any of them may be outdated, so all are read again.
                 trouble if trouble.is_conflict() => *branches = LoadedBranches::default(),
+                // What is in memory may be ahead of the store now, so the store is read again.
                 BranchError::Session(_) => branches.forget(self.branch),
                 BranchError::Mismatch(_) => {}
             }
@@ -187,6 +193,7 @@ impl ManagedRequest {
         setup: &Setup,
     ) -> Result<(), BranchError> {
         let scan = &reading.scan;
+        // Everything that decides how outputs are shown is set before the first one is admitted.
         branch.set_policy(&setup.policy, self.job.asked_policy().is_some())?;
         branch.session().set_limits(setup.limits);
         branch.note_idle_time();
@@ -203,11 +210,13 @@ impl ManagedRequest {
         branch: &mut Branch,
         scan: &BodyScan<'_>,
     ) -> Result<(), BranchError> {
+        // A reason to leave the body alone holds only as long as the body fits.
         if !branch.fits_unchanged() {
             self.untouched = None;
         }
         if self.untouched.is_none() {
             branch.budget_retrieval_tools(scan, &self.options)?;
+            // Some designs act after outputs have come, and others only before a call.
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             let moments = moments.get(usize::from(!after_outputs)..);
@@ -227,9 +236,10 @@ impl ManagedRequest {
             // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
+        // Composing may have to shrink the window. Then the plan that a summary was wanted for is
+        // outdated.
         let decided = branch.decisions();
-        self.outgoing =
-            branch.compose(&reading.scan, &self.options, Some(reading.prefix_hashes()))?;
+        self.outgoing = branch.compose(&reading.scan, &self.options)?;
         if branch.decisions() != decided {
             // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
@@ -251,22 +261,6 @@ impl ManagedRequest {
         self.unwritten
             .take()
             .and_then(UnflushedWrites::required_before_send)
-    }
-
-    /// The same request, to be decided on anew: another process has written to its conversation.
-    pub(crate) fn replan_job(&self) -> PlanningJob {
-        PlanningJob {
-            shared: Arc::clone(&self.job.shared),
-            opened: Arc::clone(&self.job.opened),
-            tenant: self.job.tenant.clone(),
-            settings: Arc::clone(&self.job.settings),
-            dialect: self.job.dialect,
-            path: self.job.path.clone(),
-            headers: self.job.headers.clone(),
-            body: self.job.body.clone(),
-            is_pieced: self.job.is_pieced,
-            hashed: None,
-        }
     }
 
     /// Works on the conversation again: after an overflow, after a hidden round, at the end.
@@ -327,6 +321,8 @@ impl ManagedRequest {
 
     /// The model that writes summaries at the client's cost.
     pub(crate) fn summary_model(&self) -> &str {
+        // The client pays for the summary, with the model that it asks anyway, unless a policy
+        // names a cheaper one.
         let own = self.policy().map(|policy| policy.compaction.model.as_str());
         own.filter(|model| !model.is_empty()).unwrap_or(&self.model)
     }

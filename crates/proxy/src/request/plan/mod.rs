@@ -37,6 +37,7 @@ pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
 const PLANNING_PER_OBJECT: usize = 2048;
 
 /// A request to be worked on.
+#[derive(Clone)]
 pub(crate) struct PlanningJob {
     pub(crate) shared: Arc<SharedState>,
     /// The store that was open when the request came.
@@ -103,6 +104,7 @@ pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
 
 /// The memory that planning takes for a body, about.
 pub(crate) fn planning_bytes(body: &[u8]) -> usize {
+    // Many small messages take more memory than one long text of as many bytes.
     let objects = memchr::memchr_iter(b'{', body).count();
     body.len() * PLANNING_PER_BYTE + objects * PLANNING_PER_OBJECT
 }

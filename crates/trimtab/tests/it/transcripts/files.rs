@@ -44,15 +44,9 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
     let system =
         json!({"type": "system.message", "data": {"content": "rules"}, "id": "1", "parentId": "0"});
     let kind = json!({"sessionId": "s", "projectHash": "h", "kind": "main"});
+    let rules = json!({"role": "system", "content": "rules"});
     vec![
-        file(
-            TranscriptForm::Chat,
-            lines(
-                &[json!({"role": "system", "content": "rules"})],
-                session,
-                chat,
-            ),
-        ),
+        file(TranscriptForm::Chat, lines(&[rules], session, chat)),
         file(
             TranscriptForm::Chat,
             json!({"id": "a", "messages": listed(session, chat)}).to_string(),
@@ -106,8 +100,11 @@ pub(super) fn files(session: &[Happened]) -> Vec<File> {
         ),
         file(
             TranscriptForm::Atif,
-            pretty(&json!({"schema_version": "ATIF-v1.4", "session_id": "s",
-                           "steps": listed(session, atif)})),
+            pretty(&trajectory(&listed(session, atif))),
         ),
     ]
+}
+
+fn trajectory(steps: &[Value]) -> Value {
+    json!({"schema_version": "ATIF-v1.4", "session_id": "s", "steps": steps})
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use trimtab_model::work;
 
 use super::super::{CutRequest, clip};
-use super::tree::JsonNode;
+use super::tree::{JsonEntry, JsonList, Tree};
 use crate::view::figures::{first_bytes, grouped};
 use crate::view::shape::bytes;
 use crate::view::structure;
@@ -52,28 +52,30 @@ const MARKER: &str = "\"[trimtab]\"";
 
 /// The root without its end, every element on a line of its own. None if that is longer than
 /// `ceiling`, where it is broken off.
-pub(super) fn open(
-    root: &JsonNode<'_>,
+pub(super) fn open<'a>(
+    tree: &'a Tree<'a>,
     bounds: RenderLimits,
     ceiling: usize,
-) -> Option<RenderedJson> {
+) -> Option<RenderedJson<'a>> {
     let mut rendered = RenderedJson {
+        tree,
         text: String::new(),
         scalars: 0,
         bytes: 0,
         bounds,
         ceiling,
     };
-    match root {
-        JsonNode::Array(items) => rendered.array(items, 0),
-        JsonNode::Object(members) => rendered.object(members, 0),
-        JsonNode::Scalar(scalar) => rendered.scalar(scalar),
+    match tree.root() {
+        JsonEntry::Array(items) => rendered.array(items, 0),
+        JsonEntry::Object(members) => rendered.object(members, 0),
+        JsonEntry::Scalar(scalar) => rendered.scalar(scalar),
     }
     Some(rendered).filter(|rendered| rendered.text.len() <= ceiling)
 }
 
 /// What was rendered so far, and how much of the output it shows.
-pub(super) struct RenderedJson {
+pub(super) struct RenderedJson<'a> {
+    tree: &'a Tree<'a>,
     pub(super) text: String,
     pub(super) scalars: usize,
     pub(super) bytes: usize,
@@ -81,73 +83,76 @@ pub(super) struct RenderedJson {
     ceiling: usize,
 }
 
-impl RenderedJson {
+impl RenderedJson<'_> {
     /// Adds the marker as the last element or member, and the end.
-    pub(super) fn close(&mut self, root: &JsonNode<'_>, marker: &str) {
+    pub(super) fn close(&mut self, marker: &str) {
         if !self.text.ends_with(['[', '{']) {
             self.text.push_str(",\n");
         }
         let marker = serde_json::Value::from(marker);
-        let _ = match root {
-            JsonNode::Object(_) => write!(self.text, "{MARKER}:{marker}}}"),
+        let _ = match self.tree.root() {
+            JsonEntry::Object(_) => write!(self.text, "{MARKER}:{marker}}}"),
             _ => write!(self.text, "{marker}]"),
         };
     }
 
-    fn node(&mut self, node: &JsonNode<'_>, depth: usize) {
+    fn value(&mut self, value: JsonEntry<'_>, depth: usize) {
         work::step(1);
-        match node {
-            JsonNode::Scalar(scalar) => self.scalar(scalar),
-            JsonNode::Array(items) if items.is_empty() => self.text.push_str("[]"),
-            JsonNode::Object(members) if members.is_empty() => self.text.push_str("{}"),
-            JsonNode::Array(items) if depth > self.bounds.depth => {
-                self.elided(items.len(), "element");
+        match value {
+            JsonEntry::Scalar(scalar) => self.scalar(scalar),
+            JsonEntry::Array(items) if items.count == 0 => self.text.push_str("[]"),
+            JsonEntry::Object(members) if members.count == 0 => self.text.push_str("{}"),
+            JsonEntry::Array(items) if depth > self.bounds.depth => {
+                self.elided(items.count, "element");
             }
-            JsonNode::Object(members) if depth > self.bounds.depth => {
-                self.elided(members.len(), "member");
+            JsonEntry::Object(members) if depth > self.bounds.depth => {
+                self.elided(members.count, "member");
             }
-            JsonNode::Array(items) => {
+            JsonEntry::Array(items) => {
                 self.array(items, depth);
                 self.text.push(']');
             }
-            JsonNode::Object(members) => {
+            JsonEntry::Object(members) => {
                 self.object(members, depth);
                 self.text.push('}');
             }
         }
     }
 
-    fn array(&mut self, items: &[JsonNode<'_>], depth: usize) {
+    fn array(&mut self, items: JsonList, depth: usize) {
         self.text.push('[');
-        for item in items.iter().take(self.bounds.items) {
+        for item in self.tree.entries(items).take(self.bounds.items) {
             if self.text.len() > self.ceiling {
                 return;
             }
             self.comma(depth);
-            self.node(item, depth + 1);
+            self.value(item, depth + 1);
         }
-        let missing = items.len().saturating_sub(self.bounds.items);
+        let missing = items.count.saturating_sub(self.bounds.items);
         if missing > 0 {
             self.comma(depth);
             self.elided(missing, "element");
         }
     }
 
-    fn object(&mut self, members: &[(&str, JsonNode<'_>)], depth: usize) {
+    fn object(&mut self, members: JsonList, depth: usize) {
         self.text.push('{');
-        let mut missing = members.len();
+        let mut missing = members.count;
+        let mut entries = self.tree.entries(members);
         // Members with our own keys come from an earlier cut; a second one would hide the first.
-        let foreign = members
-            .iter()
-            .filter(|(key, _)| *key != GAP && *key != MARKER);
-        for (key, node) in foreign.take(self.bounds.members()) {
+        let foreign = std::iter::from_fn(|| match entries.next()? {
+            JsonEntry::Scalar(key) => Some((key, entries.next()?)),
+            JsonEntry::Array(_) | JsonEntry::Object(_) => None,
+        })
+        .filter(|(key, _)| *key != GAP && *key != MARKER);
+        for (key, value) in foreign.take(self.bounds.members()) {
             if self.text.len() > self.ceiling {
                 return;
             }
             self.comma(depth);
             self.piece(key);
             self.text.push(':');
-            self.node(node, depth + 1);
+            self.value(value, depth + 1);
             missing -= 1;
         }
         if missing > 0 {

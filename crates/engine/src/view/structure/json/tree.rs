@@ -2,23 +2,36 @@
 
 use trimtab_model::work;
 
-/// One value.
-#[derive(Debug)]
-pub(super) enum JsonNode<'a> {
+/// One value, or the key of a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum JsonEntry<'a> {
     /// A string with its quotes, a number, `true`, `false` or `null`: as it stands there.
     Scalar(&'a str),
-    Array(Vec<JsonNode<'a>>),
-    /// Keys with their quotes.
-    Object(Vec<(&'a str, JsonNode<'a>)>),
+    Array(JsonList),
+    /// Its entries are keys, each before its value.
+    Object(JsonList),
+}
+
+/// The elements of an array, or the members of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JsonList {
+    /// How many.
+    pub(super) count: usize,
+    /// The number of its first entry, and of the entry after its last.
+    first: usize,
+    end: usize,
 }
 
 /// Deeper nesting is not looked into.
 const DEEPEST: usize = 120;
+/// So many bytes of a text become one entry, about.
+const BYTES_PER_ENTRY: usize = 8;
 
-/// A whole text.
+/// A whole text: all entries in the order of the text, so that it needs one allocation only. The
+/// first is the root.
 #[derive(Debug)]
 pub(in crate::view::structure) struct Tree<'a> {
-    pub(super) root: JsonNode<'a>,
+    entries: Vec<JsonEntry<'a>>,
     pub(super) counts: JsonCounts,
 }
 
@@ -36,66 +49,101 @@ pub(super) struct JsonCounts {
 pub(in crate::view::structure) fn parse(text: &str) -> Option<Tree<'_>> {
     let mut reader = JsonReader {
         rest: text,
+        entries: Vec::with_capacity(text.len() / BYTES_PER_ENTRY),
         counts: JsonCounts::default(),
     };
-    let root = reader.value(0)?;
-    let counts = reader.counts;
-    Some(Tree { root, counts })
+    reader.value(0)?;
+    Some(Tree {
+        entries: reader.entries,
+        counts: reader.counts,
+    })
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn root(&self) -> JsonEntry<'a> {
+        let first = self.entries.first().copied();
+        first.unwrap_or(JsonEntry::Scalar("null"))
+    }
+
+    /// The entries of a list. Those of an object alternate between keys and values.
+    pub(super) fn entries(&self, list: JsonList) -> impl Iterator<Item = JsonEntry<'a>> {
+        let mut at = list.first;
+        std::iter::from_fn(move || {
+            let entry = *self.entries.get(at..list.end)?.first()?;
+            at = match entry {
+                JsonEntry::Scalar(_) => at + 1,
+                JsonEntry::Array(inner) | JsonEntry::Object(inner) => inner.end,
+            };
+            Some(entry)
+        })
+    }
 }
 
 struct JsonReader<'a> {
     rest: &'a str,
+    entries: Vec<JsonEntry<'a>>,
     counts: JsonCounts,
 }
 
 impl<'a> JsonReader<'a> {
-    fn value(&mut self, depth: usize) -> Option<JsonNode<'a>> {
+    fn value(&mut self, depth: usize) -> Option<()> {
         if depth > DEEPEST {
             return None;
         }
         work::step(1);
         match self.peek()? {
-            b'[' => {
-                let items = self.items(b']', |reader| reader.value(depth + 1))?;
-                Some(JsonNode::Array(items))
-            }
-            b'{' => {
-                let members = self.items(b'}', |reader| {
-                    let key = reader.scalar()?;
-                    reader.peek().filter(|c| *c == b':')?;
-                    reader.skip();
-                    Some((key, reader.value(depth + 1)?))
-                })?;
-                Some(JsonNode::Object(members))
-            }
+            b'[' => self.list(b']', JsonEntry::Array, |reader| reader.value(depth + 1)),
+            b'{' => self.list(b'}', JsonEntry::Object, |reader| {
+                let key = reader.scalar()?;
+                reader.entries.push(JsonEntry::Scalar(key));
+                reader.peek().filter(|c| *c == b':')?;
+                reader.skip();
+                reader.value(depth + 1)
+            }),
             _ => {
                 let scalar = self.scalar()?;
                 self.counts.scalars += 1;
                 self.counts.longest_string = self.counts.longest_string.max(scalar.len());
-                Some(JsonNode::Scalar(scalar))
+                self.entries.push(JsonEntry::Scalar(scalar));
+                Some(())
             }
         }
     }
 
     /// What stands between brackets, the closing one of which is `end`.
-    fn items<T>(&mut self, end: u8, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut items = Vec::new();
+    fn list(
+        &mut self,
+        end: u8,
+        entry: fn(JsonList) -> JsonEntry<'a>,
+        read: impl Fn(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        let at = self.entries.len();
+        let mut list = JsonList {
+            count: 0,
+            first: at + 1,
+            end: at + 1,
+        };
+        // The end is known once everything in between is read.
+        self.entries.push(entry(list));
         self.skip();
         while self.peek()? != end {
-            items.push(read(self)?);
+            read(self)?;
+            list.count += 1;
             if self.peek() == Some(b',') {
                 self.skip();
             }
         }
         self.skip();
-        self.counts.longest = self.counts.longest.max(items.len());
-        Some(items)
+        self.counts.longest = self.counts.longest.max(list.count);
+        list.end = self.entries.len();
+        *self.entries.get_mut(at)? = entry(list);
+        Some(())
     }
 
     fn scalar(&mut self) -> Option<&'a str> {
-        self.peek()?;
+        let first = self.peek()?;
         let bytes = self.rest.as_bytes();
-        let end = if self.rest.starts_with('"') {
+        let end = if first == b'"' {
             string_end(bytes)?
         } else {
             let ends = |b: &u8| matches!(b, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
@@ -108,8 +156,11 @@ impl<'a> JsonReader<'a> {
 
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
-        self.rest = self.rest.trim_ascii_start();
-        self.rest.bytes().next()
+        // Most often nothing has to be skipped.
+        if self.rest.as_bytes().first()? <= &b' ' {
+            self.rest = self.rest.trim_ascii_start();
+        }
+        self.rest.as_bytes().first().copied()
     }
 
     /// Steps over a byte of punctuation.
