@@ -27,8 +27,11 @@ pub(crate) struct Browser {
     _folder: TempDir,
 }
 
-/// The program, if there is one.
+/// The program, if there is one and no other run of the same tests has it.
 fn program() -> Option<PathBuf> {
+    if std::env::var_os("TRIMTAB_BROWSER").is_some_and(|wanted| wanted == "none") {
+        return None;
+    }
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let mut places = NAMES
@@ -41,7 +44,7 @@ impl Browser {
     /// Starts it; none, and a word about it, if there is no browser on this machine.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
-            say("SKIPPED: chromium is not installed; ./test installs it");
+            say("SKIPPED: chromium is not installed, or TRIMTAB_BROWSER is none; ./test runs it");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -16,9 +16,10 @@ use trimtab::store::{MemoryStore, SessionId, Store};
 use trimtab_testkit::is_long;
 
 /// Settings that decide nothing about a window, or that this test sets itself.
-const LEFT_OUT: [&str; 7] = [
+const LEFT_OUT: [&str; 8] = [
     "preset",
     "store",
+    "blobs",
     "model",
     "window",
     "max_output",

@@ -16,9 +16,10 @@ use trimtab::store::{MemoryStore, SessionId};
 use trimtab::wire::overflow::{ProviderResponse, classify};
 
 /// Settings that decide nothing about a window by themselves, with who reads them.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 10] = [
     ("preset", "it is what every other setting is tried under"),
     ("store", "whoever opens the store"),
+    ("blobs", "whoever opens the store"),
     ("model", "whoever looks up the model's limits and prices"),
     ("window", "whoever opens the session: a scenario's window"),
     ("max_output", "whoever opens the session"),
