@@ -80,7 +80,8 @@ fn ours(line: &str) -> Option<Vec<String>> {
     let names: Vec<&str> = words.iter().map(String::as_str).collect();
     match names.as_slice() {
         ["trimtab", ..] => Some(words),
-        ["cargo", "run", ..] => {
+        // An example is another program.
+        ["cargo", "run", ..] if !names.contains(&"--example") => {
             let behind = words.iter().skip_while(|word| *word != "--").skip(1);
             let ours = std::iter::once("trimtab".to_owned());
             Some(ours.chain(behind.cloned()).collect())
