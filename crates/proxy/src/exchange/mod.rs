@@ -225,7 +225,11 @@ impl Exchange {
             // Nobody has read the request: it was never whole.
             self.managed.forget();
             conflicts += 1;
-            let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
+            if let FlushFailure::Failed(Some(error)) = failure {
+                self.managed.job.shared.store_state.note_failure(error);
+            }
+            let is_conflict = matches!(failure, FlushFailure::Conflict);
+            let may_plan = is_conflict && conflicts <= CONFLICTS;
             // Another process wrote to the conversation. If planning again fails too, the request
             // is sent as it came.
             if !may_plan || !self.plan_again().await {

@@ -7,12 +7,14 @@
 
 mod bodies;
 mod collecting;
+mod connection;
 mod database;
 mod incoming;
 mod migrate;
 mod objects;
 mod options;
 mod outputs;
+mod password_file;
 mod puts;
 mod rows;
 mod segment_cache;
@@ -31,7 +33,6 @@ use trimtab_model::Ref;
 use crate::clock::Clock;
 use crate::refs::SessionSecret;
 use crate::session::may_link;
-use crate::write::WriteKind;
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
     Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
@@ -145,6 +146,10 @@ impl Store for SharedStore {
         })
     }
 
+    fn sessions_with_ref(&self, prefix: &str, id: &str) -> Result<Vec<SessionId>> {
+        self.find_redeemers(prefix, id)
+    }
+
     fn touch(&self, session: &SessionId) -> Result<()> {
         self.execute(session, None, Vec::new())
     }
@@ -179,11 +184,7 @@ impl Store for SharedStore {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(WriteKind::Append {
-            stream,
-            expected,
-            entries: entries.iter().map(|entry| entry.to_vec()).collect(),
-        });
+        let write = Write::append(stream, expected, entries);
         self.write(session, &[write])?;
         Ok(expected + entries.len() as u64)
     }

@@ -149,10 +149,13 @@ impl Branch {
         &self.message_map.fingerprints
     }
 
-    /// True if another process has written to its session since it was read.
-    pub(crate) fn is_outdated(&self, stored: (u64, u64)) -> bool {
+    /// True if another process has written to its session since it was read, or if the store has
+    /// lost what `was_durable`: a database can fail over to a server that misses the last commits.
+    pub(crate) fn is_outdated(&self, stored: (u64, u64), was_durable: bool) -> bool {
         let (log, journal) = self.session.positions();
-        stored.0 > log || stored.1 > journal
+        let is_longer = stored.0 > log || stored.1 > journal;
+        let is_shorter = stored.0 < log || stored.1 < journal;
+        is_longer || (was_durable && is_shorter)
     }
 
     /// Notes down that it holds nothing but the beginning of another branch.
