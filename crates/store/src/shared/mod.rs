@@ -25,6 +25,7 @@ mod writing;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub struct SharedStore {
     holder: [u8; 16],
     /// The secrets of sessions, which never change while a session exists.
     secrets: Mutex<HashMap<SessionId, SessionSecret>>,
+    /// The number of removals when the secrets were last known to be current.
+    removals: AtomicU64,
 }
 
 impl SharedStore {
@@ -81,6 +84,14 @@ impl SharedStore {
 
     fn secrets(&self) -> MutexGuard<'_, HashMap<SessionId, SessionSecret>> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets secrets if another process has removed something: a session that was removed and
+    /// created again has another secret.
+    fn note_removals(&self, removals: u64) {
+        if self.removals.swap(removals, Ordering::Relaxed) != removals {
+            self.secrets().clear();
+        }
     }
 
     /// The secret of a session, if it exists.
@@ -203,7 +214,7 @@ impl Store for SharedStore {
             .iter()
             .map(|name| name.as_str().as_bytes().to_vec());
         let names: Vec<Vec<u8>> = names.collect();
-        self.database.call(move |connection| async move {
+        let found = self.database.call(move |connection| async move {
             let select = "SELECT removals, current_setting('transaction_read_only') = 'on',
                      coalesce(sessions.log, 0), coalesce(sessions.journal, 0), asked.name IS NULL
                  FROM trimtab.store
@@ -221,7 +232,10 @@ impl Store for SharedStore {
             let asked = rows.iter().filter(|row| !row.get::<_, bool>(4));
             let positions = asked.map(|row| (unsigned(row.get(2)), unsigned(row.get(3))));
             Ok((status, positions.collect()))
-        })
+        })?;
+        let (status, positions): (StoreStatus, Vec<(u64, u64)>) = found;
+        self.note_removals(status.removals);
+        Ok((status, positions))
     }
 
     fn read(

@@ -86,6 +86,7 @@ impl SharedOptions {
             bodies,
             holder,
             secrets: std::sync::Mutex::default(),
+            removals: std::sync::atomic::AtomicU64::new(0),
         })
     }
 }

@@ -81,16 +81,7 @@ impl PostgresServer {
             "fast",
         ];
         run_as_postgres(&folder, &[&from[..], &options].concat())?;
-        let standby = Self::serve(self.programs.clone(), &folder, data)?;
-        // It listens before it can answer.
-        let began = Instant::now();
-        while let Err(error) = standby.sql("postgres", "SELECT 1") {
-            if began.elapsed() > START {
-                return Err(error);
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(standby)
+        Self::serve(self.programs.clone(), &folder, data)
     }
 
     fn serve(programs: PathBuf, folder: &Path, data: PathBuf) -> io::Result<Self> {
@@ -100,12 +91,21 @@ impl PostgresServer {
         let mut serve = postgres_user().to_vec();
         serve.extend([&postgres, "-D", &place, "-p", &number, "-k", &sockets]);
         serve.extend(["-c", "listen_addresses=127.0.0.1"]);
-        Ok(Self {
+        let server = Self {
             process: ServerProcess::start(folder, port, &serve)?,
             programs,
             data,
             databases: AtomicU32::new(0),
-        })
+        };
+        // It listens before it can answer.
+        let began = Instant::now();
+        while let Err(error) = server.sql("postgres", "SELECT 1") {
+            if began.elapsed() > START {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
     }
 
     /// The address that it listens on.

@@ -23,13 +23,13 @@ fn wait_for_standby(primary: &PostgresServer, standby: &PostgresServer) {
     }
 }
 
-/// The refs that a window names.
+/// The refs that a window names. Tool descriptions have examples in their place.
 fn refs_of(window: &[u8]) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(window).replace('\\', "");
     let named = text.split("\"ref_id\":\"").skip(1);
-    named
-        .filter_map(|rest| Some(rest.split('"').next()?.to_owned()))
-        .collect()
+    let ids = named.filter_map(|rest| rest.split('"').next());
+    let is_ref = |id: &&str| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    ids.filter(is_ref).map(str::to_owned).collect()
 }
 
 async fn assert_refs_resolve(served: &Served, window: &[u8]) {

@@ -80,11 +80,14 @@ fn serve_as_usual(upstream: &Upstream, place: &SharedPlace) -> Served {
     serve_with(upstream, place, &[])
 }
 
-/// A proxy with time and memory for every request: the machine may be busy with other tests.
+/// A proxy with time, places and memory for every request: the machine may be busy with other
+/// tests.
 fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
     let limits = [
         "--set",
-        "proxy.limits.plan_ms=60000",
+        "proxy.limits.plan_ms=300000",
+        "--set",
+        "proxy.limits.plans=4096",
         "--set",
         "proxy.limits.memory_bytes=2000000000",
         "--set",

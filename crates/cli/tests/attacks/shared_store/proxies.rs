@@ -45,7 +45,7 @@ const SHORT: RunSize = RunSize {
     conversations: 6,
     rounds: 10,
     time: Duration::ZERO,
-    pause: Duration::from_millis(500),
+    pause: Duration::from_millis(50),
 };
 const LONG: RunSize = RunSize {
     conversations: 200,
