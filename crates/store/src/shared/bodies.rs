@@ -152,13 +152,11 @@ impl ImageBodyWriter {
     }
 
     fn upload_part(&mut self, objects: &Arc<dyn ObjectStore>, bytes: Vec<u8>) -> Result<()> {
-        let mut upload = match self.upload.take() {
-            Some(upload) => upload,
-            None => {
-                let (objects, path) = (Arc::clone(objects), object_path(&self.name.name));
-                let begin = async move { objects.put_multipart(&path).await };
-                self.wait_for_object(begin)?
-            }
+        let mut upload = if let Some(upload) = self.upload.take() {
+            upload
+        } else {
+            let (objects, path) = (Arc::clone(objects), object_path(&self.name.name));
+            self.wait_for_object(async move { objects.put_multipart(&path).await })?
         };
         let sent = upload.put_part(PutPayload::from(bytes));
         self.upload = Some(upload);

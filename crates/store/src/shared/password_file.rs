@@ -29,8 +29,9 @@ pub(super) fn find_password(config: &Config, named: Option<&str>) -> Result<Opti
 #[cfg(unix)]
 fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
+    let others = 0o077;
     let found = std::fs::metadata(path);
-    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o077 == 0)
+    found.is_ok_and(|found| found.is_file() && found.permissions().mode() & others == 0)
 }
 
 #[cfg(not(unix))]

@@ -22,7 +22,7 @@ pub use relay::{FaultyRelay, RelayMode};
 const START: Duration = Duration::from_mins(1);
 /// Ends the server when the standard input is closed: that happens when the test process ends.
 const SUPERVISE: &str = r#"folder=$1; shift; "$@" >"$folder/log" 2>&1 & server=$!
-    cat >/dev/null; kill -INT "$server"; wait "$server"; rm -rf "$folder""#;
+    cat >/dev/null; kill -INT "$server" 2>/dev/null; wait "$server"; rm -rf "$folder""#;
 
 /// A server process. It stops when this is dropped.
 struct ServerProcess {

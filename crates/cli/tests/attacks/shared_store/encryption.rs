@@ -222,10 +222,11 @@ fn chat_uses_credentials_of_the_store_and_hides_them_from_commands() {
     }
 }
 
-/// The ref and the session of the only output.
+/// The ref and the session of the only large output.
 fn stored_output(server: &PostgresServer, database: &str) -> (String, String) {
     let select = "SELECT outputs.id || ' ' || convert_from(name, 'UTF8')
-        FROM trimtab.outputs JOIN trimtab.sessions ON sessions.id = outputs.session";
+        FROM trimtab.outputs JOIN trimtab.sessions ON sessions.id = outputs.session
+            JOIN trimtab.blobs ON blobs.id = outputs.whole WHERE in_object_store";
     let found = server.sql(database, select).unwrap();
     let (id, session) = found.split_once(' ').unwrap();
     (id.to_owned(), session.to_owned())
