@@ -29,6 +29,7 @@ pub struct Usage {
 impl Add for Usage {
     type Output = Self;
 
+    // Figures come from providers. A wrong figure must not overflow a sum.
     fn add(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
@@ -127,6 +128,8 @@ impl Usage {
 }
 
 fn count(usage: &Value, pointer: &str) -> u64 {
+    // A missing field, a null and a figure that is not a whole number all count as zero: usage is
+    // only ever advice, and a call must not fail for it.
     usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
 }
 

@@ -128,6 +128,8 @@ impl Calibration {
         let changed = self.outliers >= OUTLIERS_IN_A_ROW;
         // The model behind the name has changed, so the old factors are worthless.
         if changed {
+            // The factors stay as the starting point. With the prior's uncertainty the next
+            // observation moves them most of the way.
             self.covariance = prior();
             self.noise = NOISE * NOISE;
         }
@@ -141,6 +143,8 @@ impl Calibration {
         let unknown = dot(shares, &spread);
         let gain = spread.map(|value| value / (unknown + noise));
         for (factor, gain) in self.factors.iter_mut().zip(gain) {
+            // The classes are correlated, so an update can push the factor of a rare class below
+            // zero, and a negative estimate means nothing.
             *factor = (*factor + gain * error).clamp(0.0, FACTOR_LIMIT);
         }
         for (row, gain) in self.covariance.iter_mut().zip(gain) {
@@ -151,6 +155,8 @@ impl Calibration {
         self.forget();
         // The part of the error that the uncertainty does not explain is noise.
         let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
+        // Limit the surprise: otherwise one bad figure widens the noise so far that real outliers
+        // are believed for a long time.
         self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
         self.learned = self.learned.saturating_add(1);
     }
