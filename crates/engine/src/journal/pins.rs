@@ -1,4 +1,4 @@
-//! Pinned messages: plans leave them as they are, with the rounds that they belong to.
+//! Pinned messages: removes from a plan what it would do to them and to their rounds.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::plan::{Edit, Plan};
 
 impl Journal {
-    /// The plan without what it would do to pinned messages; none if it does nothing to them.
+    /// The plan without its edits of pinned messages; none if it has no such edits.
     pub fn spare_pins(&self, plan: &Plan, log: &Log) -> Option<Plan> {
         let rounds: Vec<Range<usize>> = self
             .pins()
@@ -22,6 +22,7 @@ impl Journal {
                 .iter()
                 .any(|round| round.start < to && from < round.end)
         };
+        // Most plans touch no pin. The caller then keeps the plan that it has, without a copy.
         let touches = plan.edits.iter().any(|edit| match edit {
             Edit::Hide { from, to } => meets(*from, *to),
             edit => shown_message(edit).is_some_and(is_pinned),
@@ -42,7 +43,7 @@ impl Journal {
     }
 }
 
-/// The message that an edit shows otherwise.
+/// The message that an edit shows differently.
 fn shown_message(edit: &Edit) -> Option<usize> {
     match edit {
         Edit::Show { message, .. }
@@ -77,6 +78,7 @@ fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
     let is_output = |at: usize| log.get(at).is_some_and(|message| has_outputs(message));
     let message = log.get(at)?;
     let before = (0..at).rev().take_while(|_| has_outputs(message));
+    // An output without its call is invalid, so a pinned output keeps its whole round.
     let first = before.into_iter().find(|at| !is_output(*at));
     let start = first
         .filter(|at| log.get(*at).is_some_and(|message| message.has_calls()))

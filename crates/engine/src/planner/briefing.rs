@@ -1,4 +1,4 @@
-//! What a summariser reads: what it is to replace, and enough around it to know the task.
+//! Selects what a summariser reads: the messages to replace, and enough context to know the task.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::compaction::text::head_and_tail;
 use crate::normalise::Slot;
 use crate::policy::SummaryRequestForm;
 
-/// Characters of the system part that a summariser is told.
+/// The characters of the system messages in the background.
 const SYSTEM_CHARS: usize = 4_000;
-/// Characters of each message of the user that it is told beside the conversation.
+/// The characters of each user message in the background.
 const USER_CHARS: usize = 8_000;
-/// One part in so many of these is told: the first that fits.
+/// Divisors of these limits. The first one with which the background fits is used.
 const SHARES: [usize; 4] = [1, 4, 16, 64];
-/// So many messages of the system part are read at most where the messages themselves are sent.
+/// At most this many system messages are sent along with the messages themselves.
 const FRONT_MESSAGES: usize = 4;
-/// What the summariser is told of all that.
+/// The introduction of the background.
 const KEPT: &str = "This stays as it is, and is here so that you know the task.";
 
 /// True for a message of the client's system part.
@@ -28,10 +28,10 @@ fn is_system(slot: &Slot) -> bool {
 }
 
 impl CompactionDraft {
-    /// The messages that the summariser reads, in their order: those that are replaced, and what
-    /// the user said before them, which stays. A summariser that is sent the messages themselves
-    /// reads the system part too, so that the front is that of the main conversation, which the
-    /// provider may have in its cache.
+    /// The messages that the summariser reads, in order: the replaced ones, and earlier user
+    /// messages, which stay. A summariser that gets the messages themselves also reads the system
+    /// messages, so that its request begins like the main conversation, which the provider may have
+    /// in its cache.
     pub(super) fn summariser_messages(&self) -> Vec<&Message> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
@@ -56,9 +56,8 @@ impl CompactionDraft {
         read
     }
 
-    /// What a summariser is told beside that, between tags that nothing in it can close: what the
-    /// system part says, and what the user said that stays. Texts are as long as `fits` allows;
-    /// empty if nothing of them fits.
+    /// The background of a summary, between tags that no text in it can close: the system messages,
+    /// and user messages that stay. Texts are as long as `fits` allows; empty if nothing fits.
     pub(super) fn background(&self, fits: impl Fn(&str) -> bool) -> String {
         let told = self.told_beside();
         if told.is_empty() {
@@ -79,7 +78,7 @@ impl CompactionDraft {
             .unwrap_or_default()
     }
 
-    /// Who said what of the background, and the most characters of it.
+    /// The author and text of each piece of background, with its limit in characters.
     fn told_beside(&self) -> Vec<(&'static str, String, usize)> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
@@ -87,6 +86,7 @@ impl CompactionDraft {
         let (mut system, mut told) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
+            // In the other forms, the summariser reads these messages among the conversation.
             let is_before =
                 survivors.kept.before_summary.contains(&at) && form == SummaryRequestForm::Turns;
             if is_system(slot) && form != SummaryRequestForm::Messages {

@@ -90,7 +90,8 @@ impl Measure {
         measure
     }
 
-    /// Measures only the length of a text: no estimator finds fewer tokens in it.
+    /// Measures only the length of a text. Every estimate of the result is a lower bound, and the
+    /// words of the text are not read.
     pub fn of_length(text: &str) -> Self {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);

@@ -1,10 +1,9 @@
-//! What a block says of the outputs in the rounds that it stands for: the names in each, under its
-//! own ref.
+//! Writes the lines of a block about outputs in hidden rounds: the names in each, after its ref.
 //!
-//! Names alone take a tenth of the room that their lines take. In recorded sessions a call needs
-//! a name from an old output about as often as a line, and far fewer lines than names are kept in
-//! the same room. Lines are kept by outputs that stay whole. A run that failed is told by its
-//! error instead: an agent that forgets why something failed tries it again.
+//! Names alone take a tenth of the room of their lines. In recorded sessions, a call needs a name
+//! from an old output about as often as a line, and the same room holds far more names than lines.
+//! Outputs that stay in full keep the lines. For a run that failed, its error is written instead,
+//! because an agent that forgets why something failed tries it again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -19,35 +18,35 @@ use crate::log::Log;
 use crate::policy::scale_to_room;
 use crate::view::names;
 
-/// What the names of an output may take, in percent of it, and in bytes for a room of 40,000
-/// tokens; of one that was not read, a third.
+/// The limits of the names of one output: in percent of it, and in bytes for a room of 40,000
+/// tokens; a third of that for an output that was not read.
 const NAMES_PERCENT: usize = 50;
 const NAMES_BYTES: u64 = 4_000;
 const RUN_SHARE: usize = 3;
-/// The names of an output may take at least so many bytes.
+/// The names of an output may take at least this many bytes.
 const LEAST_NAMES: usize = 120;
-/// What the errors of runs may take, in percent of the room for outputs.
+/// The share of the errors of runs in the room for outputs, in percent.
 const ERRORS_PERCENT: usize = 8;
-/// An error is told in at most so many bytes.
+/// The limit of an error in bytes.
 const LONGEST_ERROR: usize = 160;
-/// So many runs are searched for errors, the newest first, each in so many bytes at its end.
+/// The newest runs are searched for errors, each in this many bytes at its end.
 const SEARCHED_RUNS: usize = 100;
 const SEARCHED_BYTES: usize = 16 << 10;
-/// So many messages are looked at, the newest first.
+/// Only the newest messages are considered.
 const LOOKED_AT: usize = 2_000;
-/// A call stands within so many messages before its output.
+/// A call is searched within this many messages before its output.
 const CALL_WITHIN: usize = 16;
-/// Bytes of a call's arguments.
+/// The bytes of a call's arguments that are shown.
 const ARGUMENTS: usize = 40;
 /// An argument is not shown in fewer bytes than this.
 const LEAST_ARGUMENT: usize = 8;
-/// Stands where something is missing.
+/// Marks a cut.
 const CUT: &str = "\u{2026}";
 
-/// The room that there is.
+/// The available room.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRoom {
-    /// For what is said of the outputs, in bytes.
+    /// For the lines about outputs, in bytes.
     pub(super) bytes: usize,
     /// For messages, in tokens.
     pub(super) messages: u64,
@@ -60,10 +59,9 @@ struct HiddenOutput<'l> {
     call: Option<&'l Call>,
 }
 
-/// A line for each output of `log` that is not at the positions in `shown`, oldest first: the error
-/// of a run that failed, else the names in it. Where there is not room for all, the newest errors
-/// have their share, then files and searches come before what was run, and files that a call named
-/// last come first.
+/// A line for each output of `log` that is not at a position in `shown`, oldest first: the error of
+/// a failed run, otherwise the names in it. If there is not enough room, the newest errors get
+/// their share first, then files and searches, then runs. Files that a call named last come first.
 pub(super) fn hidden_output_lines(
     log: &Log,
     shown: &HashSet<usize>,
@@ -88,7 +86,7 @@ pub(super) fn hidden_output_lines(
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// The newest errors of runs that failed, each told once, with the positions of their outputs.
+/// The newest errors of failed runs, without repetitions, with the positions of their outputs.
 fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)> {
     let failed = |hidden: &&HiddenOutput<'_>| hidden.was_run() || hidden.output.is_error;
     let mut runs: Vec<&HiddenOutput<'_>> = ranked.iter().filter(failed).collect();
@@ -113,9 +111,9 @@ fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)
     lines
 }
 
-/// The hidden outputs, those first that are likely to be needed.
+/// The hidden outputs, ordered by how likely they are to be needed.
 fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
-    // The newest call that names a file, by the name of the file.
+    // For each file name the newest call that contains it.
     let mut named: HashMap<&str, usize> = HashMap::new();
     let mut calls = HashSet::new();
     let mut found = Vec::new();
@@ -128,7 +126,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         }
         for output in message.outputs().filter(|_| !shown.contains(&at)) {
             let call = call_of(log, at, &output.call_id);
-            // Of a call that was made again, the newest output is what holds.
+            // If a call was repeated, only its newest output is current.
             if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
                 found.push(HiddenOutput { at, output, call });
             }
@@ -145,7 +143,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
     found
 }
 
-/// The names of files, without their folders, in the arguments of a call.
+/// The file names, without folders, in the arguments of a call.
 fn files(call: &Call) -> impl Iterator<Item = &str> {
     let names =
         names::names_in(&call.arguments).map(|name| name.rsplit('/').next().unwrap_or(name));
@@ -190,8 +188,8 @@ impl HiddenOutput<'_> {
         )
     }
 
-    /// Its names within so many bytes, behind its ref and its call; none where there are none. What
-    /// is listed is known from then on.
+    /// Its names within `left` bytes, after its ref and its call; none if there are none. Listed
+    /// names count as known afterwards.
     fn line(&self, left: usize, room: u64, interest: &mut NameInterest) -> Option<String> {
         let head = self.head()?;
         let text = self.output.text();
@@ -218,7 +216,8 @@ impl HiddenOutput<'_> {
     }
 }
 
-/// The texts that a call was given, on one line, of long ones the end.
+/// The text arguments of a call on one line. Long ones are cut to their end, where a path has its
+/// file name.
 fn brief(arguments: &str) -> String {
     let mut values = Vec::new();
     match serde_json::from_str(arguments) {
@@ -248,7 +247,7 @@ fn collect(value: &Value, values: &mut Vec<String>) {
     }
 }
 
-/// The last `bytes` of a text, without line breaks; a mark says that something is missing.
+/// The last `bytes` of a text without line breaks, with a mark if something is missing.
 fn ending(text: &str, bytes: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let least = flat.len().saturating_sub(bytes);
