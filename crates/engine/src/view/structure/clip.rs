@@ -1,16 +1,16 @@
-//! Where a text may be cut: never inside a number, a word or what is seen as one character.
+//! Finds places to cut a text: never inside a number, a word or a visible character.
 
 use crate::view::figures::longest_start;
 
-/// How far back from the limit a safe place is looked for.
+/// How far back from the limit a safe place is searched.
 const LOOK_BACK: usize = 4_096;
 
-/// The longest start of `text` that `fits` and ends at a safe place; none if there is none.
+/// The longest prefix of `text` that `fits` and ends at a safe place; none if there is none.
 ///
-/// `fits` is asked with the byte length of a start.
+/// `fits` gets the length of a prefix in bytes.
 pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let kept = safe_before(text, longest_start(text, most, fits))?;
-    // White space before the words that say how much is missing only costs.
+    // White space before the note about the missing rest is a waste.
     Some(text.get(..kept)?.trim_end().len())
 }
 
@@ -27,7 +27,7 @@ pub(super) fn safe_before(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// True if a cut between `prev` and `next` tears nothing apart.
+/// True if a cut between `prev` and `next` splits nothing.
 fn is_safe(prev: char, next: char) -> bool {
     if joins(next) || joins(prev) {
         return false;
@@ -41,7 +41,8 @@ fn is_safe(prev: char, next: char) -> bool {
     closes && !next.is_numeric()
 }
 
-/// True for what belongs to the character before it, or ties two together.
+/// True for characters that combine with their neighbours: accents, joiners, variation selectors,
+/// flags, skin tones.
 fn joins(c: char) -> bool {
     matches!(
         u32::from(c),

@@ -1,9 +1,10 @@
-//! Lines that look like errors, and the lines that belong to them.
+//! Finds lines that look like errors, and the lines that belong to them.
 
 use super::lines::TextLines;
 use crate::pattern::LazyRegex;
 
-/// What an error line has in it: in small letters, with a capital, or all in capitals.
+/// The words of error lines: in lower case, capitalised, or in capitals. A case-insensitive pattern
+/// would be slower, and would match in the middle of names.
 static ERROR_WORD: LazyRegex = LazyRegex::new(
     "error|fail|fatal|panic|exception|traceback|denied|refused|abort|segmentation fault|segfault\
      |assert|timed out|not found|no such file|cannot |unable to|undefined|caused by|killed\
@@ -12,9 +13,9 @@ static ERROR_WORD: LazyRegex = LazyRegex::new(
      |ERROR|FAIL|FATAL|PANIC|EXCEPTION|TRACEBACK|DENIED|REFUSED|ABORT|SEGMENTATION FAULT|SEGFAULT\
      |ASSERT|TIMED OUT|NOT FOUND|NO SUCH FILE|CANNOT |UNABLE TO|UNDEFINED|CAUSED BY|KILLED",
 );
-/// What the line of a check has that went well, whatever its name says.
+/// The marks of a check that passed, whatever its name says.
 static PASSED: LazyRegex = LazyRegex::new(r"(?: ok|PASSED|: 0)\s*$|\(pass\)|✓|✔|--- PASS|PASS ");
-/// How lines of a stack trace start.
+/// Beginnings of lines of a stack trace.
 static FRAME: LazyRegex =
     LazyRegex::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
@@ -33,12 +34,13 @@ pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
         if !PASSED.is_match(lines.get(line)) {
             found.push(line);
         }
+        // One word decides about its line, so continue with the next line.
         from = lines.end(line);
     }
     found
 }
 
-/// True unless the word is part of a longer name or is denied.
+/// False if the word is part of a longer name or is negated, as in `0 errors`.
 fn counts(line: &str, from: usize, to: usize) -> bool {
     let before = line.get(..from).unwrap_or_default();
     let word = line.get(from..to).unwrap_or_default();
@@ -55,10 +57,10 @@ fn counts(line: &str, from: usize, to: usize) -> bool {
     !last.is_some_and(|last| ["0", "no", "without", "zero"].contains(&last))
 }
 
-/// The most lines that are taken to belong to one error.
+/// The maximum number of lines that belong to one error.
 const LONGEST_TRACE: usize = 60;
 
-/// How many lines behind line `at` belong to the error in it: stack frames, source excerpts.
+/// The number of lines after line `at` that belong to its error: stack frames, source excerpts.
 pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
@@ -68,7 +70,7 @@ pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
         }
         belonging += 1;
     }
-    // What ends a Python traceback is the exception itself.
+    // A Python traceback ends with the exception itself.
     let ends = lines.get(at).starts_with("Traceback") && at + belonging + 1 < lines.len();
     belonging + usize::from(ends)
 }
@@ -82,7 +84,7 @@ fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
     let indented = inner.len() < line.len();
     let frame = FRAME.is_match(line);
     let excerpt = line.as_bytes().windows(2).take(8).any(|two| two == b" |");
-    // Go writes a function and, indented below it, its place.
+    // Go prints a function and, indented below it, its location.
     let named = lines.get(at + 1).starts_with('\t') && inner.ends_with(')');
     indented || frame || excerpt || named
 }
