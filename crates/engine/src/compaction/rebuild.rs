@@ -16,12 +16,12 @@ use crate::plan::Edit;
 pub enum SummaryPlacement {
     /// A user message, after the user's own messages and before the recent ones.
     Message {
-    /// The beginning of the summary.
+        /// The beginning of the summary.
         prefix: String,
     },
     /// The end of the system messages.
     System {
-    /// The beginning of the summary.
+        /// The beginning of the summary.
         prefix: String,
     },
 }
