@@ -1,4 +1,4 @@
-//! The pass over the bytes.
+//! The pass over the bytes of a text.
 
 use trimtab_model::work;
 
@@ -8,16 +8,16 @@ use super::class::{
 };
 use super::{Fact, FactKind, failure, name, number, path_or_url};
 
-/// Words longer than this are data, not names.
+/// Longer words are data, not names.
 const LONGEST: usize = 256;
 
 pub(super) struct FactScanner<'t, 's, S> {
     text: &'t str,
     bytes: &'t [u8],
     sink: &'s mut S,
-    /// Where the error line ends that was found last.
+    /// The end of the last error line.
     error_end: usize,
-    /// True if nothing but error lines is wanted.
+    /// True if only error lines are wanted.
     only_errors: bool,
 }
 
@@ -55,8 +55,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// How many bytes an escape takes: those that JSON writes for a line end or a character
-    /// belong to no word.
+    /// The length of an escape. The escapes of JSON for line ends and characters belong to no word.
     fn escape(&self, at: usize) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
@@ -71,9 +70,11 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// Looks at one word and gives where to go on.
+    /// Examines one word, and returns where to continue.
     #[inline]
     fn word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+        // Most words are only small letters. This path must stay short, so the other one is not
+        // inlined.
         if classes & !(LOWER | HIGH) == 0 {
             self.plain(start, end);
             return end;
@@ -81,7 +82,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         self.marked(start, end, classes)
     }
 
-    /// A word of letters: a word of an error, the name of a function that is called, or nothing.
+    /// A word of letters: an error word, the name of a called function, or nothing.
     #[inline]
     fn plain(&mut self, start: usize, end: usize) {
         if failure::may_be(self.bytes, start, end) {
@@ -92,13 +93,14 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// True if what ends at `end` has the parentheses of a call behind it.
+    /// True if the parentheses of a call follow at `end`.
     fn is_called(&self, end: usize) -> bool {
         let behind = self.bytes.get(end..).unwrap_or_default();
         behind.starts_with(b"()")
     }
 
     fn failure(&mut self, start: usize, end: usize) {
+        // A line with several error words is one error.
         if start < self.error_end {
             return;
         }
@@ -108,7 +110,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// A word with more than small letters in it.
+    /// A word with more than small letters.
     #[inline(never)]
     fn marked(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         work::step(1);
@@ -141,8 +143,8 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         end
     }
 
-    /// The end of a word that has nothing but a capital at its front, or is all in capitals,
-    /// without the punctuation behind it. Most marked words of prose are of that kind.
+    /// The end of a word that is capitalised or in capitals, without the punctuation after it. Most
+    /// such words of prose are of that kind.
     #[inline]
     fn capital_or_ended(&self, start: usize, end: usize) -> Option<usize> {
         let word = self.bytes.get(start..end)?;
@@ -154,13 +156,12 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         let (first, rest) = word.get(..word.len() - behind)?.split_first()?;
         let small = rest.iter().all(u8::is_ascii_lowercase);
         let plain = first.is_ascii_alphabetic() && (small || capitals(*first, rest));
-        // A drive is followed by a backslash.
+        // A single letter with a colon may be a drive, as in `C:\`.
         let drive = rest.is_empty() && behind > 0;
         (plain && !drive).then_some(end - behind)
     }
 
-    /// Splits a word where a character beyond ASCII ends one: at punctuation, and at the
-    /// scripts that put no spaces between words.
+    /// Splits a word at non-ASCII punctuation, and at scripts that have no spaces between words.
     fn pieces(&mut self, start: usize, end: usize) {
         let Some(text) = self.text.get(start..end) else {
             return;
@@ -181,6 +182,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         };
         let (start, text) = trimmed(start, text);
         let end = start + text.len();
+        // Dates are in every log line, and none of them matters.
         if text.is_empty() || number::is_date(text) {
             return;
         }
@@ -196,7 +198,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// False if no part of the word could give an error away, whatever the word is.
+    /// False if no part of the word can be an error word.
     fn may_fail(&self, start: usize, text: &str) -> bool {
         text.contains(':') || failure::may_be(self.bytes, start, start + text.len())
     }
@@ -215,10 +217,11 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// What the word `text` at `start` is.
+    /// The kind of the word `text` at `start`, and its end.
     fn judge(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
         let classes = classes_in(text);
         let end = start + text.len();
+        // Cheap tests first: most words have no digits, dots or slashes.
         if classes & (UPPER | DIGIT | UNDER | SLASH | DOT | COLON | SIGN) == 0 {
             return name::option(text).then_some((FactKind::Id, end));
         }
@@ -257,13 +260,13 @@ fn capitals(first: u8, rest: &[u8]) -> bool {
     first.is_ascii_uppercase() && rest.iter().all(u8::is_ascii_uppercase)
 }
 
-/// True for a character beyond ASCII that words with spaces around them are written in.
+/// True for non-ASCII characters of scripts with spaces between words.
 fn belongs(found: char) -> bool {
     let accent = ('\u{300}'..='\u{36f}').contains(&found);
     accent || (found < '\u{e00}' && found.is_alphanumeric())
 }
 
-/// `text` without the punctuation around it, and where it then starts.
+/// `text` without the punctuation around it, and its new start.
 fn trimmed(start: usize, text: &str) -> (usize, &str) {
     if let [first, .., last] = text.as_bytes()
         && first.is_ascii_alphanumeric()
@@ -273,7 +276,7 @@ fn trimmed(start: usize, text: &str) -> (usize, &str) {
     }
     let text = text.trim_end_matches(['.', ':', '-', '#', '@', '$', '~']);
     let inner = text.trim_start_matches([':', '.', '-', '/', '%']);
-    // A few beginnings mean something: a root, a folder, an option, a hidden file.
+    // Some beginnings carry meaning: a root, a folder, an option, a hidden file.
     let led = text.len() - inner.len();
     let before = text.get(..led).unwrap_or_default();
     let kept = ["../", "./", "--", "/", "."]
