@@ -1,6 +1,6 @@
-//! Admission carried out: an output is stored whole before its view is shown.
+//! Executes admission: stores an output in full before its view is shown.
 //!
-//! How it is shown is decided in [`trimtab_engine::admission`].
+//! [`trimtab_engine::admission`] decides how it is shown.
 
 use trimtab_engine::admission;
 use trimtab_engine::observation::only_text;
@@ -10,11 +10,11 @@ use trimtab_engine::window::Projection;
 use trimtab_model::{Message, MessageKind, Output, Part, RawJson, Ref};
 use trimtab_store::{Put, Result, SessionId, SpilledFile, Store};
 
-/// Media type of an output that is more than text: its parts as JSON.
+/// Media type of an output that is not one plain text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
 
-/// Stores the outputs of a message that is about to be let in, and notes their refs, as `named`
-/// gives them. A store that fails leaves nothing behind, and the error says why.
+/// Stores the outputs of a message before it is admitted, and sets their refs, as `named` returns
+/// them. If the store fails, nothing is left behind, and the error says why.
 pub(crate) fn store_outputs(
     store: &dyn Store,
     session: &SessionId,
@@ -61,10 +61,11 @@ fn keep_output(
     Ok(())
 }
 
-/// The content of a stored output, as it came.
+/// The original content of a stored output.
 pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Result<Vec<Part>> {
     let media_type = store.metadata(session, id)?.labels.media_type;
     let bytes = store.get(session, id)?;
+    // A client chooses no media type: only `keep_output` writes this one.
     if media_type == PARTS
         && let Ok(parts) = serde_json::from_slice(&bytes)
     {
@@ -73,16 +74,16 @@ pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Resu
     Ok(vec![Part::text(String::from_utf8_lossy(&bytes))])
 }
 
-/// What became of writing an output to a file of its own.
+/// The result of writing an output to a file of its own.
 pub(crate) enum SpillFile {
-    /// It is there.
+    /// It was written.
     Saved { path: String, sha256: String },
     /// It could not be written, and why. Nothing is lost: the reason names the ref.
     Failed(String),
 }
 
 impl SpillFile {
-    /// Writes a stored output to a file, if its view wants that.
+    /// Writes a stored output to a file, if its view needs that.
     pub(crate) fn write(
         store: &dyn Store,
         session: &SessionId,
@@ -103,7 +104,7 @@ impl SpillFile {
         })
     }
 
-    /// The same for the view.
+    /// The same, for the view.
     pub(crate) fn spill(&self) -> Spill<'_> {
         match self {
             Self::Saved { path, sha256 } => Spill::Saved { path, sha256 },
@@ -112,7 +113,7 @@ impl SpillFile {
     }
 }
 
-/// The tool that gave an output, where it says so itself or the newest round tells; else empty.
+/// The tool of an output, if the output or the newest round names it; otherwise empty.
 pub(crate) fn tool_of<'o>(output: &'o Output, projection: &'o Projection) -> &'o str {
     let named = output.tool.as_deref();
     named

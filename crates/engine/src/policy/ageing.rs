@@ -28,8 +28,7 @@ impl Ageing {
         if self.cards.enabled {
             (self.cards.high_mark(room), self.cards.low_mark(room))
         } else {
-            // The designs have no such marks. Half of the room is what a compaction leaves by
-            // default.
+            // The designs have no such marks. Cuts by room assume these.
             (room, room / 2)
         }
     }

@@ -1,4 +1,4 @@
-//! Settings of one source, and settings laid over others.
+//! Settings of one source, and settings layered over each other.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::nearest::nearest_name;
 use super::redacted::redact_value;
 use super::{ConfigError, SettingSource};
 
-/// Fields that name the shape of a table: another shape takes nothing over.
+/// Fields that name the shape of a table. A table of another shape keeps no fields of the old one.
 const SHAPES: [&str; 2] = ["shape", "placement"];
 
-/// What is known of settings: their keys.
+/// The known keys.
 pub(super) struct KnownKeys<'k> {
     pub(super) keys: Vec<&'k SettingKey>,
 }
 
 impl<'k> KnownKeys<'k> {
-    /// The key that `name` is, or that it is a field of.
+    /// The key with this name, or the table key that it is a field of.
     pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
         find_key(&self.keys, name)
     }
@@ -39,7 +39,7 @@ impl<'k> KnownKeys<'k> {
         }
     }
 
-    /// Every setting in `table`, by its key.
+    /// All settings in `table`, by key.
     pub(super) fn settings_in(
         &self,
         table: &Table,
@@ -91,7 +91,7 @@ impl<'k> KnownKeys<'k> {
         Ok(())
     }
 
-    /// One setting, as somebody typed it.
+    /// Parses one setting that a user typed.
     pub(super) fn parse_typed(
         &self,
         name: &str,
@@ -112,6 +112,7 @@ impl<'k> KnownKeys<'k> {
         let kind = if key.name == name {
             key.kind
         } else {
+            // A field of a table has no kind of its own. This one reads TOML, or else a text.
             SettingKind::Number
         };
         let value = kind.typed(text);
@@ -125,8 +126,8 @@ impl<'k> KnownKeys<'k> {
         })
     }
 
-    /// Every setting in the `table` of a project's file, or the names of those that are not
-    /// for projects.
+    /// All settings in the `table` of a project's file, or the names of those that projects may not
+    /// set.
     pub(super) fn of_project(
         &self,
         table: &Table,
@@ -152,7 +153,7 @@ impl<'k> KnownKeys<'k> {
         })
     }
 
-    /// Adds to `refused` what a project may not say of `key`.
+    /// Adds to `refused` what a project may not set of `key`.
     fn refuse(&self, key: &SettingKey, name: &str, value: &Value, refused: &mut Vec<String>) {
         match key.in_project {
             InProject::Allowed => {}
@@ -178,7 +179,7 @@ impl<'k> KnownKeys<'k> {
         }
     }
 
-    /// The same for the settings of a policy, which is called `policy`.
+    /// The same for the settings of the policy `policy`.
     fn refuse_inside(&self, policy: &str, section: &str, table: &Table, refused: &mut Vec<String>) {
         for (name, value) in table {
             let name = format!("{section}{name}");
@@ -190,14 +191,14 @@ impl<'k> KnownKeys<'k> {
                 (None, Value::Table(inner)) => {
                     self.refuse_inside(policy, &format!("{name}."), inner, refused);
                 }
-                // No setting at all: whoever reads the policy says so.
+                // Not a setting. Whoever reads the policy reports it.
                 _ => {}
             }
         }
     }
 }
 
-/// The key that `name` is, or that it is a field of.
+/// The key with this name, or the table key that it is a field of.
 pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k SettingKey> {
     let is = |key: &SettingKey| {
         let field = name
@@ -208,14 +209,14 @@ pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k Se
     keys.iter().copied().find(|key| is(key))
 }
 
-/// Fails if `value` is nothing that the setting can have.
+/// Fails if the setting cannot have `value`.
 fn check(
     key: &SettingKey,
     name: &str,
     value: &Value,
     source: &SettingSource,
 ) -> Result<(), ConfigError> {
-    // What the fields of a table may be, the table itself says.
+    // The fields of a table are checked when the table is read.
     if key.name != name || key.kind.admits(value) {
         return Ok(());
     }
@@ -243,19 +244,19 @@ fn check(
     })
 }
 
-/// One setting that somebody made.
+/// One setting from some source.
 #[derive(Clone, Debug)]
 pub(super) struct SetValue {
     pub(super) name: String,
     pub(super) value: Value,
     pub(super) source: SettingSource,
-    /// True if a list goes behind the one that is there, in place of replacing it.
+    /// True if a list is appended to the existing one instead of replacing it.
     pub(super) appends: bool,
-    /// True if the name is one that a design gave to the setting.
+    /// True if the name is that of a design.
     pub(super) is_design_name: bool,
 }
 
-/// Settings, each with who made it.
+/// Settings with their sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayeredSettings {
     pub(super) table: Table,
@@ -263,7 +264,7 @@ pub(super) struct LayeredSettings {
 }
 
 impl LayeredSettings {
-    /// Lays one setting over what is there.
+    /// Applies one setting over the existing ones.
     pub(super) fn apply(&mut self, set: &SetValue) {
         let mut table = &mut self.table;
         let mut path = set.name.split('.').peekable();
@@ -296,7 +297,8 @@ impl LayeredSettings {
         path.try_fold(first, |value, name| value.get(name))
     }
 
-    /// Who made a setting: it, a field of it, or the table that it is a field of.
+    /// The source of a setting: its own, that of a field of it, or that of the table that it is a
+    /// field of. The strongest counts.
     pub(super) fn source(&self, name: &str) -> SettingSource {
         let fields = format!("{name}.");
         let inside = self
@@ -314,8 +316,8 @@ impl LayeredSettings {
     }
 }
 
-/// Puts a value into a table: fields of a table over those that are there, unless it says
-/// that it is of another shape.
+/// Puts a value into a table: the fields of a table over the existing ones, unless it has another
+/// shape.
 fn merge(table: &mut Table, name: &str, value: &Value) {
     if let (Some(Value::Table(old)), Value::Table(new)) = (table.get_mut(name), value) {
         let other = |field: &str| {

@@ -1,8 +1,8 @@
-//! Settings from files, the environment and flags, each with where it comes from.
+//! Settings from files, the environment and flags, each with its source.
 //!
-//! The order, the strongest first: flags, environment, the project's `trimtab.toml`, the
-//! user's file, the preset. A project's file may have been written by anybody: it may choose
-//! what goes into a window ([`InProject`]), and nothing else.
+//! The order, strongest first: flags, environment, the project's `trimtab.toml`, the user's file,
+//! the preset. Anybody may have written a project's file, so it may only choose what goes into a
+//! window ([`InProject`]).
 //!
 //! ```
 //! use trimtab::config::{Config, ConfigInputs};
@@ -71,26 +71,26 @@ const OWN: [&str; 7] = [
 pub struct Setting {
     /// Its name.
     pub key: &'static str,
-    /// Its value; none where nothing is said and nothing is the default.
+    /// Its value; none if it is not set and has no default.
     pub value: Option<Value>,
-    /// Where it comes from.
+    /// Its source.
     pub source: SettingSource,
 }
 
 /// Resolved settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What decides.
+    /// The policy.
     pub policy: Policy,
-    /// Folder or URL of the store, where somebody names it.
+    /// Folder or URL of the store, if set.
     pub store: Option<PathBuf>,
-    /// URL of the object store for large outputs, where somebody names it.
+    /// URL of the object store for large outputs, if set.
     pub blobs: Option<String>,
-    /// The model that the agent uses, where somebody names it.
+    /// The model of the agent, if set.
     pub model: Option<String>,
-    /// The model's window in tokens, where somebody says it.
+    /// The model's window in tokens, if set.
     pub window: Option<u64>,
-    /// How long an answer may be, where somebody says it.
+    /// The maximum length of an answer in tokens, if set.
     pub max_output: Option<u64>,
     /// How other machines are reached.
     pub network: Network,
@@ -106,6 +106,8 @@ impl Config {
             keys: keys.iter().collect(),
         };
         let said = collect_layers(inputs, &known)?;
+        // The preset must be known first: it is the lowest layer, and decides which names of a
+        // design are valid.
         let preset = preset(&said)?;
         let mut laid = base(&preset);
         laid.table.extend(inputs.defaults.clone());
@@ -139,8 +141,8 @@ impl Config {
         Ok(config)
     }
 
-    /// The value of one setting that is none of a policy, and so does not depend on the preset.
-    /// Whether the other settings go together is not judged.
+    /// The value of one setting that is not part of a policy, and so does not depend on the preset.
+    /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
         let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
         let said = collect_layers(inputs, &KnownKeys { keys })?;
@@ -155,7 +157,7 @@ impl Config {
         Ok(settings.get(key).cloned())
     }
 
-    /// Fails if a setting is not valid for a model with this window.
+    /// Fails if a setting is invalid for a model with this window.
     pub fn check(&self, window: Option<u64>) -> Result<(), ConfigError> {
         let mut bad = self.policy.check(window).err().unwrap_or_default();
         if let (Some(window), Some(answer)) = (window, self.max_output)
@@ -179,11 +181,10 @@ impl Config {
         Err(ConfigError::Bad(bad.into_iter().map(with_source).collect()))
     }
 
-    /// The settings that somebody changed in vain: something that nobody stronger said switches
-    /// them off.
+    /// Settings without effect: another setting of the same or a weaker source disables them.
     fn idle(&self) -> Vec<BadSetting> {
         let preset = self.source("preset");
-        // What is set beside several presets need not matter under each of them.
+        // Settings for several presets need not have an effect under each of them.
         if preset == SettingSource::Flag("--compare".to_owned()) {
             return Vec::new();
         }
@@ -198,7 +199,7 @@ impl Config {
             let Some(why) = why.filter(|_| value != base.get(name)) else {
                 continue;
             };
-            // It begins with the setting that is the cause.
+            // The reason begins with the name of the disabling setting.
             let cause = self.source(why.split(' ').next().unwrap_or_default());
             if !is_weaker(source, &preset) && !is_weaker(source, &cause) {
                 idle.push(BadSetting {
@@ -211,7 +212,7 @@ impl Config {
         idle
     }
 
-    /// Where a setting comes from.
+    /// The source of a setting.
     pub fn source(&self, key: &str) -> SettingSource {
         self.layers.source(key)
     }
@@ -221,7 +222,7 @@ impl Config {
         self.layers.get(key)
     }
 
-    /// Every setting, in the order of the documentation. Keys and tokens are not shown.
+    /// All settings, in the order of the documentation. Keys and tokens are hidden.
     pub fn settings(&self) -> Vec<Setting> {
         let setting = |key: &SettingKey| Setting {
             key: key.name,
@@ -234,7 +235,7 @@ impl Config {
     }
 }
 
-/// How other machines are reached, as the settings and the environment say it.
+/// How other machines are reached, by settings and environment.
 fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     let set = |name: &str| {
         let value = settings.get(name).and_then(Value::as_str);
@@ -247,7 +248,7 @@ fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     }
 }
 
-/// The settings of a preset, said by it or not.
+/// All settings of a preset, including defaults.
 fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
@@ -266,7 +267,7 @@ fn base(preset: &str) -> LayeredSettings {
     settings
 }
 
-/// The policy that the settings make.
+/// The policy of these settings.
 fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     let mut table = settings.table.clone();
     let known = Table::try_from(Policy::default()).unwrap_or_default();
@@ -283,7 +284,8 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     })
 }
 
-/// The setting that keeps a policy from being read: without it, it can be.
+/// Finds the setting that makes a policy unreadable: without it, the policy can be read. The error
+/// of the TOML reader does not name it.
 fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
     let found = laid.sources.keys().find(|key| {
         let without = LayeredSettings {

@@ -1,4 +1,4 @@
-//! The arguments of a call, as models write them.
+//! Parses the arguments of a retrieval call.
 
 use serde_json::{Map, Value};
 use trimtab_engine::view::tools::ToolDefinition;
@@ -9,8 +9,8 @@ use super::RetrievalRefusal;
 pub(super) struct CallArguments(Map<String, Value>);
 
 impl CallArguments {
-    /// Reads JSON text. Nothing at all stands for no fields; an object in a string, as some
-    /// clients send it, for the object.
+    /// Parses JSON text. An empty text means no fields; an object in a string, as some clients send
+    /// it, is accepted.
     pub(super) fn parse(json: &str) -> Result<Self, RetrievalRefusal> {
         let value = match read(json)? {
             Value::String(inner) => read(&inner)?,
@@ -26,8 +26,7 @@ impl CallArguments {
         }
     }
 
-    /// Refuses arguments that the tool does not have: a misspelt `ref_id` that is passed over
-    /// would search everything.
+    /// Rejects unknown arguments: ignoring a misspelt `ref_id` would search everything.
     pub(super) fn refuse_unknown(&self, tool: &ToolDefinition) -> Result<(), RetrievalRefusal> {
         let known: Vec<&str> = tool.arguments().collect();
         let given = self.0.keys().map(String::as_str);
@@ -49,7 +48,7 @@ impl CallArguments {
         )))
     }
 
-    /// A text; none if it is left out or empty. A number is taken as it is written.
+    /// A text; none if it is missing or empty. A number is taken as written.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -60,7 +59,7 @@ impl CallArguments {
         }
     }
 
-    /// A ref, without what models copy along with it.
+    /// A ref, without the quotes and prefixes that models copy along with it.
     pub(super) fn ref_id(&self) -> Result<Option<String>, RetrievalRefusal> {
         let text = self.text("ref_id")?;
         let bare = |text: String| {
@@ -70,7 +69,7 @@ impl CallArguments {
         Ok(text.map(bare).filter(|id| !id.is_empty()))
     }
 
-    /// A whole number that is at least `minimum`; none if it is left out.
+    /// An integer of at least `minimum`; none if it is missing.
     pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, RetrievalRefusal> {
         let given = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -89,7 +88,7 @@ impl CallArguments {
             .map(Some)
     }
 
-    /// Yes or no; no if it is left out.
+    /// A flag; false if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(false),
@@ -116,6 +115,7 @@ fn read(json: &str) -> Result<Value, RetrievalRefusal> {
     reason = "whole, not negative and small enough was checked"
 )]
 fn whole(number: f64) -> Option<u64> {
+    // Below 2^53, so that the number is exact.
     let fits = number.fract() == 0.0 && (0.0..9e15).contains(&number);
     fits.then_some(number as u64)
 }
@@ -124,7 +124,7 @@ fn wrong(name: &str, expected: &str, given: &Value) -> RetrievalRefusal {
     RetrievalRefusal::new(format!("{name} must be {expected}, not {}.", short(given)))
 }
 
-/// The value, cut to what is needed to recognise it.
+/// The value, cut to a recognisable length.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

@@ -1,4 +1,4 @@
-//! Plans and steps carried out: stored, written to the journal, told of.
+//! Executes plans and steps: stores, writes the journal, reports events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKin
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
 
-/// The most lines of refs that are read at the end of stored messages.
+/// The maximum of lines at the end of stored messages that are searched for refs.
 const LISTED_LINES: u64 = 400;
 
-/// Where a ladder ended.
+/// How a ladder ended.
 pub(super) enum LadderOutcome {
-    /// At its goal.
+    /// The goal was reached.
     Done,
-    /// Where a summary is to be asked for.
+    /// A summary must be asked for.
     Summarise(PendingSummary),
-    /// Nowhere: this is why the window does not fit.
+    /// No rung is left. Contains the reason why the window does not fit.
     Stuck(Misfit),
 }
 
 impl Session {
-    /// A decision about the conversation as it stands.
+    /// Runs a decision on the current conversation.
     pub(super) fn decide<T>(
         &mut self,
         decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
@@ -57,7 +57,7 @@ impl Session {
         Ok(self.conditions(|conditions| decision(&conversation, conditions)))
     }
 
-    /// What a decision depends on beside the conversation.
+    /// Runs a decision on everything except the conversation.
     pub(super) fn conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
         let calibration = &self.setup.calibration;
         let tokens = |measure: &Measure| calibration.tokens(measure);
@@ -82,7 +82,7 @@ impl Session {
         })
     }
 
-    /// The lengths of the prompt at which the price rises.
+    /// The prompt lengths at which the price rises.
     fn cliffs(&self) -> Vec<PriceCliff> {
         let tiers = self.setup.tiers.iter();
         let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
@@ -93,7 +93,7 @@ impl Session {
         cliff.collect()
     }
 
-    /// Takes the steps of a ladder, one after the other.
+    /// Executes the steps of a ladder, one after the other.
     pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
         let mut helped = None;
         loop {
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Takes a step that needs no model; false if it did not make the window smaller.
+    /// Executes a step that needs no model; false if it did not make the window smaller.
     pub(super) fn take_step(
         &mut self,
         step: PlanStep,
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// A draft without an answer of a model.
+    /// Finishes a draft without an answer of a model.
     fn take_draft(&mut self, mut draft: CompactionDraft) -> Result<bool, SessionError> {
         self.store_replaced(&mut draft)?;
         let plan = draft.finish(None).plan;
@@ -162,6 +162,7 @@ impl Session {
         } else {
             SessionEventKind::Trimmed
         };
+        // The plan clears the usage, so it is read first.
         let judged = self.last_true_tokens();
         let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
         let done = self.carry_out_silently(plan, event)?;
@@ -171,7 +172,7 @@ impl Session {
         Ok(done)
     }
 
-    /// Shows media as text, behind refs.
+    /// Replaces media by texts that name their refs.
     fn show_as_text(
         &mut self,
         places: Vec<MediaPlace>,
@@ -198,7 +199,7 @@ impl Session {
         )
     }
 
-    /// Stores what a draft replaces, so that it can be had back by a ref.
+    /// Stores the messages that a draft replaces, so that a ref can retrieve them.
     pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
         if let Some(stored) = self.keep_messages(&replaced)? {
@@ -207,8 +208,8 @@ impl Session {
         Ok(())
     }
 
-    /// Stores messages that go; none if there are none. Their text ends with the refs of all that
-    /// went before, so that nothing is more than one read away from a ref that a window shows.
+    /// Stores removed messages; none if there are none. Their text ends with the refs of everything
+    /// removed earlier, so that everything is at most one read away from a ref in the window.
     fn keep_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
         if gone.is_empty() {
             return Ok(None);
@@ -222,8 +223,8 @@ impl Session {
         Ok(Some(self.as_shown_ref(stored)))
     }
 
-    /// The refs of what was left out of `gone` before, each once: those that its outputs and our
-    /// own messages name, and those that the messages behind them end with.
+    /// The refs of everything that was removed from `gone` earlier, each once: those in its outputs
+    /// and in our own messages, and those listed in the stored messages behind these.
     fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<Vec<String>, SessionError> {
         let mut earlier: Vec<String> = Vec::new();
         for message in gone {
@@ -243,9 +244,10 @@ impl Session {
         Ok(earlier)
     }
 
-    /// The refs that stored messages end with; none if something else is stored under `id`.
+    /// The refs at the end of stored messages; none if something else is stored under `id`.
     fn listed_behind(&self, id: &str) -> Result<Vec<String>, SessionError> {
         let metadata = match self.store.metadata(&self.id, id) {
+            // The id comes from a text, so it can be one that the store never had.
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             metadata => metadata?,
         };
@@ -260,7 +262,7 @@ impl Session {
         Ok(listed.collect())
     }
 
-    /// A ref as the model is to read it.
+    /// A ref as it is shown to the model.
     pub(super) fn as_shown_ref(&self, stored: Ref) -> Ref {
         match self.setup.retrieval {
             Some(names) if names != ToolNames::default() => stored.read_with(names.read),
@@ -268,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Carries out a plan and tells of it; a plan that would not help is told of as well.
+    /// Executes a plan and reports it; a plan that would not help is reported too.
     pub(super) fn carry_out(
         &mut self,
         plan: Plan,
@@ -282,7 +284,7 @@ impl Session {
         Ok(done)
     }
 
-    /// Tells that nothing was done.
+    /// Reports that nothing was done.
     pub(super) fn report_no_op(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
         self.events.push(SessionEvent {
@@ -296,7 +298,7 @@ impl Session {
         Ok(())
     }
 
-    /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
+    /// Executes a plan and reports it; a plan that would not help is not reported.
     pub(super) fn carry_out_silently(
         &mut self,
         plan: Plan,
@@ -304,6 +306,7 @@ impl Session {
     ) -> Result<bool, SessionError> {
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
+        // A plan that waited for a summary does not know the reasoning that came since.
         let plan = planner::update_plan(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
@@ -315,8 +318,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Carries out a plan if that makes the window smaller by some estimate. None means that
-    /// it would not have, or that it would have saved less than what its refs bring along.
+    /// Executes a plan if that makes the window smaller by an estimate. None if it would not, or if
+    /// it would save less than its first ref costs.
     pub fn shrink(
         &mut self,
         plan: Plan,
@@ -327,8 +330,8 @@ impl Session {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        // What has to fit is worth a tool, and so is what a design wants done. Only a policy that
-        // weighs costs counts it.
+        // A window that must fit is worth the tools, and so is what a design wants. Only a policy
+        // that weighs costs counts them.
         let must = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow)
             || !self.setup.policy.ageing.cards.enabled;
         let costs = plan.tokens_after.saturating_add(first_ref);
@@ -337,7 +340,7 @@ impl Session {
         }
         self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
         plan.since = self.sent;
-        // Written before it is copied: a plan of many edits and its text take much memory.
+        // Write before copying, because a plan of many edits and its JSON take much memory.
         let entry = JournalEntry::Plan(plan);
         self.write(&entry)?;
         let JournalEntry::Plan(plan) = entry else {
@@ -348,8 +351,8 @@ impl Session {
         Ok(Some(plan))
     }
 
-    /// The plan as far as it leaves pinned messages alone, if that makes the window smaller. What
-    /// has to fit goes before what somebody pinned.
+    /// The plan without its edits of pinned messages, if that makes the window smaller. A window
+    /// that must fit has priority over pins.
     fn would_shrink_beside_pins(
         &mut self,
         plan: Plan,
@@ -367,7 +370,7 @@ impl Session {
         }
     }
 
-    /// The tokens of the window by estimate, and its messages.
+    /// The estimated tokens of the window, and its number of messages.
     pub fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());
