@@ -41,6 +41,8 @@ impl RegionMeasures {
 
     fn region(&mut self, message: &Message) -> &mut Measure {
         match (message.meta.kind, message.role) {
+            // The kind comes before the role: the design `turns` puts its summary into a system
+            // message.
             (Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary), _) => {
                 &mut self.summary
             }

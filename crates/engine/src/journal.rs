@@ -43,6 +43,8 @@ impl JournalEntry {
     /// True if it moves, hides or inserts messages, or undoes that. Decisions from before may then
     /// no longer apply.
     pub fn rearranges(&self) -> bool {
+        // None of these moves a message, so the positions in a plan that waits for its summary stay
+        // valid.
         let only_shows = |edit: &Edit| {
             matches!(
                 edit,

@@ -62,6 +62,8 @@ impl ObservationDetector {
     /// ```
     pub fn is_observation(&mut self, log: &Log, message: &Message) -> bool {
         self.catch_up(log);
+        // An observation answers the model. The first message of a conversation, and messages next
+        // to real tool calls, are never taken for one.
         let replies = message.is_real_user() && self.answered && !self.uses_tools;
         let Some(text) = only_text(message).filter(|_| replies) else {
             return false;
@@ -71,6 +73,7 @@ impl ObservationDetector {
         let many = self.replies >= REPLIES && most(self.large) && most(self.to_actions);
         let start = text.trim_start();
         let start = start.get(..start.floor_char_boundary(FIRST_BYTES));
+        // A typical beginning is proof enough. Size alone needs the evidence of earlier replies.
         start.is_some_and(|start| BEGINNING.is_match(start)) || (many && text.len() >= LARGE)
     }
 
@@ -87,6 +90,7 @@ impl ObservationDetector {
                 }
                 Role::Assistant => {
                     self.answered = true;
+                    // One answer can consist of several messages.
                     self.acted |= ACTION.is_match(&message.text());
                 }
                 _ => {}

@@ -175,6 +175,8 @@ impl Plan {
                 let stored = output.stored.as_ref();
                 stored.is_some_and(|stored| output.text().contains(stored.id()))
             }
+            // An observation names its ref only in its text, inside the retrieval call. `refs` has
+            // no entry for it.
             Edit::ShowAsText { text, .. } => text.contains("ref_id") || names(text),
             Edit::Insert { message, .. } => names(&message.text()),
             _ => false,

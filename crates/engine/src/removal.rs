@@ -95,6 +95,7 @@ impl SafeCuts {
 
     /// The nearest safe position at or before `cut`.
     pub(crate) fn at_or_before(&self, cut: usize) -> usize {
+        // Position 0 never splits anything, so the search always ends.
         (0..=cut).rev().find(|at| !self.splits(*at)).unwrap_or(0)
     }
 
@@ -191,6 +192,7 @@ impl DisjointSets {
     fn join(&mut self, one: usize, other: usize) {
         work::step(1);
         let (one, other) = (self.first_of(one), self.first_of(other));
+        // The later set joins the earlier one, so that the representative stays the first message.
         if let Some(later) = self.0.get_mut(one.max(other)) {
             *later = one.min(other);
         }

@@ -129,6 +129,7 @@ impl Threshold {
     /// assert_eq!(Threshold::WindowPercent(85).figure(None), None);
     /// ```
     pub fn figure(self, window: Option<u64>) -> Option<u64> {
+        // In settings, a window of 0 means that it is unknown.
         let window = window.filter(|window| *window > 0);
         match self {
             Self::Fixed(value) => Some(value).filter(|value| *value > 0),

@@ -171,6 +171,7 @@ impl<'a> Verifier<'a> {
         if !message.agent_visible() {
             self.fault(index, FaultKind::HiddenMessage);
         }
+        // The round is closed before the parts are read: they may open the next one.
         if self.ends_round(message.role) {
             self.close_round(index);
         }
@@ -210,6 +211,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn check_head(&mut self, index: usize, message: &Message) {
+        // In the other dialects, any message is a valid beginning.
         let insists = self.dialect == Dialect::Messages;
         if self.read.has_beginning || (insists && message.role == Role::System) {
             return;
@@ -315,6 +317,8 @@ impl<'a> Verifier<'a> {
         if self.dialect != Dialect::Chat {
             self.read.ids.insert(id.clone());
         }
+        // A repeated id is reported above. Here the newest call counts, so that its output is no
+        // orphan.
         self.answered.insert(id.clone(), false);
         self.calls.push(id);
     }

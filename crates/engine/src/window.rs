@@ -248,6 +248,8 @@ impl Projection {
     ///
     /// The cost depends on the slots from the first change on, not on the whole log.
     pub fn carry_out(&mut self, plan: Plan) {
+        // A plan can be drafted for a log that has grown, or come from a caller. Positions beyond
+        // the log would hide messages that are yet to come.
         let plan = plan.within(self.log.len());
         if plan.is_empty() {
             return;

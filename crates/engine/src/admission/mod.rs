@@ -158,6 +158,7 @@ pub fn incoming_view(
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
+    // Only plain text has a measure. Outputs with media are never cut here.
     let whole = weigh(&incoming.measure?);
     if views.protects(incoming.tool) {
         return None;
@@ -224,6 +225,7 @@ fn cut_to_shape(
         }
     } else {
         ViewContext {
+            // In bytes, so that the view does not depend on what is learned about the model.
             room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
             ..given
         }

@@ -31,6 +31,8 @@ impl RepeatIndex {
             if let Some(came) = projection.log().get(at) {
                 self.take_in_system(came, at);
             }
+            // From the slot, not the log: only an output that the window shows in full can be
+            // referred to.
             let slot = projection.slot_of(at);
             let parts = slot.map_or(&[][..], |slot| &slot.message.parts);
             for (part, output) in parts.iter().enumerate() {
@@ -86,6 +88,7 @@ impl RepeatIndex {
         let hash = self.seed.hash_one(message.text());
         let first = self.systems.get(&hash);
         let first = first.and_then(|at| projection.log().get(*at));
+        // The hash covers the text only. The parts must be equal, too, or an image would be lost.
         first.is_some_and(|first| first.parts == message.parts)
     }
 }

@@ -93,8 +93,10 @@ pub fn kept_messages<M: Borrow<Message>>(
             }
             KeepRule::UserMessagesCut { tokens } => {
                 let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
+                let whole = whole.into_iter().filter(|at| !behind.contains(at));
                 kept.before_summary.extend(whole);
-                kept.shortened.extend(cut);
+                kept.shortened
+                    .extend(cut.filter(|(at, _)| !behind.contains(at)));
                 continue;
             }
             KeepRule::LastTurns { turns } => last_turns(messages, *turns).collect(),
@@ -118,6 +120,8 @@ pub fn kept_messages<M: Borrow<Message>>(
                 .is_none_or(|m| m.borrow().role == Role::System);
             if !system && !kept.before_summary.contains(&at) && behind.insert(at) {
                 kept.after_summary.push(at);
+                // A message that is kept in full needs no shorter form.
+                kept.shortened.remove(&at);
             }
         }
     }
@@ -312,6 +316,27 @@ mod tests {
         assert_eq!(recent_by_tokens(&log, 0, |_| 0), 2);
         assert_eq!(recent_by_tokens(&log, 1, |_| 0), 0);
         assert_eq!(recent_by_tokens::<Message>(&[], 0, |_| 0), 0);
+    }
+
+    #[test]
+    fn recent_user_message_is_not_also_kept_in_a_shorter_form() {
+        let log = [
+            Message::user("an old question of some length"),
+            Message::assistant("an answer"),
+            Message::user("a recent question of some length"),
+            Message::assistant("another answer"),
+        ];
+        let recent = KeepRule::RecentMessages { messages: 2 };
+        for tokens in [3, 1_000] {
+            let cut = KeepRule::UserMessagesCut { tokens };
+            for rules in [[recent.clone(), cut.clone()], [cut, recent.clone()]] {
+                let kept = kept_messages(&log, &rules, |message| message.text().len() as u64);
+                let behind = &kept.after_summary;
+                let is_twice =
+                    |at| kept.before_summary.contains(at) || kept.shortened.contains_key(at);
+                assert!(!behind.iter().any(is_twice), "{rules:?}: {kept:?}");
+            }
+        }
     }
 
     #[test]

@@ -182,7 +182,6 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         };
         let (start, text) = trimmed(start, text);
         let end = start + text.len();
-        // Dates are in every log line, and none of them matters.
         if text.is_empty() || number::is_date(text) {
             return;
         }

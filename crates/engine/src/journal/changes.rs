@@ -121,6 +121,7 @@ impl<'p> EditIndex<'p> {
                 applied.push(inserted_slot(*before, message));
             }
             if is_from_log {
+                // Runs and slots are in the same order, so each run is examined once.
                 while hidden.next_if(|(_, to)| *to <= position).is_some() {}
                 let is_hidden = hidden.peek().is_some_and(|(from, _)| *from <= position);
                 // Instructions are never hidden with the rounds around them.
@@ -134,6 +135,7 @@ impl<'p> EditIndex<'p> {
                 applied.push(slot.clone());
             }
         }
+        // Insertions at the end of the log have no slot behind them.
         applied.extend(inserted.map(|(before, message)| inserted_slot(*before, message)));
         Some(applied)
     }

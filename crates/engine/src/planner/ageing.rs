@@ -53,6 +53,7 @@ impl ArchivedOutputs {
         let mut plan = self.plan.clone();
         let mut summaries = self.outputs.iter().zip(written);
         for edit in &mut plan.edits {
+            // The insertions are in the order of the outputs, one for each: see `archived`.
             if let Edit::Insert { message, .. } = edit
                 && let Some((output, written)) = summaries.next()
             {

@@ -40,6 +40,7 @@ impl CompactionDraft {
         let mut replaced = survivors.replaced.iter().peekable();
         let mut read = Vec::new();
         for (at, slot) in survivors.slots.iter().enumerate() {
+            // Both lists are in rising order, so one pass is enough.
             let goes = replaced.next_if_eq(&&at).is_some();
             let stays_before = survivors.kept.before_summary.contains(&at) && !is_system(slot);
             let reads = match form {

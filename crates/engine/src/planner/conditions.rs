@@ -192,6 +192,8 @@ impl CallConditions<'_> {
             measures.log + measures.summary
         };
         let total = measures.total();
+        // Our own estimate continues from the reported usage. The designs count everything with
+        // their heuristic.
         let call = match policy.estimate {
             EstimateBy::Ours => self.prompt_tokens(&total),
             _ => by(&total).saturating_add(self.tools),

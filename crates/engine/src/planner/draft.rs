@@ -151,6 +151,7 @@ impl CompactionDraft {
             },
             survivors,
             length: conversation.log.len(),
+            // The window only limits summaries, and a rewrite has none.
             window: None,
             stored: None,
             can_retrieve: policy.compaction.show_ref,
@@ -203,6 +204,7 @@ impl CompactionDraft {
         prompt
             .summary_directives
             .extend(self.request.instructions.iter().cloned());
+        // 0 means that the summariser has the window of the agent's model.
         let own = Some(compaction.model_window).filter(|window| *window > 0);
         let tools = match compaction.form {
             SummaryRequestForm::Messages => tools,
@@ -222,6 +224,7 @@ impl CompactionDraft {
             dialect,
             output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
+        // A deletion writes no summary, so nobody needs to read anything.
         let read = if self.survivors.summary {
             self.summariser_messages()
         } else {

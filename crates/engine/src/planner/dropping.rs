@@ -128,6 +128,7 @@ impl DropDraft {
     fn hidden(&self, line: Option<String>) -> Vec<Edit> {
         let gone = self.dropped.iter().filter_map(|at| self.slots.get(*at));
         let positions: Vec<usize> = gone.filter_map(position).collect();
+        // One edit per message. Runs that touch are joined when the edits are applied.
         let hide = |at: &usize| Edit::Hide {
             from: *at,
             to: at + 1,
@@ -204,9 +205,13 @@ fn oldest(
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
     for (at, slot) in slots.iter().enumerate() {
+        // At least one group goes, even if nothing is in excess: the provider has rejected the
+        // window.
         if freed >= excess && !gone.is_empty() {
             break;
         }
+        // System messages stay, and so do messages of our own: they represent what was removed
+        // earlier.
         if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
             continue;
         }

@@ -17,6 +17,8 @@ pub(super) fn floor(
     (tools, answer): (u64, u64),
     tokens: impl Fn(&Measure) -> u64,
 ) -> Floor {
+    // Only the few messages of the floor are measured again. The window has no measures per
+    // message.
     let of = |message: &Arc<Message>| tokens(&Measure::of(message));
     let mut newest_first = window.messages().rev();
     let newest = newest_first.find(|message| message.is_real_user());
@@ -47,6 +49,7 @@ fn newest_round(window: &Window) -> Vec<&Arc<Message>> {
     let is_observation = |last: &&&Arc<Message>| last.meta.kind == Some(MessageKind::Observation);
     let with_calls = open.iter().position(|message| message.has_calls());
     let observed = open.first().filter(is_observation).map(|_| 0);
+    // Without calls and without an observation, nothing is open: the model has answered the user.
     open.truncate(with_calls.or(observed).map_or(0, |at| at + 1));
     open
 }

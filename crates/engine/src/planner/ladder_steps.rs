@@ -147,6 +147,7 @@ fn shorter(
 fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
     let outputs = conversation.projection.outputs();
     let views = protected(conversation);
+    // The budget of all outputs after the removal, by the estimate that `over_budget` uses.
     let budget = outputs.tokens().saturating_sub(excess);
     let changes = outputs.over_budget(budget, |tool| views.protects(tool));
     as_edits(conversation.slots, changes)

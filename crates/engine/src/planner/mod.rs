@@ -131,6 +131,7 @@ pub(crate) fn bound_reasoning_after_edits(edits: &[Edit], slots: &[Slot]) -> Opt
 
 /// The position after the last signed reasoning from `first` on; none if there is none.
 pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
+    // The removal covers everything before a position, so only the last such reasoning matters.
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {

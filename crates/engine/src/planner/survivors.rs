@@ -80,6 +80,7 @@ fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
     let mark = |slot: &Slot| {
         let message = &slot.message;
         let summary =
+            // A summary of our own has its kind already.
             message.role == Role::User && message.meta.kind.is_none() && begins_like_one(message);
         if !summary {
             return slot.clone();
@@ -99,6 +100,7 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
     let said = slots
         .iter()
         .filter(|slot| slot.message.role != Role::System);
+    // The rules of the design `checkpoint`, in its order.
     if slots.iter().any(|slot| slot.message.has_calls()) {
         Strategy::Selective
     } else if said.count() < FEW_MESSAGES {
@@ -150,6 +152,7 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
     if in_front || kept.after_summary.contains(&newest) {
         return;
     }
+    // Removed from the other places, so that it is sent once.
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
     let place = kept.after_summary.iter().position(|at| *at > newest);
@@ -160,6 +163,7 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
 /// Keeps the task in every case, at its place before the summary.
 fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
     let task: BTreeSet<usize> = task(slots, opening).collect();
+    // The task must not move behind the summary of the work on it.
     kept.after_summary.retain(|behind| !task.contains(behind));
     kept.shortened.retain(|at, _| !task.contains(at));
     kept.before_summary.extend(task);

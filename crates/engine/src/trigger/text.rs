@@ -88,6 +88,7 @@ impl FromStr for Trigger {
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
+    // `usage input` and `usage_input` mean the same.
     let name = words(text).join("_");
     let found = METRICS.iter().find(|(known, _)| *known == name);
     found.map(|(_, metric)| *metric).ok_or_else(|| {

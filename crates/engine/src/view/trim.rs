@@ -165,6 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn outputs_of_several_tools_go_oldest_first() {
+        let ids = ["b", "a", "c", "a", "b", "c", "d"];
+        let log: Vec<Message> = ids.iter().flat_map(|id| round(&[*id], 400)).collect();
+        // Four outputs of 100 tokens fit, so three of the oldest must go, whatever their tools.
+        assert_eq!(trimmed(&log, 430, ""), [1, 3, 5]);
+    }
+
+    #[test]
     fn the_whole_newest_round_is_protected() {
         let log = [round(&["a"], 400), round(&["b", "c"], 400)].concat();
         assert_eq!(trimmed(&log, 0, ""), [1]);

@@ -173,6 +173,7 @@ impl WindowBuilder {
     }
 
     fn build(&mut self) -> Vec<WindowFault> {
+        // Settling first keeps short what must be normalised on every call.
         self.settle();
         let after = loop {
             let tail = self.unsettled();
@@ -184,6 +185,7 @@ impl WindowBuilder {
             }
             self.reach_back();
         };
+        // Faults of settled slots are not found again, so they are kept with the front.
         let mut faults = self.front.faults.clone();
         faults.extend(self.add_normalised(after.normalised).finish());
         faults

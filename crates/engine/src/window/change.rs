@@ -96,6 +96,7 @@ impl Projection {
     /// The measure of the window with one more plan.
     pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, InvalidWindow> {
         if let Some(shown) = self.shown_alone(&EditIndex::of([plan])) {
+            // The window need not be built: only these measures differ.
             let mut total = self.builder.window.measures().total();
             for one in shown {
                 total -= self.builder.slots.measure(one.slot).unwrap_or_default();

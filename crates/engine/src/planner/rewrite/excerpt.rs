@@ -136,6 +136,7 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
     let mut known = NameSet::default();
     known.add(&kept);
     let found = names::ranked_names(text, &interest.shown);
+    // Names in the kept lines need no second mention.
     let found = found.into_iter().filter(|name| !known.has(name));
     let (used, others): (Vec<&str>, Vec<&str>) = found.partition(|name| interest.used.has(name));
     let listed = names::list_names(used.into_iter().chain(others), left);
@@ -174,6 +175,7 @@ fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
             ranked.push((worth, at));
         }
     }
+    // Equal values keep the order of the text, so that the result is deterministic.
     ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut left = bytes;
     let mut chosen: Vec<usize> = Vec::new();

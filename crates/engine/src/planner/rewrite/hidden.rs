@@ -69,6 +69,7 @@ pub(super) fn hidden_output_lines(
     interest: &mut NameInterest,
 ) -> Vec<String> {
     let ranked = ranked(log, shown);
+    // Errors first: their share is small, and forgetting them makes an agent repeat its mistakes.
     let mut lines = error_lines(&ranked, room.bytes * ERRORS_PERCENT / 100);
     let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
     let used: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
@@ -132,6 +133,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
             }
         }
     }
+    // The key parses arguments, so it is computed once per output.
     found.sort_by_cached_key(|hidden| {
         let files = hidden.call.into_iter().flat_map(files);
         let last = files.filter_map(|file| named.get(file)).max().copied();
@@ -204,6 +206,7 @@ impl HiddenOutput<'_> {
             .max(LEAST_NAMES)
             .min(left.saturating_sub(head.len() + 1));
         let found = names::ranked_names(&text, &interest.shown);
+        // A name without its line must say something on its own.
         let found = found.into_iter().filter(|name| names::stands_alone(name));
         let (used, others): (Vec<&str>, Vec<&str>) =
             found.partition(|name| interest.used.has(name));
@@ -254,6 +257,7 @@ fn ending(text: &str, bytes: usize) -> String {
     if least == 0 {
         return flat;
     }
+    // A character has at most four bytes, so this takes at most three steps.
     let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
     let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
     format!("{CUT}{end}")

@@ -110,6 +110,7 @@ pub(super) fn rewrite(
             edits.extend(reductions.show(seen, output.clone()));
         }
     }
+    // Built last: it lists names that neither the window nor an excerpt shows.
     let block = || reductions.block(conversation, &hidden, &mut interest);
     let rewritten = RewriteResult {
         edits,
@@ -183,6 +184,7 @@ impl Reductions<'_, '_> {
                 let is_said = matches!(slot.message.role, Role::User | Role::Assistant);
                 for (part, content) in slot.message.parts.iter().enumerate() {
                     let is_output = matches!(content, Part::Output(_));
+                    // Also from hidden rounds: what the agent wrote shows what it cares about.
                     if is_said && !is_output {
                         add_part(&mut used, content);
                     }

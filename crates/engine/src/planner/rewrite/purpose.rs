@@ -37,6 +37,7 @@ const QUERIES: [&str; 18] = [
 
 /// The purpose of the output of a call.
 pub(super) fn purpose(call: Option<&Call>) -> OutputPurpose {
+    // An observation, or an output whose call is gone. Keeping too much is the smaller mistake.
     let Some(call) = call else {
         return OutputPurpose::Reading;
     };

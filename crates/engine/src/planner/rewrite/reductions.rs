@@ -84,6 +84,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let whole = reductions.outputs_kept_whole(&protected);
         reductions.shorten_old(&whole);
         reductions.hide(&whole);
+        // Files and searches lose their privilege only if the window is still too large.
         if reductions.now > settings.high_mark(room) && whole.len() > protected.len() {
             reductions.shorten_old(&protected);
             reductions.hide(&protected);
@@ -147,6 +148,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
 
     /// The budget of an output's excerpt, and the tokens that it saves; none if the output stays.
     fn excerpt(&self, seen: &SurveyedOutput<'_>) -> Option<(ExcerptBudget, u64)> {
+        // Without a ref, the rest could not be retrieved.
         let stored = seen.output.stored.as_ref()?;
         if is_excerpt(&seen.output) {
             return None;
@@ -199,6 +201,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let mut users = self.settings.user_budget(self.room);
         let is_user = |segment: &Segment| segment.kind == SegmentKind::User;
         let question = self.survey.segments.iter().rposition(is_user);
+        // Newest first, so that the budgets go to the newest.
         for (index, segment) in old.iter().rev() {
             let stays = match segment.kind {
                 SegmentKind::System | SegmentKind::Task | SegmentKind::Inserted => true,
@@ -298,6 +301,7 @@ fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
         if !within(&mut left, segment.tokens) && !must_stay {
             break;
         }
+        // Everything after the last round, and that round itself.
         is_newest &= segment.kind != SegmentKind::Round;
         tail = index;
     }

@@ -95,6 +95,7 @@ impl<'a> WindowSurvey<'a> {
         let mut outputs: Vec<SurveyedOutput<'_>> = outputs
             .chain(observations(conversation, conditions))
             .collect();
+        // `outputs_of` finds the outputs of a segment by binary search.
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
             slots,
@@ -185,6 +186,8 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     for (at, (slot, tokens)) in slots.iter().zip(tokens).enumerate() {
         let reaches = reach.get(at).copied().unwrap_or(at) + 1;
         match segments.last_mut() {
+            // Rounds can overlap in a log, for example if an output came late. They become one
+            // segment.
             Some(last) if at < end => {
                 last.end = at + 1;
                 last.tokens += tokens;

@@ -90,6 +90,7 @@ pub(super) fn switch_point(
     conditions: &CallConditions<'_>,
     total: u64,
 ) -> Option<SwitchPoint> {
+    // The marks below are shares of the window.
     conditions.window?;
     let room = conditions.messages_room();
     let due = |switch| SwitchPoint {
@@ -101,6 +102,7 @@ pub(super) fn switch_point(
         return Some(due(SwitchReason::HighWater));
     }
     let cold = conditions.cold && total > settings.cold_mark(room);
+    // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }
 
@@ -131,6 +133,7 @@ pub(super) fn possible_switch_point(
         0
     });
     let read = read_in_vain(total, expected, calls, &switch_point.rates);
+    // A rewrite must at least halve the window to be worth a look.
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
         && read >= cost_limit(settings, expected, &switch_point);

@@ -3,8 +3,7 @@
 use super::lines::TextLines;
 use crate::pattern::LazyRegex;
 
-/// The words of error lines: in lower case, capitalised, or in capitals. A case-insensitive pattern
-/// would be slower, and would match in the middle of names.
+/// The words of error lines: in lower case, capitalised, or in capitals.
 static ERROR_WORD: LazyRegex = LazyRegex::new(
     "error|fail|fatal|panic|exception|traceback|denied|refused|abort|segmentation fault|segfault\
      |assert|timed out|not found|no such file|cannot |unable to|undefined|caused by|killed\
