@@ -27,6 +27,7 @@ impl SummaryAnswer {
     pub fn parse(text: &str, retain_asked: bool) -> Self {
         let retain = retain_asked.then(|| tagged(text, &RETAIN)).flatten();
         let summary = tagged(text, &SUMMARY).unwrap_or_default();
+        // A model that ignores the form still gives a usable summary.
         let effective_summary = if summary.is_empty() {
             RETAIN_OR_TAG.remove(text).trim().to_owned()
         } else {
@@ -85,6 +86,7 @@ pub fn judge(
     tokens: u64,
     replaces: u64,
 ) -> Result<(), SummaryRefusal> {
+    // A cut answer may lack its most important part, however complete its text looks.
     match ending {
         SummaryEnding::CutOff => Err(SummaryRefusal::CutOff),
         SummaryEnding::ToolCall => Err(SummaryRefusal::ToolCall),

@@ -158,6 +158,7 @@ pub fn recent_by_tokens<M: Borrow<Message>>(
     weigh: impl Fn(&Message) -> u64,
 ) -> usize {
     let last = messages.len().saturating_sub(1);
+    // The design keeps at least the last message, even without a budget.
     if budget == 0 {
         return last;
     }

@@ -55,6 +55,7 @@ pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
         Some(start) if starts.len() >= 2 => *start,
         _ => turns::nearest_safe_boundary(messages, messages.len() / 2),
     };
+    // A turn can begin between a call and a late output.
     let middle = safe_cut(messages, middle);
     (0 < middle && middle < messages.len()).then_some(middle)
 }

@@ -199,6 +199,7 @@ fn batches<M: Borrow<Message>>(messages: &[M], readable: Vec<usize>) -> Vec<Vec<
     let before = (0..=middle).rev().find(is_user);
     let after = (middle..readable.len()).find(is_user);
     let split = before
+        // A split at the front would leave the first batch empty.
         .filter(|split| *split > 0)
         .or(after)
         .unwrap_or(middle);

@@ -44,6 +44,7 @@ pub(super) fn clip_line(text: &str, max: usize) -> String {
             clipped.push(' ');
         }
         let length = word.chars().count();
+        // One character more, for the mark.
         if length + 1 > left {
             clipped.extend(word.chars().take(left.saturating_sub(1)));
             clipped.push('…');

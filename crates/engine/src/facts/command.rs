@@ -84,6 +84,7 @@ fn lines<'t>(command: &'t str, at: usize, end: &str, sink: &mut impl FnMut(Fact<
 /// The head of a line that is too long, not cut inside a character or an escape.
 fn head(text: &str) -> &str {
     let head = first_bytes(text, LONGEST);
+    // An escape has up to six bytes, as in `\u00e9`.
     match head.rfind('\\') {
         Some(escape) if head.len() < text.len() && escape + 6 > head.len() => {
             first_bytes(head, escape).trim_end_matches('\\')

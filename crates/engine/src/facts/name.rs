@@ -24,6 +24,7 @@ pub(super) fn is_name(text: &str, classes: ByteClass) -> bool {
     if option(text) {
         return true;
     }
+    // An underscore makes even a short word a name: `n_1`.
     let shortest = if classes & UNDER == 0 { SHORTEST } else { 2 };
     if text.len() < shortest || text.len() > LONGEST {
         return false;

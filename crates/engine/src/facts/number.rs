@@ -106,6 +106,7 @@ pub(super) fn is_version(word: &str) -> bool {
     let core = bare.split('-').next().unwrap_or_default();
     let parts = core.split('.');
     let numbers = core.split('.').all(|part| only(part, DIGIT));
+    // `v2.0` is a version, but `2.0` is a decimal.
     let enough = if named.is_some() { 2 } else { 3 };
     numbers && parts.count() >= enough
 }

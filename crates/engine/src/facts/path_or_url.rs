@@ -44,6 +44,7 @@ pub(super) fn url(text: &str, start: usize, end: usize) -> Option<(usize, usize)
     let inside = rest.iter().take(LONGEST_URL);
     let length = inside.take_while(|byte| in_url(**byte)).count();
     let to = start + scheme + 3 + length;
+    // A sentence may end directly behind a URL.
     let whole = text.get(from..to)?;
     let trimmed = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', ')']);
     (length > 0).then_some((from, from + trimmed.len()))
@@ -83,6 +84,7 @@ pub(super) fn place(
         return is_address(word).then_some(FactKind::Id);
     }
     if classes & SLASH != 0 {
+        // `</div>` is no path.
         let closes_tag = start.checked_sub(1).and_then(|at| bytes.get(at)) == Some(&b'<');
         return (!closes_tag && is_path(name)).then_some(FactKind::Path);
     }
@@ -125,6 +127,7 @@ fn is_path(word: &str) -> bool {
     if rooted.is_some() {
         return inner.len() > 1;
     }
+    // `and/or` is no path: without a root, it takes two slashes, an extension or a dot.
     let last = word
         .rsplit('/')
         .find(|part| !part.is_empty())

@@ -114,12 +114,14 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
     #[inline(never)]
     fn marked(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         work::step(1);
+        // Prose first: a capital or a full stop is no sign of a name.
         if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
             && let Some(end_of_word) = self.capital_or_ended(start, end)
         {
             self.plain(start, end_of_word);
             return end;
         }
+        // URLs and drives come before the limit of length, because they may end behind the word.
         if classes & (SLASH | COLON) == SLASH | COLON
             && let Some((from, to)) = path_or_url::url(self.text, start, end)
         {
@@ -188,6 +190,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         if !self.only_errors || self.may_fail(start, text) {
             match self.judge(start, text) {
                 Some((kind, end)) => self.emit(kind, start, end),
+                // `error:file.rs` and `key:value` are two words.
                 None if text.contains(':') => self.split_at_colons(start, text),
                 None => self.plain(start, end),
             }

@@ -205,8 +205,7 @@ fn oldest(
     let mut gone: BTreeSet<usize> = BTreeSet::new();
     let mut freed = 0u64;
     for (at, slot) in slots.iter().enumerate() {
-        // At least one group goes, even if nothing is in excess: the provider has rejected the
-        // window.
+        // At least one group goes, even for an excess of 0.
         if freed >= excess && !gone.is_empty() {
             break;
         }

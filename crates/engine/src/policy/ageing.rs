@@ -186,6 +186,7 @@ impl RewriteAgeing {
 
     /// The mark above which a window is rewritten if the cache is cold.
     pub fn cold_mark(&self, room: u64) -> u64 {
+        // The cold mark must not be above the high-water mark, which forces a rewrite anyway.
         percent(room, self.cold_percent.min(self.high_percent))
     }
 
@@ -215,6 +216,7 @@ impl RewriteAgeing {
         let above = room.clamp(TOLD_FOR, MOST_ROOM) - TOLD_FOR;
         let growth = percent(above, BLOCK_GROWTH_PERCENT.saturating_mul(self.economy));
         let tokens = scale_to_room(tokens.min(MOST_BLOCK_TOKENS), room).saturating_add(growth);
+        // In a small window the share is the limit.
         tokens.min(percent(room, BLOCK_PERCENT))
     }
 

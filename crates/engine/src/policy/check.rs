@@ -134,6 +134,7 @@ impl Policy {
 /// The allowed values, if a condition can never be right.
 fn wrong(trigger: &Trigger, window: Option<u64>) -> Option<String> {
     match trigger.value {
+        // Written as a negation, so that NaN is refused, too.
         Threshold::WindowRatio(ratio) if !(ratio > 0.0 && ratio <= 1.0) => {
             Some("a share of the window above 0 and up to 1 (0 to 1)".to_owned())
         }

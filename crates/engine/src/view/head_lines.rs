@@ -37,6 +37,7 @@ impl HeadLinesCut {
         let mut body = String::new();
         let (mut clipped, mut complete) = (false, true);
         for (at, line) in text.split('\n').enumerate() {
+            // The design counts lines without their carriage returns.
             let line = line.strip_suffix('\r').unwrap_or(line);
             let kept = first_chars(line, self.max_line_chars);
             let newline = if at > 0 { "\n" } else { "" };

@@ -78,6 +78,7 @@ impl LimitsCut {
         spill: Option<Spill<'_>>,
         line: Option<&str>,
     ) -> Cow<'a, str> {
+        // A caller may pass the result of a spill that this text does not need.
         match spill.filter(|_| self.spills(text)) {
             Some(Spill::Saved { path, sha256 }) => {
                 let chars = text.chars().count();

@@ -64,6 +64,7 @@ fn kind(run: &str) -> Option<NameKind> {
 /// The names in `text`, in order.
 pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     runs(text)
+        // Without its line number, a path is the same name wherever it is mentioned.
         .map(without_place)
         .filter(|run| kind(run).is_some())
 }
@@ -81,6 +82,7 @@ impl NameSet {
     /// Adds the names of `text`.
     pub(crate) fn add(&mut self, text: &str) {
         for run in names_in(text) {
+            // Look up first: a known name needs no copy.
             if !self.0.contains(run) {
                 self.0.insert(run.to_owned());
             }
@@ -99,6 +101,7 @@ pub(crate) const NAMES: &str = "\nin it: ";
 pub(crate) fn list_names<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
     let mut list = String::new();
     for name in names {
+        // A shorter name may still fit, so the search goes on.
         if list.len() + name.len() + 1 > bytes || list.contains(name) {
             continue;
         }
@@ -132,6 +135,7 @@ pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
 /// Removes a line and column from a name: `src/main.rs:17:5` becomes `src/main.rs`, and so does
 /// `src/main.rs-17-`, the form in which search tools print lines around a match.
 fn without_place(run: &str) -> &str {
+    // In a URL, a colon and digits are a port.
     if run.contains("://") {
         return run;
     }

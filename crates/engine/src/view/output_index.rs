@@ -229,6 +229,8 @@ impl IndexedOutput {
             tokens: estimate(&text),
             saves: saving(output, &text),
             chars: cuttable.map_or(0, |text| text.chars().count()),
+            // `output_at` finds an output in a message without outputs only if it is an
+            // observation.
             is_observation: message.outputs().next().is_none(),
         }
     }
@@ -264,6 +266,7 @@ pub(super) fn indexed<M: Borrow<Message>>(
         let (part, _) = observed(message.borrow())?;
         found(PartPosition { message: at, part }, None)
     });
+    // `first_from` and `find` search by position.
     let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
     outputs.sort_by_key(|output| output.place);
     outputs

@@ -73,6 +73,7 @@ const LINE_HAS: &str = "[trimtab: ";
 /// assert!(without_markers("[tool output trimmed; ref=r1]").is_empty());
 /// ```
 pub fn without_markers(text: &str) -> Vec<&str> {
+    // Most texts have no markers, and are returned without a walk over their lines.
     if !text.contains(LINE_BEGINS) && !text.contains(LINE_HAS) {
         return vec![text];
     }

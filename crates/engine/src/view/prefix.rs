@@ -28,6 +28,7 @@ impl PrefixCut {
     /// where the rest was.
     pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let kept = first_chars(text, self.chars);
+        // Cutting a view again would remove the line that names its ref.
         if kept.len() == text.len() || Self::was_cut(text) {
             return Cow::Borrowed(text);
         }

@@ -47,6 +47,7 @@ impl AnswerLimits {
         let max_bytes = bytes.clamp(LEAST_BYTES, usual.max_bytes);
         Self {
             max_bytes,
+            // At least two lines must fit an answer.
             max_line_bytes: usual.max_line_bytes.min(max_bytes / 2),
         }
     }
@@ -282,6 +283,7 @@ impl GrepAnswer {
             MatchLayout::Grouped => self.grouped(ref_id, &lines),
             MatchLayout::Separate => self.separate(ref_id, &lines),
         };
+        // The first match is always shown, or the search could never continue.
         if self.matches > 0 && self.text.len() + found.len() > self.limits.max_bytes {
             self.full = true;
             return ControlFlow::Break(());

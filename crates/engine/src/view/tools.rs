@@ -60,6 +60,7 @@ impl ToolNames {
 
     /// The names that include `tool`, also with the prefix that MCP clients add.
     pub fn of(tool: &str) -> Option<Self> {
+        // MCP clients call a tool `mcp__SERVER__TOOL`.
         let bare = tool.rsplit_once("__").map_or(tool, |(_, bare)| bare);
         NAMES.into_iter().find(|names| names.serves(bare))
     }
@@ -110,6 +111,7 @@ impl ToolNames {
             renamed.push_str(own);
             done = at;
         }
+        // Nothing was replaced: the caller keeps its text without a copy.
         let rest = text.get(done..).filter(|_| done > 0)?;
         Some(renamed + rest)
     }

@@ -85,6 +85,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
         if excess > 0 && self.small_savings(&protect) >= excess {
             chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
         }
+        // Two passes chose them; plans list outputs in the order of the log.
         chosen.sort_unstable();
         let change = |position: PartPosition| {
             let (_, output) = self.get(position)?;
@@ -118,6 +119,7 @@ fn as_many(
 /// The tokens that the placeholder of an output with this text would save; 0 if it would not be
 /// smaller, or if the output could not be retrieved.
 pub(super) fn saving(output: &Output, text: &str) -> u64 {
+    // A view that was never stored is the only copy of its text.
     let is_last_copy = output.trimmed && output.stored.is_none();
     if is_last_copy {
         return 0;

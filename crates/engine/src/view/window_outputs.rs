@@ -99,6 +99,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     /// The outputs of more than `chars` characters whose end may be cut off, except the newest,
     /// oldest first.
     pub(crate) fn longer_than(&self, chars: usize) -> Vec<PartPosition> {
+        // The smallest position, so that the range begins with the first output of more characters.
         let from = PartPosition {
             message: 0,
             part: 0,
@@ -159,6 +160,7 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
         };
         let behind = self.later.iter().filter(is_small);
         let behind = behind.filter(|output| !self.newest.contains(&output.place));
+        // The index contains the newest outputs too, which may not be trimmed.
         let newest = self
             .newest
             .iter()

@@ -49,6 +49,8 @@ pub(super) fn render(
     // an empty block, which fits.
     loop {
         let inner = budget.with(tokens);
+        // Refs have priority, because they are the only way to the full outputs. What they do not
+        // use goes to the facts, and what the facts leave goes to labels of further outputs.
         let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
         let facts = facts_within(missing, &inner.with(tokens - first.weight));
         let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));

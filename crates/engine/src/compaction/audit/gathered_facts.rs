@@ -104,6 +104,8 @@ impl<'m> GatheredFacts<'m> {
 
     /// Extracts the facts of `text`, each with whether it occurs in an error line.
     fn extract(&mut self, text: &'m str) {
+        // An error line is reported before the facts behind its error word, so their place in it is
+        // known.
         let mut error = 0..0;
         facts::extract(text, &mut |fact| {
             if fact.kind == FactKind::Error {

@@ -126,6 +126,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     coverage.covered = covered.len();
     coverage.missing = missing.len();
     coverage.facts = coverage.covered + coverage.missing;
+    // The facts come from a hash map. A total order makes the block the same in every run.
     missing.sort_by(|a, b| {
         let newest = b.message.cmp(&a.message);
         b.weight

@@ -51,6 +51,7 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
             Some(MessageKind::Summary | MessageKind::Retain)
         );
         let parts = message.parts.iter();
+        // An earlier fact block may be the only place that still names an old output.
         let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
         let outputs = message
             .parts

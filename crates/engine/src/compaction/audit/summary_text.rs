@@ -68,6 +68,7 @@ impl<'w> SummaryText<'w> {
             all += 1;
             known += usize::from(self.words.contains(&word.to_lowercase()));
         }
+        // A text without words, such as a line of signs, can only be compared as a whole.
         match all {
             0 => self.contains(&text),
             all => known * 3 >= all * 2,

@@ -70,6 +70,7 @@ pub struct FallbackSummary {
 /// ```
 pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> FallbackSummary {
     let replaced = ReplacedMessages::new(replaced);
+    // A summary must be smaller than what it replaces.
     let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
     let mut tokens = room.tokens;
     // Token estimates are not additive: the summary can weigh more than its sections.
@@ -100,6 +101,7 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
         sections.push(section);
     }
     let said = text_of(sections);
+    // Audited after the sections are written, so that the block lists only what they lack.
     let audit = audit(&replaced.messages, &[&said]);
     let block = audit.fact_block(&budget.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];

@@ -60,6 +60,7 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     if runs_command(call) {
         return with_use(in_commands(call), FileAccess::Named);
     }
+    // Parsing builds a tree of the whole text, and large arguments are file contents.
     if arguments.len() > PARSED {
         return Vec::new();
     }
@@ -73,6 +74,7 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     } else {
         FileAccess::Read
     };
+    // A search tool has a field `path` for its folder.
     let takes_file = how == FileAccess::Written || is_one_of(&READERS);
     let mut paths = Vec::new();
     in_fields(&arguments, takes_file, &mut paths);

@@ -48,6 +48,8 @@ pub(super) fn user_messages_section(
     for message in user_messages(replaced).rev().take(MOST) {
         let text = message.text();
         let weight = budget.weight(&text);
+        // The newest message is always quoted, cut if it must be. After the first that does not
+        // fit, all older ones are shortened.
         whole = whole && (weight <= left || items.is_empty());
         items.push(if whole {
             left = left.saturating_sub(weight);

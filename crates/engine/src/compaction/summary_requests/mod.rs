@@ -172,6 +172,7 @@ impl SummaryRequests {
         let before = before?;
         let (messages, takes_previous) = match step {
             RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
+            // Batches that are merged later do not build on each other.
             _ if self.merges() => (self.ask(step, None, weigh), false),
             step => {
                 let previous = before.last().map(|answer| self.answer_text(answer));
@@ -264,6 +265,8 @@ impl SummaryRequests {
             let at = system.count();
             messages.insert(at, Message::user(format!("{PREVIOUS_MESSAGE}{text}")));
         }
+        // Behind the messages: in front, it would change the beginning that the provider may have
+        // in its cache.
         if !self.background.is_empty() {
             messages.push(Message::user(self.background.trim_end()));
         }
@@ -350,6 +353,7 @@ fn chosen<M: Borrow<Message>, C>(
             return chunks;
         }
     }
+    // From the second request on, each also contains the previous answer.
     let beside = room.beside_previous();
     let mut chunks = Vec::new();
     for limit in several {

@@ -38,6 +38,8 @@ pub(super) fn in_messages<M: Borrow<Message>>(
     });
     let chunks = packed(sized, room.budget);
     let chunks = chunks.into_iter().map(|units| units.concat());
+    // A chunk begins and ends anywhere in the conversation, so it needs the same repairs as a
+    // window.
     let valid = chunks.map(|chunk| valid(chunk, dialect));
     let valid = valid.filter(|chunk| !chunk.is_empty());
     // Repairs may have made a chunk longer.

@@ -26,6 +26,7 @@ pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
     while let Some(hit) = ERROR_WORD.find_at(text, from) {
         let line = lines.line_at_byte(hit.start());
         let start = lines.end(line) - lines.line_with_newline(line).len();
+        // The next word of the same line may still count.
         if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
             from = hit.end();
             continue;

@@ -78,6 +78,7 @@ impl RenderAttempt<'_> {
             .longest_string
             .min(cap.unwrap_or(usize::MAX));
         let mut low = high;
+        // Halving from the top: the longest string is often much longer than the cap.
         let mut found = loop {
             low /= 2;
             if low < shortest {

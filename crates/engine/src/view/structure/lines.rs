@@ -14,6 +14,7 @@ impl<'a> TextLines<'a> {
         work::step_text(text);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        // A final newline ends the last line and starts no further one.
         if starts.last() != Some(&text.len()) {
             starts.push(text.len());
         }

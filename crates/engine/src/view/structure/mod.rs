@@ -118,6 +118,7 @@ fn by_lines(
 ) -> Option<ShortenedView> {
     let folds = fold::Folds::of(lines, kind);
     let marks = errors::find_errors(lines);
+    // The marker is written last, when its figures are known. Its longest form is reserved before.
     let reserve = (request.measure)(&marker::longest_marker(lines, request.stored)) + 1;
     let mut room = request.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {

@@ -98,6 +98,7 @@ fn is_json(text: &str) -> bool {
     let inner = text.trim_matches([' ', '\t', '\n', '\r']);
     let bracketed = (inner.starts_with('{') && inner.ends_with('}'))
         || (inner.starts_with('[') && inner.ends_with(']'));
+    // Parsing costs a pass over the text, so the brackets are checked first.
     bracketed && serde_json::from_str::<IgnoredAny>(inner).is_ok()
 }
 

@@ -78,6 +78,7 @@ impl<'a> LineSelection<'a> {
             let limit = self.room / 100 * until + self.room % 100 * until / 100;
             self.take_all(lines.filter(|at| !folds.hides(*at)), limit);
         }
+        // Now the repeated lines, too.
         self.take_all(0..self.lines.len(), self.room);
         self.close_small_gaps();
         self.stretch();
@@ -104,6 +105,7 @@ impl<'a> LineSelection<'a> {
     /// Takes line `at` if at most `limit` of the room is used then. Returns false if it does not
     /// fit.
     fn take(&mut self, at: usize, limit: u64) -> bool {
+        // A line that is already shown is no miss.
         if at >= self.lines.len() || self.has(at) {
             return at < self.lines.len();
         }

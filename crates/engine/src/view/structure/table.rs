@@ -10,6 +10,7 @@ const FEWEST: usize = 3;
 /// The number of header lines of a table; none if the text is not a table.
 pub(super) fn header_lines(head: &[&str]) -> Option<usize> {
     let rows: Vec<&str> = head.iter().copied().take(ROWS).collect();
+    // The text may end after these rows with a newline.
     let rows = rows.strip_suffix(&[""]).unwrap_or(&rows);
     if rows.len() < FEWEST {
         return None;

@@ -85,6 +85,7 @@ pub(super) struct RenderedJson<'a> {
 impl RenderedJson<'_> {
     /// Adds the marker as the last element or member, and the end.
     pub(super) fn close(&mut self, marker: &str) {
+        // The root is still open, so an opening bracket at the end means that it has no elements.
         if !self.text.ends_with(['[', '{']) {
             self.text.push_str(",\n");
         }
@@ -121,6 +122,7 @@ impl RenderedJson<'_> {
     fn array(&mut self, items: JsonList, depth: usize) {
         self.text.push('[');
         for item in self.tree.entries(items).take(self.bounds.items) {
+            // Too long already. The caller discards it.
             if self.text.len() > self.ceiling {
                 return;
             }

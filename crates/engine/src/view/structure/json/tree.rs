@@ -129,6 +129,7 @@ impl<'a> JsonReader<'a> {
         while self.peek()? != end {
             read(self)?;
             list.count += 1;
+            // The text is valid JSON, so a missing or doubled comma cannot occur.
             if self.peek() == Some(b',') {
                 self.skip();
             }
