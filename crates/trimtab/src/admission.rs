@@ -32,6 +32,7 @@ pub(crate) fn store_outputs(
     let observation =
         only_text(message).filter(|_| message.meta.kind == Some(MessageKind::Observation));
     if let Some(text) = observation {
+        // An observation answers no call. The position makes the label unique within the session.
         let call = format!("observation-{}", projection.log().len());
         let stored = store.put(session, Put::new(&call, text))?;
         message.meta.stored = Some(named(stored.with_lines_of(text)));
@@ -51,6 +52,7 @@ fn keep_output(
             store.put(session, Put::new(call, &plain.text).tool(tool))?
         }
         parts => {
+            // Stored with its text, so that retrieval can page and search it like any other output.
             let parts = RawJson::of(&parts);
             let put = Put::new(call, parts.as_str()).tool(tool).media_type(PARTS);
             store.put(session, put.text(&text))?

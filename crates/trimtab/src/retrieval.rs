@@ -136,6 +136,7 @@ impl<'s> Retrieval<'s> {
         }
         let arguments = CallArguments::parse(arguments)?;
         let names = ToolNames::of(tool).unwrap_or_default();
+        // With the prefix of an MCP client, only the end of the name is ours.
         let is_grep = tool.ends_with(names.grep);
         let definition = if is_grep {
             tools::grep()

@@ -44,6 +44,7 @@ impl ShownOutput {
             text.push_str(rest);
             is_named = true;
         }
+        // Some designs cut without naming a ref.
         if self.shortened && !is_named {
             text.push_str("\n[trimtab: this is a part; all of it: ");
             text.push_str(&command(0));

@@ -232,9 +232,11 @@ impl SettingKind {
             Self::Text | Self::Choice(_) => parsed.filter(Value::is_str).unwrap_or_else(bare),
             Self::Texts | Self::Choices(_) | Self::Conditions => match parsed {
                 Some(list @ Value::Array(_)) => list,
+                // One text stands for a list of one.
                 Some(one @ Value::String(_)) => Value::Array(vec![one]),
                 _ => Value::Array(vec![bare()]),
             },
+            // Environment variables often use 1, yes or on.
             Self::Switch => match text.trim().to_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Value::Boolean(true),
                 "false" | "no" | "off" | "0" => Value::Boolean(false),

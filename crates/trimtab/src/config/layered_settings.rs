@@ -74,6 +74,8 @@ impl<'k> KnownKeys<'k> {
                         is_design_name: false,
                     });
                 }
+                // Which design counts depends on the preset, which is known only when all sources
+                // are read.
                 (None, value) if design_names::designs_with_name(&name).next().is_some() => all
                     .push(SetValue {
                         name,
@@ -143,6 +145,7 @@ impl<'k> KnownKeys<'k> {
                 }
                 continue;
             };
+            // A project may add to such a list, but not replace the user's entries.
             set.appends = matches!(key.in_project, InProject::Fields(_));
             self.refuse(key, &set.name, &set.value, &mut refused);
         }

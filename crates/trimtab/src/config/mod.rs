@@ -120,6 +120,7 @@ impl Config {
             let value = laid.get(name).and_then(Value::as_str);
             value.filter(|text| !text.is_empty()).map(str::to_owned)
         };
+        // 0 means that the figure is looked up.
         let number = |name: &str| {
             let value = laid.get(name).and_then(Value::as_integer);
             value
@@ -189,6 +190,8 @@ impl Config {
             return Vec::new();
         }
         let base = base(&self.policy.preset);
+        // Sources are ordered strongest first. Two settings of one kind of source are equally
+        // strong.
         let is_weaker = |one: &SettingSource, other: &SettingSource| {
             one > other && one.as_str() != other.as_str()
         };
@@ -270,6 +273,7 @@ fn base(preset: &str) -> LayeredSettings {
 /// The policy of these settings.
 fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     let mut table = settings.table.clone();
+    // The table also has settings that are not part of a policy.
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
     let whole = Value::Table(table.clone());

@@ -72,6 +72,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let source = SettingSource::Environment(variable.clone());
         let is = |key: &&&SettingKey| key.variable() == *variable;
         if let Some(key) = known.keys.iter().find(is) {
+            // An empty variable is the usual way to unset one.
             if !text.is_empty() {
                 all.push(known.parse_typed(key.name, text, &source)?);
             }
@@ -82,6 +83,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let mut sections = sections.map(|(section, _)| section);
         if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
             let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
+            // It is not a setting, so this fails with the nearest name.
             known.parse_typed(&key, text, &source)?;
         }
     }

@@ -58,6 +58,7 @@ impl FilmBuilder {
     ) {
         let pairs = self.bands.iter().zip(&bands);
         let common = pairs.take_while(|(a, b)| a == b).count();
+        // The plan changed nothing that was sent before.
         if common == self.bands.len() {
             return self.extend(messages, whole, bands.into_iter().skip(common));
         }

@@ -66,6 +66,8 @@ impl<'a> LogWalk<'a> {
                     admitted.extend(position(plan).map(|at| (at, plan)));
                 }
                 JournalEntry::Plan(plan) => {
+                    // Entries apply in the order of the journal, so none can apply before an
+                    // earlier one.
                     holds_from = first_window(plan).max(holds_from);
                     entries.push((holds_from, entry));
                 }
@@ -116,6 +118,7 @@ impl<'a> LogWalk<'a> {
                 JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => {}
             }
         }
+        // Without a plan the window has only grown, and its first bands are known.
         if reasons.is_empty() {
             let new: Vec<FilmBand> = self.bands(self.builder.len()).collect();
             self.builder.extend(messages, self.whole, new.into_iter());

@@ -28,6 +28,7 @@ impl EgressProxies {
 
     /// The proxy for a server.
     pub(super) fn proxy_for(&self, to: &Uri) -> Option<Intercept> {
+        // For a proxy on another machine, a loopback address would be that machine.
         let is_here = to.host().is_some_and(is_this_machine);
         (!is_here).then(|| self.0.intercept(to)).flatten()
     }

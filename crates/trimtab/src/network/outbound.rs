@@ -116,6 +116,7 @@ fn only_proxy(address: &str) -> Result<Matcher, NetworkError> {
             address: redact_address(address),
         });
     }
+    // A configured proxy replaces those of the environment, but not the exceptions.
     let variable = |name| std::env::var(name).ok();
     let none = variable("NO_PROXY").or_else(|| variable("no_proxy"));
     let proxies = Matcher::builder().all(address).no(none.unwrap_or_default());

@@ -71,6 +71,8 @@ impl WindowJudge {
     }
 
     fn group(&mut self, group: &[Arc<Message>]) -> &WrittenGroup {
+        // Addresses instead of contents: comparing megabytes of text with every call would cost
+        // more than writing them.
         let key = group.iter().map(Arc::as_ptr).collect();
         self.known.entry(key).or_insert_with(|| WrittenGroup {
             fields: fields(group, self.dialect),

@@ -309,6 +309,7 @@ impl WindowManager for ManagedSession {
         for message in &messages {
             all += self.sizer.size(message);
         }
+        // The larger of two counts, so that a window fits by both.
         self.open = Some(all.byte_quarter().max(all.tokens()));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);

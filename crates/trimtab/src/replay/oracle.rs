@@ -155,6 +155,7 @@ impl WindowManager for Oracle<'_> {
         if self.rounds.tokens() > self.window * self.mark.above / 100 {
             self.rewrite(FRESH_OUTPUTS);
         }
+        // Still too large: now the fresh outputs are cut as well.
         if self.rounds.tokens() > self.window {
             self.rewrite(0);
         }

@@ -56,6 +56,7 @@ impl ReplaySettings {
     pub(super) fn is_cold(&self, log: &[Arc<Message>], at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
         let asked = before.is_some_and(|message| message.is_real_user());
+        // The first call never has a cache, so it does not count.
         let begun = log.iter().take(at).any(|m| m.role == Role::Assistant);
         self.cold_turns && asked && begun
     }

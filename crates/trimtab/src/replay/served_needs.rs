@@ -60,6 +60,7 @@ impl<'a> ServedNeeds<'a> {
         report: &mut ReplayReport,
     ) {
         self.measure_arrived(call, sizer, report);
+        // The needs are in the order of their calls.
         let first = self.needs.partition_point(|need| need.call < call.at);
         let needs = self.needs.get(first..).unwrap_or_default();
         let needs: Vec<&Need> = needs
@@ -109,6 +110,7 @@ impl<'a> ServedNeeds<'a> {
         let came = came.iter().rev();
         let came = came.take_while(|message| message.role == Role::Tool);
         let came: Vec<&Arc<Message>> = came.collect();
+        // Near the end of the window. Repairs and insertions may stand between the outputs.
         let newest = call.sent.messages.iter().rev().take(came.len() * 2 + 2);
         let shown: HashMap<&str, &Arc<Message>> = newest
             .flat_map(|message| {
@@ -165,6 +167,7 @@ fn text_of(messages: &[Arc<Message>]) -> String {
             text.push('\n');
             text.push_str(&said);
         }
+        // Separates messages, so that no text is found across two of them.
         text.push('\0');
     }
     text

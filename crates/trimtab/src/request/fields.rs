@@ -69,6 +69,7 @@ fn thoughtless(message: &Message) -> Message {
 pub fn without_metadata(message: &Message, dialect: Dialect) -> Message {
     let mut bare = message.clone();
     let meta = std::mem::take(&mut bare.meta);
+    // How the client wrote the message is kept: it is part of its bytes.
     bare.meta = MessageMetadata {
         wire_role: meta.wire_role,
         content_list: meta.content_list,

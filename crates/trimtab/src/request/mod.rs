@@ -63,6 +63,7 @@ fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
         let entry = entries.get(at);
         entry.is_some_and(|entry| entry.message.role == Role::Tool)
     };
+    // In Messages, outputs in a row are one entry of the body, and must change together.
     while settled > 0 && is_output(settled) && is_output(settled - 1) {
         settled -= 1;
     }

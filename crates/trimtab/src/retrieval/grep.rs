@@ -111,6 +111,8 @@ impl Retrieval<'_> {
         let query = request.query(self.limits.max_bytes).until(&expired);
         let id = request.ref_id.as_deref();
         let found = self.store.grep(&self.session, id, &query)?;
+        // The model asked for this output, so it is told why there is no result. In a search of all
+        // outputs, binary ones are only counted.
         if let (Some(id), false) = (id, found.binary.is_empty()) {
             let stored = self.store.open(&self.session, id, OutputForm::Text)?;
             return Err(RetrievalRefusal::binary(&stored));
@@ -254,12 +256,14 @@ impl<'a> LinePlaces<'a> {
         id: &str,
         number: u64,
     ) -> Result<trimtab_store::OutputLine, RetrievalRefusal> {
+        // Several matches of one output open it once.
         if !self.open.contains_key(id) {
             let (store, session) = (self.retrieval.store, &self.retrieval.session);
             let stored = store.open(session, id, OutputForm::Text)?;
             self.open.insert(id.to_owned(), stored);
         }
         let mut range = LineRange::new(number, 1);
+        // Only the position and the length of the line are wanted.
         range.max_line_bytes = 0;
         let stored = self.open.get(id);
         let lines = stored.map(|stored| stored.lines(range)).transpose()?;

@@ -106,7 +106,9 @@ impl Retrieval<'_> {
             if column > 0 {
                 line.bytes = self.rest_of_line(stored, &line, column)?;
             }
+            // `rest_of_line` has refused a column beyond the end.
             let rest = line.byte_size - column;
+            // The line was cut by bytes, perhaps inside a character.
             if (line.bytes.len() as u64) < rest {
                 let whole = whole_chars(&line.bytes).len();
                 line.bytes.truncate(whole);

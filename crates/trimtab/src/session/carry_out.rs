@@ -40,6 +40,7 @@ impl Session {
         &mut self,
         decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
     ) -> Result<T, SessionError> {
+        // Builds the window, so that the borrow below can share it with the rest of the projection.
         self.projection.window()?;
         let compacted = self.projection.journal().newest_compaction();
         let conversation = ConversationState {
@@ -130,6 +131,7 @@ impl Session {
             }
             PlanStep::Draft(draft) => self.take_draft(*draft),
             PlanStep::Drop(dropping) => {
+                // Stored before the plan is made, because the plan names their ref.
                 let gone: Vec<_> = dropping.messages().collect();
                 let stored = self.keep_messages(&gone)?;
                 let plan = dropping.plan(stored.as_ref());
@@ -182,6 +184,7 @@ impl Session {
         for (at, place) in places.into_iter().enumerate() {
             let stored = match place.to_store() {
                 Some(raw) => {
+                    // The journal grows with every plan, so the label is unique within the session.
                     let call = format!("media-{}-{at}", self.journal_position);
                     let put = Put::new(&call, raw).media_type("application/json");
                     Some(self.store.put(&self.id, put)?)
@@ -304,6 +307,7 @@ impl Session {
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
+        // Copied, because the closure would borrow the session that is changed below.
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
         // A plan that waited for a summary does not know the reasoning that came since.
@@ -312,6 +316,7 @@ impl Session {
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);
         };
+        // An answer that is in flight was made for the window before.
         self.under_way.mark_stale();
         let after = self.projection.window()?.messages().len();
         self.events.push(event.with_plan(&plan, (before, after)));
@@ -347,6 +352,7 @@ impl Session {
             return Ok(None);
         };
         self.projection.carry_out(plan.clone());
+        // It described the window before the plan.
         self.usage = None;
         Ok(Some(plan))
     }

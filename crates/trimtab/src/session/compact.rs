@@ -44,6 +44,7 @@ impl Session {
                 self.archive_from = position;
             }
         }
+        // Only compaction is suspended. Ageing above costs no model call.
         if self.is_suspended() {
             return Ok(None);
         }

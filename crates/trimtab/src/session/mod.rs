@@ -172,6 +172,7 @@ pub struct Session {
 impl Session {
     /// Opens a session, or starts it if it is new.
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
+        // A bad glob fails here, before anything is read from the store.
         let views = CompiledViews::new(&setup.policy.views)?;
         let entries: Vec<StoredEntry> = read_all(&*store, &id, Stream::Log)?;
         let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
@@ -285,6 +286,7 @@ impl Session {
             let tool = tool_of(&output, &self.projection);
             let place = (tool, &*output);
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
+            // The output itself is stored, so a missing file is only a warning.
             if let Some(SpillFile::Failed(why)) = &file {
                 let note = format!("an output has no file of its own: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
@@ -303,6 +305,7 @@ impl Session {
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
+                // Earlier outputs of this message are not in the projection yet.
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
@@ -369,6 +372,7 @@ impl Session {
         let policy = policy.into();
         self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
+        // The new policy may archive what the old one left.
         self.archive_from = 0;
         self.failed_tool_summaries = 0;
         self.changed = true;
@@ -378,6 +382,7 @@ impl Session {
     /// Sets the limits of another model. The last usage says nothing about it, and what did not
     /// help before may help now.
     pub fn set_limits(&mut self, limits: Limits) {
+        // Callers set the limits with every call, and equal limits must not discard the usage.
         if self.setup.limits != limits {
             self.setup.limits = limits;
             self.usage = None;
@@ -418,6 +423,7 @@ impl Session {
     /// Sets the measure of what the first ref adds: the definitions of the retrieval tools, for a
     /// caller that offers them as soon as there is a ref. Edits that save less are not made.
     pub fn set_first_ref(&mut self, tools: Measure) {
+        // A window that has shown a ref has paid for the tools already.
         self.first_ref = self.first_ref.map(|_| tools);
     }
 
@@ -429,6 +435,7 @@ impl Session {
         if !is_known || self.is_pinned(message) == pinned {
             return Ok(false);
         }
+        // Durable first: if the store fails, memory and store still agree.
         self.write(&JournalEntry::Pin { message, pinned })?;
         self.projection.pin(message, pinned);
         Ok(true)

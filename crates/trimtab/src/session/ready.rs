@@ -48,6 +48,7 @@ impl Session {
             (conditions.prompt_tokens(&total), total)
         })?;
         self.sent = self.projection.log().len();
+        // This call fills the cache again.
         self.cold = false;
         self.under_way = AnswerInFlight::Answer;
         self.handed_out = Some(total);

@@ -254,6 +254,8 @@ pub(super) fn condition(
         let text = entry.as_str().unwrap_or_default();
         order.iter().position(|start| text.starts_with(start))
     };
+    // The order matters: with the rule `first_known`, the first condition that can be evaluated
+    // decides.
     let behind = when.iter().position(|entry| place(entry) > Some(at));
     let start = order.get(at).copied().unwrap_or_default();
     let entry = Value::from(format!("{start}{figure}"));
