@@ -150,6 +150,7 @@ pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
     let mut left = wanted;
     let count = sizes.len();
     for (at, size) in sizes.iter().enumerate() {
+        // `at` is below `count`, so this never divides by zero.
         let share = left / (count - at);
         if *size > share {
             return share;

@@ -68,6 +68,7 @@ impl Log {
     /// assert_eq!(log.opening(), 1);
     /// ```
     pub fn opening(&self) -> usize {
+        // Until the model has answered, everything said so far is the opening.
         self.opening_end.unwrap_or(self.messages.len())
     }
 

@@ -288,6 +288,7 @@ impl<'a> Verifier<'a> {
         match self.dialect {
             Dialect::Chat => false,
             Dialect::Messages => {
+                // Blank texts are removed or reported on their own, so they do not follow anything.
                 let last = end.find(|part| !part.is_blank());
                 matches!(last, Some(Part::Reasoning(_))) && !message.is_empty()
             }

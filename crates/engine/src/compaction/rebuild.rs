@@ -64,6 +64,7 @@ pub fn rebuild(
     } else {
         system_end(slots.get(..tail).unwrap_or(slots))
     };
+    // Messages that are moved or shortened are not among these: they are hidden and inserted again.
     let stays: BTreeSet<usize> = kept
         .before_summary
         .iter()
@@ -139,6 +140,8 @@ fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
     let mut behind = kept.after_summary.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
+        // The kept messages are in the order in which they are sent. The first one that is not at
+        // its place ends the run.
         let is_kept = behind.next_if_eq(&&at).is_some();
         let stays = is_kept || (is_system_of_log(slot) && kept.system_stays);
         if !stays {

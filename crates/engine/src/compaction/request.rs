@@ -102,6 +102,7 @@ pub(super) fn conversation<M: Borrow<Message>>(
     // Clients name the tool in the call, not in the output.
     let mut tools: HashMap<String, String> = HashMap::new();
     for message in project_to(messages, output_limit) {
+        // Ids repeat across rounds. The newest call is the one that the next output answers.
         for call in message.calls() {
             tools.insert(call.id.clone(), call.name.clone());
         }
@@ -123,6 +124,7 @@ fn labelled_parts(message: &Message, tools: &HashMap<String, String>) -> Vec<(St
     let speaker = match (message.role, message.meta.kind) {
         (_, Some(MessageKind::Summary)) => "Previous summary",
         (_, Some(MessageKind::Retain)) => "Retained",
+        // The summariser gets instructions as background, not as something that was said.
         (Role::System, _) => return Vec::new(),
         (Role::User | Role::Tool, _) => "User",
         (Role::Assistant, _) => "Assistant",

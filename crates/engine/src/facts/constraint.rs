@@ -48,6 +48,7 @@ pub fn constraints<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
 fn sentence_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let rest = bytes.get(from..).unwrap_or_default();
+    // The end of the text counts as a space.
     let mut next = rest.iter().skip(1).chain([&b'\n']);
     let ends = rest.iter().position(|byte| {
         let before_space = next.next().is_some_and(u8::is_ascii_whitespace);

@@ -38,6 +38,7 @@ pub(super) fn may_be(bytes: &[u8], start: usize, end: usize) -> bool {
 
 /// True for the name of an error, such as the class of an exception.
 pub(super) fn names_an_error(word: &str) -> bool {
+    // One byte rules out most words before they are compared.
     let end = match word.as_bytes().last() {
         Some(b'r') => "Error",
         Some(b'n') => "Exception",
@@ -69,6 +70,7 @@ pub(super) fn line(text: &str, start: usize, end: usize) -> Option<(usize, usize
     if !gives_away || is_denied(before, after) || passed(before, after) {
         return None;
     }
+    // The error word must be in the part that is shown, so the cut starts shortly before it.
     let from = text.ceil_char_boundary(line_start.max(start.saturating_sub(LEAD)));
     let to = text
         .floor_char_boundary(line_end.min(from + LONGEST))

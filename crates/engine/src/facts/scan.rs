@@ -51,6 +51,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
                 classes |= class;
                 at += 1;
             }
+            // A URL or a path with a drive can reach beyond the word.
             at = self.word(start, at, classes);
         }
     }

@@ -85,6 +85,7 @@ fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
         .unwrap_or(at);
     let opens = log.get(start).is_some_and(|message| message.has_calls());
     let outputs = (start + 1..).take_while(|at| opens && is_output(*at));
+    // A pinned message without a round keeps only itself.
     let end = outputs.last().map_or(start + 1, |last| last + 1);
     Some(start..end.max(at + 1))
 }

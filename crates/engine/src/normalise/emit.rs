@@ -164,6 +164,7 @@ impl<'a> Emitter<'a> {
         if (is_complete && message.role != Role::Tool) || is_prefill {
             return self.push_as_it_came(at);
         }
+        // Unchanged entries keep their slot, and so their measure.
         if self.is_awaited_as_it_came(at, message) {
             return self.push_as_it_came(at);
         }

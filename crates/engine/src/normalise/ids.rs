@@ -44,6 +44,7 @@ impl<'a> CallIds<'a> {
     }
 
     fn choose_one(&mut self, id: &str) -> String {
+        // Two ids can become equal by their spelling, so uniqueness is checked after it.
         let spelled = spell(id, self.dialect);
         let Some(next) = self.next_number(&spelled) else {
             // The first repetition of `id` becomes `id_2`.

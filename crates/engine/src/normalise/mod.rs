@@ -386,6 +386,8 @@ fn answered(slots: &[Slot], pairing: &Pairing) -> HashMap<String, bool> {
             *of_round.entry(&call.id).or_insert(true) &= place.output.is_some();
         }
         let of_round = of_round.into_iter();
+        // Later rounds overwrite earlier ones: an output can only answer the newest call with its
+        // id.
         calls.extend(of_round.map(|(id, answered)| (id.to_owned(), answered)));
     }
     calls

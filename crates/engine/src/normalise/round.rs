@@ -189,6 +189,7 @@ impl<'a> Emitter<'a> {
         ids: &[Option<String>],
     ) {
         for ((call, reply), id) in calls.iter().zip(replies).zip(ids) {
+            // A stripped call has no id, and needs no output.
             let (Some(id), Some(text)) = (id, made_text(reply)) else {
                 continue;
             };

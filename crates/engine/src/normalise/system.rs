@@ -33,6 +33,7 @@ impl PrecedingMessages {
             let is_system = slot.message.role == Role::System;
             match slot.source {
                 _ if self.leading_ended => break,
+                // A summary that a plan put among the leading messages does not end them.
                 MessageSource::Inserted(_) if is_system => {}
                 MessageSource::Log(at) if is_system && at == self.leading => self.leading += 1,
                 _ => self.leading_ended = true,

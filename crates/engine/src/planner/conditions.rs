@@ -246,6 +246,7 @@ fn request_quarter(measure: &Measure) -> u64 {
         + u64::from(sizes.call_ids)
         + u64::from(sizes.output_ids);
     let arguments = u64::from(sizes.arguments.bytes);
+    // `text` contains the arguments, so this cannot be negative.
     let escaped = (text - arguments) / ESCAPED + arguments / ESCAPED_ARGUMENTS;
     (text + escaped + around).div_ceil(4)
 }

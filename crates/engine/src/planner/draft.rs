@@ -290,6 +290,7 @@ impl CompactionDraft {
 
     fn judged(&self, text: &str, ending: SummaryEnding) -> Result<SummaryAnswer, SummaryRefusal> {
         let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
+        // By the policy's estimate, like `replaced_tokens`, so that both can be compared.
         let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
         judge(&answer, ending, tokens, self.replaced_tokens())?;
         Ok(answer)

@@ -152,6 +152,7 @@ fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessage
         said.map(|(at, slot)| (at, &*slot.message)).unzip();
     let (gone, stays) = said.split_at_checked(half_of_turns(&messages)?)?;
     let before: BTreeSet<usize> = task(slots, conversation.opening)
+        // The indexes in `gone` rise.
         .filter(|at| gone.binary_search(at).is_ok())
         .collect();
     // The newest question stays even if its turn is dropped, because the model is about to answer

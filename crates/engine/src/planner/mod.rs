@@ -110,6 +110,7 @@ pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Pla
     if bound == BoundReasoning::Strip
         && let Some(before) = bound_reasoning_after_edits(&plan.edits, slots)
     {
+        // The old position no longer covers the reasoning that came since.
         let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
         plan.edits.retain(|edit| !strips(edit));
         plan.edits.push(Edit::StripReasoning { before });

@@ -86,6 +86,7 @@ fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
             return slot.clone();
         }
         Slot {
+            // Only for this decision: the log and its slots stay as they are.
             message: Arc::new(Message::clone(message).with_kind(MessageKind::Summary)),
             source: slot.source,
         }
@@ -269,6 +270,7 @@ fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<It
         goes_on &= is_lookup(round);
         is_newest
     });
+    // An agent that only reads from the store for a long time would otherwise keep everything.
     newest.take(NEWEST_ROUNDS).map(|round| round.start)
 }
 
@@ -283,6 +285,7 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
         }
         from = *at;
     }
+    // Forward, because moving back would exceed the room.
     SafeCuts::of(slots).at_or_behind(from)
 }
 

@@ -92,6 +92,7 @@ impl Policy {
                 found.add(&key, &format!("\"{trigger}\""), &allowed);
             }
         }
+        // Conditions that are never evaluated are surely a mistake.
         if !self.compaction.when.is_empty() && self.compaction.moments.is_empty() {
             let allowed = "at least one moment, or an empty compaction.when";
             found.add("compaction.moments", "[]", allowed);

@@ -34,6 +34,7 @@ impl CompactionPolicy {
     /// A less strict caller skips this: an unknown condition does not fire.
     pub fn check_window(&self, inputs: &TriggerInputs) -> Result<(), WindowUnknown> {
         let judged = |trigger: &Trigger| trigger.judge(inputs).is_some();
+        // One condition that can be evaluated is enough for a decision.
         if !self.enabled || !self.auto || self.when.iter().any(judged) {
             return Ok(());
         }

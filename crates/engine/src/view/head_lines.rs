@@ -41,6 +41,7 @@ impl HeadLinesCut {
             let line = line.strip_suffix('\r').unwrap_or(line);
             let kept = first_chars(line, self.max_line_chars);
             let newline = if at > 0 { "\n" } else { "" };
+            // The first line that does not fit ends the view. Skipping it would hide a gap.
             if body.len() + newline.len() + kept.len() > self.max_bytes {
                 complete = false;
                 break;

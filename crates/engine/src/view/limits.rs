@@ -109,6 +109,7 @@ impl LimitsCut {
         let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
         let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
+        // The design writes sizes without a blank.
         let compact = |bytes: usize| human_size(bytes).replace(' ', "");
         let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));

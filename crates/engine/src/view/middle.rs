@@ -168,6 +168,7 @@ fn last_chars(text: &str, n: usize) -> &str {
     let Some(last) = n.checked_sub(1) else {
         return "";
     };
+    // From the end, so that only the kept part is walked.
     text.char_indices()
         .nth_back(last)
         .and_then(|(at, _)| text.get(at..))

@@ -128,6 +128,7 @@ pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
             Some((score(run, kind(run)?) + often, at, run))
         })
         .collect();
+    // Equal scores keep the order of the text, so that the result does not depend on the hash map.
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     found.into_iter().map(|(_, _, run)| run).collect()
 }
@@ -147,6 +148,7 @@ fn without_place(run: &str) -> &str {
     let places = run.match_indices([':', '-']).filter(|(at, joint)| {
         let (before, behind) = (run.get(..*at), run.get(at + 1..));
         let line = behind.is_some_and(digit);
+        // A dash is ambiguous, so it needs a file extension before it: `utf-8` is no line 8.
         line && (*joint == ":" || (before.is_some_and(ends_a_file) && behind.is_some_and(is_line)))
     });
     let cut = places.map(|(at, _)| at).next();

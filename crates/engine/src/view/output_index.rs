@@ -104,6 +104,7 @@ impl NewestOutputs {
 
     pub(super) fn places(&self) -> HashSet<PartPosition> {
         match self.last {
+            // The last output can be outside the newest round, if it came late.
             Some(last) => self.round.iter().copied().chain([last]).collect(),
             // An agent that has outputs sends no observations.
             None => self.observation.into_iter().collect(),

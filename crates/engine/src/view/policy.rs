@@ -127,6 +127,7 @@ impl CompiledViews {
 
     /// The shape of the outputs of `tool`; an empty name means an unknown tool.
     pub fn shape(&self, tool: &str) -> &Shape {
+        // Protection wins over a shape of its own, so that a broad glob cannot undo it.
         if self.protects(tool) {
             return &Shape::Whole;
         }

@@ -49,6 +49,7 @@ pub fn retain_in<M: Borrow<Message>>(
 /// The text of an output that the client wrote as one string. In a tool message, the list of parts
 /// is the content of the message itself.
 pub(super) fn written_as_string<'a>(message: &Message, output: &'a Output) -> Option<&'a str> {
+    // The design cuts strings only, and leaves outputs in parts alone.
     let is_list = message.role == Role::Tool && message.meta.content_list;
     plain_text(output).filter(|_| !is_list)
 }

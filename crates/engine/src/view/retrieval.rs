@@ -156,6 +156,7 @@ impl<'a> ReadAnswer<'a> {
         if !self.is_empty() {
             self.text.push('\n');
         }
+        // Lines are numbered from 1 for the model, and counted from 0 in calls.
         number(&mut self.text, self.next + 1, shown);
         let more = (line.text.len() - shown.len()) as u64 + line.unread;
         if more > 0 {

@@ -103,6 +103,7 @@ impl Default for ViewContext<'_> {
 /// assert_eq!(view("example output", &shape, &ViewContext::default()), "ex…3 tokens truncated…ut");
 /// ```
 pub fn view<'a>(text: &'a str, shape: &Shape, given: &ViewContext<'_>) -> Cow<'a, str> {
+    // Without the tools, naming the call would only mislead the model.
     let line = given.stored.filter(|_| given.can_retrieve);
     let line = line.map(placeholder::retrieval_hint);
     let line = line.as_deref();

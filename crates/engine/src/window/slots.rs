@@ -63,6 +63,7 @@ impl SlotList {
     pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         work::step(1);
         let at = self.slots.len();
+        // Any other message ends the run of outputs at the end.
         if has_outputs(&slot.message) {
             self.open_outputs.0 += 1;
             self.open_outputs.1 += known.measure;

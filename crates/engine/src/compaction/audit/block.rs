@@ -156,6 +156,8 @@ fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> List
         bare: 0,
         weight: 0,
     };
+    // First all by their bare refs, then labels as far as they fit: a ref without a label is worth
+    // more than a label.
     for output in outputs.iter().rev() {
         let Some(rest) = left.checked_sub(bare(output)) else {
             break;

@@ -134,6 +134,7 @@ impl<'m> GatheredFacts<'m> {
                 }
                 Entry::Occupied(mut entry) => {
                     let seen = entry.get_mut();
+                    // Two occurrences in one message are no repetition.
                     if seen.message != at {
                         seen.messages += 1;
                         seen.message = at;

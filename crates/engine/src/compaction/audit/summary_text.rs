@@ -26,6 +26,8 @@ impl<'w> SummaryText<'w> {
                 names.extend(forms(fact.text));
             });
             let spaced = text.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;=".contains(c));
+            // Words between spaces as well: a summary may write a name in a way that is no fact on
+            // its own.
             names.extend(spaced.map(|name| name.trim_matches(['.', ':', '!', '?'])));
             words.extend(words_of(text).map(str::to_lowercase));
         }
@@ -86,6 +88,8 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
 pub(super) fn fact_key(kind: FactKind, text: &str) -> String {
     match kind {
         FactKind::Constraint | FactKind::Error | FactKind::Command => {
+            // Numbers are left out: errors that differ only in a line number are covered by the
+            // same words.
             let words: Vec<&str> = words_of(text).filter(|word| !has_digit(word)).collect();
             words.join(" ").to_lowercase()
         }

@@ -26,6 +26,7 @@ pub(super) fn assistant_text_section(
     let said = said.filter(|text| !text.is_empty());
     let mut known = HashSet::new();
     let all = replaced.earlier_items(SectionTitle::Words).chain(said);
+    // Agents repeat short announcements. One of each is enough.
     let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
     let within = |length: usize| {
         let items = all.iter().map(|text| match text.chars().count() {

@@ -31,6 +31,7 @@ pub(super) fn files_section(
     let mut files: HashMap<String, FileHistory<'_>> = HashMap::new();
     for (call, output) in replaced.calls.iter().rev().take(MOST) {
         let outcome = CallOutcome::of(call, *output);
+        // A call that failed has not read or written anything for certain.
         let done = matches!(outcome, CallOutcome::Answered | CallOutcome::Succeeded);
         for (path, how) in named_by(call) {
             let file = files.entry(path.clone()).or_insert_with(|| {

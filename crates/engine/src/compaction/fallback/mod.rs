@@ -96,6 +96,7 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
             .min(left);
         let section = write(title, replaced, &budget.with(share));
         let used = section.weight(budget).min(share);
+        // What a section does not use goes to the next one.
         unused = share - used;
         left -= used;
         sections.push(section);

@@ -101,6 +101,7 @@ fn in_patch(arguments: &str) -> Vec<&str> {
             let mut headers = PATCH_HEADERS.iter();
             headers.find_map(|header| line.strip_prefix(header))
         })
+        // In JSON, the path ends with an escape or with the end of the string.
         .map(|path| path.split(['"', '\t', '\\']).next().unwrap_or_default())
         .collect()
 }

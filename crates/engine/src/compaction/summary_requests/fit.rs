@@ -75,6 +75,7 @@ impl<'w> RequestBudget<'w> {
                 .map(|message| cut_long_texts(message, limit));
             shown = request::conversation(short, output_limit);
         }
+        // Even the shortest messages can be too many. Then the text as a whole is cut.
         self.text(&shown)
     }
 

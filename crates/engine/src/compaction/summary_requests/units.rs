@@ -115,6 +115,8 @@ fn packed<U>(units: impl Iterator<Item = (u64, U)>, budget: u64) -> Vec<Vec<U>> 
         match chunks.last_mut() {
             Some(chunk) if weight <= left => chunk.push(unit),
             _ => {
+                // A unit that is too large by itself was cut before, so every unit fits an empty
+                // chunk.
                 chunks.push(vec![unit]);
                 left = budget;
             }

@@ -122,6 +122,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         let Some(message) = log.get(at) else {
             continue;
         };
+        // The log is walked backwards, so the first entry of a name is its newest call.
         for file in message.calls().flat_map(files) {
             named.entry(file).or_insert(at);
         }
@@ -178,6 +179,7 @@ impl HiddenOutput<'_> {
     /// The first error near its end.
     fn error(&self) -> Option<String> {
         let text = self.output.text();
+        // A run prints its result at its end.
         let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
         let mut first = None;
         facts::errors(text.get(from..)?, &mut |fact| {

@@ -59,6 +59,7 @@ pub(super) fn purpose(call: Option<&Call>) -> OutputPurpose {
 fn reads_only(arguments: &str) -> bool {
     let command = command(arguments);
     let mut parts = command.split(['|', ';', '&', '\n']);
+    // A pipe such as `make | tail` prints a part of something, and is read.
     parts.any(|part| {
         let mut words = part.split_whitespace();
         let program = words.next().unwrap_or_default();

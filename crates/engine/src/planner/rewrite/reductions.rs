@@ -64,6 +64,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         room: u64,
     ) -> Self {
         let fixed = survey.fixed(settings.user_budget(room)).min(room);
+        // `fixed` is at most `room`.
         let flexible = room - fixed;
         let mut reductions = Self {
             settings,
@@ -125,6 +126,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         for (index, seen) in old.into_iter().rev() {
             // A cut output cannot be shown in full again, so it does not use up this share.
             let is_read = purpose(seen.call) == OutputPurpose::Reading && !seen.output.trimmed;
+            // A smaller, older file may still fit.
             if let Some(rest) = left.checked_sub(seen.tokens).filter(|_| is_read) {
                 left = rest;
                 whole.insert(index);
@@ -213,6 +215,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
                         || within(&mut keep, self.remaining_tokens(segment))
                 }
             };
+            // The second call of this function finds segments that the first one has hidden.
             if !stays && self.hidden.insert(*index) {
                 self.now = self.now.saturating_sub(self.remaining_tokens(segment));
             }

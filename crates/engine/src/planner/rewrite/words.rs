@@ -82,6 +82,7 @@ pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<MessageWords
 /// If even that is too much, words are dropped that newer ones repeat except for numbers, as in
 /// "step 4 is done", then the oldest.
 pub(super) fn render_words(words: &[MessageWords], bytes: usize) -> String {
+    // Repetitions are dropped only if the words do not fit at their shortest.
     let all: usize = words.iter().map(|words| words.bytes().min(LEAST)).sum();
     let mut seen = HashSet::new();
     let mut left = bytes;

@@ -83,6 +83,7 @@ fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
     }
     let indented = inner.len() < line.len();
     let frame = FRAME.is_match(line);
+    // Compilers print source excerpts as `12 | code`.
     let excerpt = line.as_bytes().windows(2).take(8).any(|two| two == b" |");
     // Go prints a function and, indented below it, its location.
     let named = lines.get(at + 1).starts_with('\t') && inner.ends_with(')');

@@ -61,6 +61,8 @@ impl RenderAttempt<'_> {
             if items >= few {
                 return Some(shown);
             }
+            // Fewer elements with longer strings is the best result so far. Shorter strings may
+            // allow enough elements.
             first = first.or(Some(shown));
         }
         first.or_else(|| self.shallow())

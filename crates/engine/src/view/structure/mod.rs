@@ -97,6 +97,7 @@ fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
         .flatten();
     let shorter = match tree {
         Some(tree) => json::cut(text, &tree, request),
+        // JSON that is nested too deep has no tree, and is cut as lines.
         None => by_lines(&lines, kind, request),
     };
     shorter.unwrap_or_else(|| {

@@ -39,6 +39,7 @@ fn is_separated(rows: &[&str], mark: char) -> bool {
 fn separators(row: &str, mark: char) -> usize {
     let mut quoted = false;
     let outside = row.chars().filter(|c| {
+        // A doubled quote inside a field toggles twice, which is right.
         quoted ^= *c == '"';
         *c == mark && !quoted
     });

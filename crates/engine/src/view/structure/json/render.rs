@@ -178,6 +178,7 @@ impl RenderedJson<'_> {
     }
 
     fn scalar(&mut self, scalar: &str) {
+        // Two bytes for the quotes.
         let is_short = scalar.len() <= self.bounds.string.saturating_add(2);
         if is_short || !scalar.starts_with('"') {
             self.scalars += 1;
