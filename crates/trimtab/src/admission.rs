@@ -26,6 +26,7 @@ pub(crate) fn store_outputs(
         if let Part::Output(output) = part {
             let tool = tool_of(output, projection).to_owned();
             keep_output(store, session, output, &tool)?;
+            // The store does not know which tool reads it in this conversation.
             output.stored = output.stored.take().map(&named);
         }
     }
@@ -48,6 +49,8 @@ fn keep_output(
 ) -> Result<()> {
     let (call, text) = (&output.call_id, output.text());
     let stored = match output.content.as_slice() {
+        // Further fields of the text, such as cache markers, must survive, so only bare text is
+        // stored as text.
         [Part::Text(plain)] if plain.extra.is_empty() => {
             store.put(session, Put::new(call, &plain.text).tool(tool))?
         }

@@ -53,6 +53,7 @@ impl Provider {
     pub fn may_issue(self, key: &str) -> bool {
         let is_anthropic = key.starts_with("sk-ant-");
         match self {
+            // Both begin with `sk-`. A key of another form says nothing about its issuer.
             Self::Anthropic => is_anthropic || !key.starts_with("sk-"),
             Self::OpenAi => !is_anthropic,
         }

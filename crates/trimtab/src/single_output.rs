@@ -82,6 +82,7 @@ pub fn show_output(
     text: &str,
 ) -> Result<ShownOutput, SessionError> {
     let views = CompiledViews::new(&setup.policy.views)?;
+    // Stored before it is shown: the view names its ref.
     let stored = store.put(session, Put::new(call_id, text).tool(tool))?;
     let stored = stored.with_lines_of(text);
     let output = Output {

@@ -11,6 +11,7 @@ pub const PROJECT_FILE: &str = "trimtab.toml";
 /// The project's file for `folder`: in it or above it, up to the root of the repository, which is
 /// the first folder with a `.git`. Without a repository, only `folder` itself counts.
 pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
+    // The real folder, because a link could lead around the checks of the folders above.
     let folder = folder.canonicalize().map_err(|_| NotRead::Missing)?;
     let is_root = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     let root = folder.ancestors().find(is_root).unwrap_or(&folder);

@@ -27,6 +27,7 @@ pub struct ConfigInputs {
 impl ConfigInputs {
     /// The environment of this process and its working folder.
     pub fn of_process() -> Self {
+        // Variables that are not UTF-8 cannot be settings of ours.
         let text = |value: std::ffi::OsString| value.into_string().ok();
         let environment = std::env::vars_os();
         Self {

@@ -139,6 +139,7 @@ impl<'k> KnownKeys<'k> {
         let mut refused = Vec::new();
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
+                // A name of several designs is refused if any of its settings is not for projects.
                 if design_names::designs_with_name(&set.name).any(|one| !one.in_project(&self.keys))
                 {
                     refused.push(set.name.clone());
@@ -207,6 +208,8 @@ pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k Se
         let field = name
             .strip_prefix(key.name)
             .and_then(|rest| rest.strip_prefix('.'));
+        // Only tables have fields of their own: `views.default.max_bytes` belongs to
+        // `views.default`.
         name == key.name || (key.kind == SettingKind::Table && field.is_some())
     };
     keys.iter().copied().find(|key| is(key))
@@ -232,6 +235,7 @@ fn check(
         });
         errors.next()
     };
+    // A condition has its own error text, which says what is wrong with it.
     let (value, allowed) = match bad_trigger().filter(|_| key.kind == SettingKind::Conditions) {
         Some((text, expected)) => (
             format!("'{text}'"),

@@ -112,6 +112,7 @@ impl Config {
         let mut laid = base(&preset);
         laid.table.extend(inputs.defaults.clone());
         apply_all(&mut laid, &preset, &said.files)?;
+        // Our own variables override those of the design.
         apply_environment(&mut laid, &preset, inputs)?;
         apply_all(&mut laid, &preset, &said.environment)?;
         apply_all(&mut laid, &preset, &said.flags)?;
@@ -244,6 +245,7 @@ fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
         let value = settings.get(name).and_then(Value::as_str);
         value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
+    // `SSL_CERT_FILE` is the variable that OpenSSL reads.
     let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
     Network {
         ca_file: ca_file.map(PathBuf::from),

@@ -87,6 +87,7 @@ impl FilmSwitch {
             };
             prices.cost(&usage).dollars()
         };
+        // Without the change, the same tokens would have been read from the cache.
         self.cost = Some(write(self.rewritten) - read(self.rewritten));
         self.saves = Some(read(self.before.saturating_sub(self.after)));
     }

@@ -60,6 +60,7 @@ struct LogPositions {
 impl LogPositions {
     fn of(log: &[Arc<Message>]) -> Self {
         let (mut by_call, mut by_text) = (HashMap::new(), HashMap::new());
+        // If a text occurs more than once, its newest position counts.
         for (at, message) in log.iter().enumerate() {
             match message.outputs().next() {
                 Some(output) => by_call.insert(output.call_id.clone(), at),
@@ -134,6 +135,8 @@ impl ReplayWatch {
         let is_ours = found.is_none() && is_our_kind(message.meta.kind);
         let state = match found {
             _ if is_ours => MessageState::Summary,
+            // Texts are compared instead of parts: a session adds refs to outputs that it does not
+            // change.
             Some((_, came)) if came.text() != message.text() => message_state(message, Some(came)),
             _ => MessageState::Whole,
         };

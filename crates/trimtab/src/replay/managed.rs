@@ -149,6 +149,7 @@ impl ManagedSession {
 
 /// The number of requests to a model for a summary, if each of them is answered.
 fn requests(pending: &PendingSummary) -> u64 {
+    // A copy, because the requests are only counted. Any text serves as an answer.
     let mut asked = pending.clone();
     let mut count = 0;
     while count < MOST_REQUESTS && asked.request().is_some() {
@@ -281,6 +282,7 @@ impl WindowManager for ManagedSession {
     fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         let answer = message.role == Role::Assistant;
         if answer {
+            // As in the proxy, the usage arrives with the answer, before the next decision.
             self.answered(message)?;
         }
         self.session

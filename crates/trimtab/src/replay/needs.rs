@@ -133,6 +133,8 @@ impl EarlierOutput {
         let plain = raw_arguments(message)
             .replace("\\n", "\n")
             .replace("\\\"", "\"");
+        // A set, so that a text that a call uses twice is one need. Its order makes reports
+        // reproducible.
         let names: BTreeSet<&str> = identifiers(&plain).collect();
         let lines = written.lines().map(str::trim);
         let lines = lines.filter(|line| line.chars().count() >= SHORTEST_LINE);

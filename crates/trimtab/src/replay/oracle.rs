@@ -109,6 +109,7 @@ impl<'n> Oracle<'n> {
         let mut newer = 0;
         let messages = std::mem::take(&mut self.rounds.messages);
         let mut rewritten: Vec<(usize, Arc<Message>)> = Vec::with_capacity(messages.len());
+        // From the newest on, to count the fresh outputs.
         for (position, message) in messages.into_iter().rev() {
             let is_fresh = newer < fresh;
             newer += message.outputs().count();

@@ -120,6 +120,7 @@ impl ShownRounds {
             let is_needed = || round.iter().any(|(at, _)| needed.contains(at));
             let answer = round.first();
             let is_said = answer.is_some_and(|(_, message)| message.role == Role::Assistant);
+            // User messages and instructions always stay.
             if left > room && is_said && !is_last && !is_needed() {
                 let mut size = MeasuredSize::default();
                 for (_, message) in *round {

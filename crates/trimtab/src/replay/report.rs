@@ -126,6 +126,7 @@ impl Recall {
         behind_ref: bool,
         line_is_shown: impl FnOnce() -> bool,
     ) {
+        // The line is looked up last, because that searches the whole window.
         if need.kind == NeedKind::OldName && is_shown && line_is_shown() {
             self.names_in_line += 1;
         }

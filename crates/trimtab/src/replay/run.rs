@@ -48,6 +48,7 @@ impl ReplaySettings {
 
     /// The prices of a call with a prompt of this length.
     fn prices_at(&self, tokens: u64) -> &Prices {
+        // The tiers rise, so the last one that is exceeded counts.
         let tier = self.tiers.iter().rev().find(|tier| tokens > tier.above);
         tier.map_or(&self.prices, |tier| &tier.prices)
     }

@@ -13,6 +13,7 @@ impl CallArguments {
     /// it, is accepted.
     pub(super) fn parse(json: &str) -> Result<Self, RetrievalRefusal> {
         let value = match read(json)? {
+            // Only one level: a string in a string is surely a mistake.
             Value::String(inner) => read(&inner)?,
             value => value,
         };

@@ -93,6 +93,7 @@ impl GrepRequest {
             ("max", self.max, usize::try_from(MATCHES).unwrap_or(0)),
             ("skip", skip, 0),
         ];
+        // Arguments with their default are left out, to keep the call short.
         for (name, number, _) in numbers.iter().filter(|(_, number, usual)| number != usual) {
             arguments.insert((*name).to_owned(), Value::from(*number));
         }

@@ -103,6 +103,8 @@ impl Retrieval<'_> {
             } else {
                 0
             };
+            // The store reads lines from their start. The rest of a long line is read by its
+            // position.
             if column > 0 {
                 line.bytes = self.rest_of_line(stored, &line, column)?;
             }

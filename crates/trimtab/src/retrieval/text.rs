@@ -11,6 +11,8 @@ pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 a
 pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
     let last = bytes.utf8_chunks().last();
     let rest = last.map_or(&[][..], |chunk| chunk.invalid());
+    // An error without a length means that the bytes end inside a character. Other invalid bytes
+    // are part of the output.
     let is_split = std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
     let whole = bytes.len().saturating_sub(rest.len());
     if is_split && whole > 0 {
@@ -23,6 +25,7 @@ pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
 /// `bytes` without a character that is cut at their beginning.
 pub(super) fn from_first_char(bytes: &[u8]) -> &[u8] {
     let is_rest = |byte: &&u8| matches!(byte, 0x80..=0xbf);
+    // A character has at most three continuation bytes.
     let rest = bytes.iter().take(3).take_while(is_rest).count();
     bytes.get(rest..).unwrap_or(bytes)
 }

@@ -86,6 +86,7 @@ impl Session {
     /// The prompt lengths at which the price rises.
     fn cliffs(&self) -> Vec<PriceCliff> {
         let tiers = self.setup.tiers.iter();
+        // Without a base price, a rise cannot be expressed as a factor.
         let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
         let cliff = priced.map(|(tier, input)| PriceCliff {
             above: tier.above,
@@ -231,6 +232,7 @@ impl Session {
     fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<Vec<String>, SessionError> {
         let mut earlier: Vec<String> = Vec::new();
         for message in gone {
+            // Only cut outputs: the others are in the stored messages in full.
             let trimmed = message.outputs().filter(|output| output.trimmed);
             let stored = trimmed.filter_map(|output| output.stored.as_ref());
             earlier.extend(stored.map(|stored| stored.id().to_owned()));
@@ -258,6 +260,7 @@ impl Session {
             return Ok(Vec::new());
         }
         let stored = self.store.open(&self.id, id, OutputForm::Text)?;
+        // The list is at the end, and the messages before it can be long.
         let offset = stored.line_count().saturating_sub(LISTED_LINES);
         let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
         let lines = read.lines.iter();

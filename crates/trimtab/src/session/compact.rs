@@ -170,8 +170,10 @@ impl Session {
             self.report_no_op(event)?;
             false
         };
+        // The next attempt waits until there is more to replace: see `failed_before`.
         self.in_vain = (!done).then(|| draft.replaced_tokens());
         if done {
+            // The next usage shows what this compaction really saved.
             self.judging = judged;
             self.warn_after_many();
         }

@@ -189,6 +189,8 @@ impl Session {
                 journal.append(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
             }
         }
+        // A plan can only change a message after its admission, so this order is right for each
+        // message.
         for plan in plans {
             journal.append(plan);
         }
@@ -266,6 +268,7 @@ impl Session {
         if plan.shows_a_ref() {
             self.first_ref = None;
         }
+        // Not written to the journal: the log entry contains the views.
         self.projection.carry_out(plan);
         if answer {
             self.answer_received(at)?;
@@ -292,6 +295,7 @@ impl Session {
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.with_note(note));
             }
+            // The index costs a hash of every output, so it is kept only if the policy uses it.
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
             let incoming = IncomingOutput {
                 tool,
@@ -370,6 +374,7 @@ impl Session {
     /// Sets another policy. Earlier decisions stay.
     pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
         let policy = policy.into();
+        // Compiled before anything changes, so that a bad glob leaves the session as it was.
         self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
         // The new policy may archive what the old one left.

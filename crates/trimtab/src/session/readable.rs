@@ -24,6 +24,7 @@ pub(super) fn stands_for_messages(message: &Message) -> bool {
 pub(super) fn read_calls(text: &str) -> Vec<String> {
     let behind = text.split(REF_ARGUMENT).skip(1);
     let ids = behind.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
+    // A text can contain anything, and only these characters are in ids.
     ids.filter(|id| is_ref(id)).collect()
 }
 

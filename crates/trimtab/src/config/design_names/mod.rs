@@ -161,6 +161,8 @@ pub(super) fn apply_all(
         if let Some(set) = designs.iter().find(|set| !own(set)) {
             return Err(other_preset(preset, set));
         }
+        // In the order of the table, because some values depend on others: the limit in bytes on
+        // the unit.
         for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
             for set in designs.iter().filter(|set| name.is(&set.name)) {
                 lay(settings, name, set)?;

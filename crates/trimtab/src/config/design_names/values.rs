@@ -163,6 +163,7 @@ pub(super) fn kept_texts(
     let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
     let quote = |found: char| matches!(found, '"' | '\'') || found.is_whitespace();
     let texts = texts?;
+    // A variable holds the list as one text.
     let split = texts.iter().flat_map(|text| {
         let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
         inner.split(',').map(|name| name.trim_matches(quote))
@@ -223,6 +224,7 @@ pub(super) fn kept_messages(settings: &LayeredSettings, value: &Value) -> Derive
         0 => RECENT_MESSAGES,
         messages => messages,
     };
+    // The limit in tokens wins, as in the design.
     if rules(settings)
         .iter()
         .any(|entry| is_rule(entry, "recent_tokens"))
@@ -252,6 +254,7 @@ pub(super) fn condition(
     let mut when = without_condition(settings, order, at);
     let place = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
+        // `log >= window - ` is tried before `log >= `, which it begins with.
         order.iter().position(|start| text.starts_with(start))
     };
     // The order matters: with the rule `first_known`, the first condition that can be evaluated
