@@ -80,7 +80,7 @@ impl Usage {
 
     /// Reads the `usage` object of Chat Completions, where `prompt_tokens` includes cached tokens.
     pub fn from_chat(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/prompt_tokens"),
             // DeepSeek reports its cache hits in a different field.
             count(usage, "/prompt_tokens_details/cached_tokens")
@@ -92,7 +92,7 @@ impl Usage {
 
     /// Reads the `usage` object of Responses, where `input_tokens` includes cached tokens.
     pub fn from_responses(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/input_tokens"),
             count(usage, "/input_tokens_details/cached_tokens"),
             count(usage, "/input_tokens_details/cache_write_tokens"),
@@ -103,7 +103,7 @@ impl Usage {
     /// Reads Gemini's `usageMetadata`, where the prompt figure includes cached tokens and reasoning
     /// is separate from the candidates.
     pub fn from_gemini(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/promptTokenCount"),
             count(usage, "/cachedContentTokenCount"),
             0,
@@ -112,7 +112,7 @@ impl Usage {
         )
     }
 
-    fn inside(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
+    fn from_inclusive(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
         // Some servers report inconsistent figures. Clamp them, so that the parts never exceed the
         // prompt.
         let cache_read = cache_read.min(prompt);

@@ -25,7 +25,7 @@ pub(crate) fn store_outputs(
     for part in &mut message.parts {
         if let Part::Output(output) = part {
             let tool = tool_of(output, projection).to_owned();
-            keep_output(store, session, output, &tool)?;
+            store_output(store, session, output, &tool)?;
             // The store does not know which tool reads it in this conversation.
             output.stored = output.stored.take().map(&named);
         }
@@ -41,7 +41,7 @@ pub(crate) fn store_outputs(
     Ok(())
 }
 
-fn keep_output(
+fn store_output(
     store: &dyn Store,
     session: &SessionId,
     output: &mut Output,

@@ -67,7 +67,7 @@ pub(super) fn line(text: &str, start: usize, end: usize) -> Option<(usize, usize
         Some((first, _)) => last_word(before).eq_ignore_ascii_case(first),
         None => WORDS.has(word) || names_an_error(word),
     };
-    if !gives_away || is_denied(before, after) || passed(before, after) {
+    if !gives_away || is_denied(before, after) || is_passed_check(before, after) {
         return None;
     }
     // The error word must be in the part that is shown, so the cut starts shortly before it.
@@ -107,7 +107,7 @@ fn is_denied(before: &str, after: &str) -> bool {
 }
 
 /// True for the line of a check that passed, whatever its name says.
-fn passed(before: &str, after: &str) -> bool {
+fn is_passed_check(before: &str, after: &str) -> bool {
     let end = after.trim_end();
     let ended = [" ok", "PASSED", " passed"]
         .iter()

@@ -52,7 +52,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
                 at += 1;
             }
             // A URL or a path with a drive can reach beyond the word.
-            at = self.word(start, at, classes);
+            at = self.examine_word(start, at, classes);
         }
     }
 
@@ -73,19 +73,19 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
 
     /// Examines one word, and returns where to continue.
     #[inline]
-    fn word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+    fn examine_word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         // Most words are only small letters. This path must stay short, so the other one is not
         // inlined.
         if classes & !(LOWER | HIGH) == 0 {
-            self.plain(start, end);
+            self.examine_plain_word(start, end);
             return end;
         }
-        self.marked(start, end, classes)
+        self.examine_marked_word(start, end, classes)
     }
 
     /// A word of letters: an error word, the name of a called function, or nothing.
     #[inline]
-    fn plain(&mut self, start: usize, end: usize) {
+    fn examine_plain_word(&mut self, start: usize, end: usize) {
         if failure::may_be(self.bytes, start, end) {
             self.failure(start, end);
         }
@@ -113,13 +113,13 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
 
     /// A word with more than small letters.
     #[inline(never)]
-    fn marked(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+    fn examine_marked_word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         work::step(1);
         // Prose first: a capital or a full stop is no sign of a name.
         if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
             && let Some(end_of_word) = self.capital_or_ended(start, end)
         {
-            self.plain(start, end_of_word);
+            self.examine_plain_word(start, end_of_word);
             return end;
         }
         // URLs and drives come before the limit of length, because they may end behind the word.
@@ -171,7 +171,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         };
         let mut from = start;
         for (at, found) in text.char_indices() {
-            if !found.is_ascii() && !belongs(found) {
+            if !found.is_ascii() && !is_in_spaced_script(found) {
                 self.piece(from, start + at);
                 from = start + at + found.len_utf8();
             }
@@ -189,11 +189,11 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
             return;
         }
         if !self.only_errors || self.may_fail(start, text) {
-            match self.judge(start, text) {
+            match self.classify(start, text) {
                 Some((kind, end)) => self.emit(kind, start, end),
                 // `error:file.rs` and `key:value` are two words.
                 None if text.contains(':') => self.split_at_colons(start, text),
-                None => self.plain(start, end),
+                None => self.examine_plain_word(start, end),
             }
         }
         if failure::names_an_error(text) {
@@ -211,9 +211,9 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         for part in text.split(':') {
             let (start, trimmed) = trimmed(from, part);
             let end = start + trimmed.len();
-            match self.judge(start, trimmed) {
+            match self.classify(start, trimmed) {
                 Some((kind, end)) => self.emit(kind, start, end),
-                None if !trimmed.is_empty() => self.plain(start, end),
+                None if !trimmed.is_empty() => self.examine_plain_word(start, end),
                 None => {}
             }
             from += part.len() + 1;
@@ -221,7 +221,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
     }
 
     /// The kind of the word `text` at `start`, and its end.
-    fn judge(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
+    fn classify(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
         let classes = classes_in(text);
         let end = start + text.len();
         // Cheap tests first: most words have no digits, dots or slashes.
@@ -264,7 +264,7 @@ fn capitals(first: u8, rest: &[u8]) -> bool {
 }
 
 /// True for non-ASCII characters of scripts with spaces between words.
-fn belongs(found: char) -> bool {
+fn is_in_spaced_script(found: char) -> bool {
     let accent = ('\u{300}'..='\u{36f}').contains(&found);
     accent || (found < '\u{e00}' && found.is_alphanumeric())
 }

@@ -101,9 +101,9 @@ impl<'a> Emitter<'a> {
             match round {
                 // No dialect accepts a call in a message of another role. `plain` removes it.
                 Some((number, round)) if slot.message.role == Role::Assistant => {
-                    self.round(number, round, slot);
+                    self.write_round(number, round, slot);
                 }
-                _ => self.plain(at, slot),
+                _ => self.write_plain(at, slot),
             }
         }
         if self.reaches_end {
@@ -144,7 +144,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes a message without calls. Parts that belong to a round are removed.
-    pub(super) fn plain(&mut self, at: usize, slot: &'a Slot) {
+    pub(super) fn write_plain(&mut self, at: usize, slot: &'a Slot) {
         let message = &slot.message;
         let mut answers = self.answers_of(at);
         let dialect = self.options.dialect;
@@ -318,7 +318,7 @@ impl<'a> Emitter<'a> {
         touch: EntryChange,
     ) {
         let role = message.role;
-        self.begin(source, role);
+        self.ensure_beginning(source, role);
         // The last place at which providers accept a system message: behind the user or a tool, and
         // before the answer.
         if role == Role::Assistant && self.user_side_spoke_last() {
@@ -336,7 +336,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Makes sure that the conversation begins as the dialect requires.
-    fn begin(&mut self, source: MessageSource, role: Role) {
+    fn ensure_beginning(&mut self, source: MessageSource, role: Role) {
         let user_first = user_comes_first(self.options.dialect);
         if self.has_beginning || (user_first && role == Role::System) {
             return;

@@ -23,7 +23,7 @@ enum CallReply {
 
 impl<'a> Emitter<'a> {
     /// Writes an assistant message with calls, and its outputs directly behind it.
-    pub(super) fn round(&mut self, number: usize, round: &Round, slot: &'a Slot) {
+    pub(super) fn write_round(&mut self, number: usize, round: &Round, slot: &'a Slot) {
         let in_place = self.in_place(number, round.start);
         // The outputs of a dropped round are removed where they stand, as outputs without a call.
         if self.is_dropped(number) {
@@ -46,14 +46,14 @@ impl<'a> Emitter<'a> {
         let id = |reply| is_kept(reply).then(|| chosen.next()).flatten();
         let ids: Vec<Option<String>> = replies.iter().map(id).collect();
 
-        self.assistant(round.start, slot, &ids);
-        self.made_outputs(slot.source, &calls, &replies, &ids);
+        self.write_assistant(round.start, slot, &ids);
+        self.write_made_outputs(slot.source, &calls, &replies, &ids);
         for at in round.start + 1..round.start + 1 + in_place {
-            self.outputs_in_place(at, &ids);
+            self.write_outputs_in_place(at, &ids);
         }
         for (reply, id) in replies.iter().zip(ids) {
             match (reply, id) {
-                (CallReply::Moved(place), Some(id)) => self.moved_output(*place, &id),
+                (CallReply::Moved(place), Some(id)) => self.write_moved_output(*place, &id),
                 (CallReply::Later(place), Some(id)) => {
                     self.awaited.insert(*place, id);
                 }
@@ -134,7 +134,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes the assistant message, with the kept calls under their ids.
-    fn assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
+    fn write_assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
         let message = &slot.message;
         let dialect = self.options.dialect;
         let mut calls = message.calls().zip(ids);
@@ -181,7 +181,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes outputs for the calls that have none the model may see.
-    fn made_outputs(
+    fn write_made_outputs(
         &mut self,
         source: MessageSource,
         calls: &[&Call],
@@ -206,7 +206,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn outputs_in_place(&mut self, at: usize, ids: &[Option<String>]) {
+    fn write_outputs_in_place(&mut self, at: usize, ids: &[Option<String>]) {
         let (Some(slot), Some(answers)) = (self.slots.get(at), self.answers.get(at)) else {
             return;
         };
@@ -238,7 +238,7 @@ impl<'a> Emitter<'a> {
         self.push(slot.source, changed, EntryChange::Changed);
     }
 
-    fn moved_output(&mut self, position: PartPosition, id: &str) {
+    fn write_moved_output(&mut self, position: PartPosition, id: &str) {
         let slot = self.slots.get(position.message);
         let part = slot.and_then(|slot| slot.message.parts.get(position.part));
         let (Some(slot), Some(output)) = (slot, part.and_then(Part::as_output)) else {

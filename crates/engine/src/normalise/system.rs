@@ -100,10 +100,12 @@ impl<'a> Emitter<'a> {
                 let joined = self.join(first, more);
                 self.push(first.source, joined, EntryChange::Changed);
             }
-            _ => spoken.iter().for_each(|(at, slot)| self.plain(*at, slot)),
+            _ => spoken
+                .iter()
+                .for_each(|(at, slot)| self.write_plain(*at, slot)),
         }
         for (at, slot) in others {
-            self.plain(at, slot);
+            self.write_plain(at, slot);
         }
     }
 

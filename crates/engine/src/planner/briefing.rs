@@ -60,12 +60,12 @@ impl CompactionDraft {
     /// The background of a summary, between tags that no text in it can close: the system messages,
     /// and user messages that stay. Texts are as long as `fits` allows; empty if nothing fits.
     pub(super) fn background(&self, fits: impl Fn(&str) -> bool) -> String {
-        let told = self.told_beside();
-        if told.is_empty() {
+        let texts_beside = self.background_texts();
+        if texts_beside.is_empty() {
             return String::new();
         }
         let written = |share: usize| {
-            let lines = told.iter().map(|(who, text, chars)| {
+            let lines = texts_beside.iter().map(|(who, text, chars)| {
                 let text = escaped(&head_and_tail(text, chars / share));
                 format!("[{who}]: {text}\n\n")
             });
@@ -80,11 +80,11 @@ impl CompactionDraft {
     }
 
     /// The author and text of each piece of background, with its limit in characters.
-    fn told_beside(&self) -> Vec<(&'static str, String, usize)> {
+    fn background_texts(&self) -> Vec<(&'static str, String, usize)> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
         let behind: BTreeSet<usize> = survivors.kept.after_summary.iter().copied().collect();
-        let (mut system, mut told) = (String::new(), Vec::new());
+        let (mut system, mut texts_beside) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
             // In the other forms, the summariser reads these messages among the conversation.
@@ -94,13 +94,13 @@ impl CompactionDraft {
                 system.push_str(&message.text());
                 system.push('\n');
             } else if message.is_real_user() && is_before {
-                told.push(("User", message.text().into_owned(), USER_CHARS));
+                texts_beside.push(("User", message.text().into_owned(), USER_CHARS));
             } else if message.is_real_user() && behind.contains(&at) {
-                told.push(("User, later", message.text().into_owned(), USER_CHARS));
+                texts_beside.push(("User, later", message.text().into_owned(), USER_CHARS));
             }
         }
-        told.insert(0, ("System", system.trim().to_owned(), SYSTEM_CHARS));
-        told.retain(|(_, text, _)| !text.trim().is_empty());
-        told
+        texts_beside.insert(0, ("System", system.trim().to_owned(), SYSTEM_CHARS));
+        texts_beside.retain(|(_, text, _)| !text.trim().is_empty());
+        texts_beside
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, MessageKind, Output, Ref};
 
-use super::dropping::said_before;
+use super::dropping::newest_of_kind;
 use super::rewrite::{BlockContents, RewriteResult};
 use super::survivors::{Survivors, survivors};
 use super::{CallConditions, ConversationState, output_digest, plan_without};
@@ -210,7 +210,7 @@ impl CompactionDraft {
             SummaryRequestForm::Messages => tools,
             SummaryRequestForm::Text | SummaryRequestForm::Turns => 0,
         };
-        let weigh = |message: &Message| self.weigh_in(message, tokens);
+        let weigh = |message: &Message| self.tokens_in_request(message, tokens);
         let window = own.or(self.window);
         // Only the design `archive` limits outputs; the others do not say how long they may be.
         let is_archive = self.policy.estimate == EstimateBy::Archive;
@@ -242,12 +242,12 @@ impl CompactionDraft {
         answers: &[Option<&str>],
         tokens: EstimateTokens<'_>,
     ) -> Option<SummaryRequest> {
-        requests.next(answers, &|message| self.weigh_in(message, tokens))
+        requests.next(answers, &|message| self.tokens_in_request(message, tokens))
     }
 
     /// The tokens of a message in a request: the larger of our estimate and the design's. A design
     /// that counts less than the provider would build requests that do not fit.
-    fn weigh_in(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
+    fn tokens_in_request(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
         let ours = tokens(&Measure::of(message));
         ours.max(self.policy.estimate.message(message))
     }
@@ -262,7 +262,7 @@ impl CompactionDraft {
     /// The plan with the summariser's answer, or with a summary that needs no model if there is no
     /// usable answer.
     pub fn finish(&self, answer: Option<(&str, SummaryEnding)>) -> FinishedCompaction {
-        let judged = answer.map(|(text, ending)| self.judged(text, ending));
+        let judged = answer.map(|(text, ending)| self.checked_answer(text, ending));
         let (answer, refusal) = match judged {
             Some(Ok(answer)) => (Some(answer), None),
             Some(Err(refusal)) => (None, Some(refusal)),
@@ -272,9 +272,12 @@ impl CompactionDraft {
         let written = if let Some(rewritten) = &self.rewritten {
             self.block(rewritten)
         } else if self.survivors.summary {
-            answer.map_or_else(|| self.without_model(), |answer| self.audited(answer))
+            answer.map_or_else(
+                || self.summary_without_model(),
+                |answer| self.audited_summary(answer),
+            )
         } else {
-            self.without_words()
+            self.ref_only()
         };
         let is_silent = self.survivors.summary && written.is_silent;
         let mut plan = self.plan(&written.replacement);
@@ -288,7 +291,11 @@ impl CompactionDraft {
         }
     }
 
-    fn judged(&self, text: &str, ending: SummaryEnding) -> Result<SummaryAnswer, SummaryRefusal> {
+    fn checked_answer(
+        &self,
+        text: &str,
+        ending: SummaryEnding,
+    ) -> Result<SummaryAnswer, SummaryRefusal> {
         let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
         // By the policy's estimate, like `replaced_tokens`, so that both can be compared.
         let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
@@ -304,7 +311,7 @@ impl CompactionDraft {
     }
 
     /// The summary of a model, checked against the replaced messages.
-    fn audited(&self, answer: SummaryAnswer) -> WrittenSummary {
+    fn audited_summary(&self, answer: SummaryAnswer) -> WrittenSummary {
         let setting = &self.policy.compaction.audit;
         let mut replacement = Replacement {
             retain: answer.retain,
@@ -342,7 +349,7 @@ impl CompactionDraft {
     }
 
     /// Only a line that names the ref of the replaced messages.
-    fn without_words(&self) -> WrittenSummary {
+    fn ref_only(&self) -> WrittenSummary {
         let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
         let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
         WrittenSummary {
@@ -368,7 +375,7 @@ impl CompactionDraft {
     }
 
     /// The summary that needs no model.
-    fn without_model(&self) -> WrittenSummary {
+    fn summary_without_model(&self) -> WrittenSummary {
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let weigh = |text: &str| self.weigh(text);
         let budget = TextBudget::new(self.summary_tokens(), &weigh);
@@ -379,7 +386,7 @@ impl CompactionDraft {
             is_silent,
             replacement: Replacement {
                 // No model reads the earlier retained text, so it is copied.
-                retain: said_before(&self.survivors.slots, MessageKind::Retain, ""),
+                retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
                 summary: made.summary,
                 note: String::new(),
             },

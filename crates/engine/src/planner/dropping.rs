@@ -49,7 +49,7 @@ impl DropDraft {
         conditions: &CallConditions<'_>,
         reason: &PlanReason,
     ) -> Option<Self> {
-        let (gone, kept) = half(conversation)?;
+        let (gone, kept) = oldest_half(conversation)?;
         Some(Self {
             policy: conversation.policy.clone(),
             reason: reason.clone(),
@@ -116,7 +116,7 @@ impl DropDraft {
             summary.push_str(&line);
         }
         let replacement = Replacement {
-            retain: said_before(&self.slots, MessageKind::Retain, ""),
+            retain: newest_of_kind(&self.slots, MessageKind::Retain, ""),
             summary,
             note: String::new(),
         };
@@ -145,9 +145,12 @@ impl DropDraft {
 }
 
 /// The messages of the oldest half of the turns, and what stays.
-fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessages)> {
+fn oldest_half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessages)> {
     let slots = conversation.slots;
-    let said = slots.iter().enumerate().filter(|(_, slot)| is_said(slot));
+    let said = slots
+        .iter()
+        .enumerate()
+        .filter(|(_, slot)| is_conversation(slot));
     let (said, messages): (Vec<usize>, Vec<&Message>) =
         said.map(|(at, slot)| (at, &*slot.message)).unzip();
     let (gone, stays) = said.split_at_checked(half_of_turns(&messages)?)?;
@@ -173,7 +176,7 @@ fn half(conversation: &ConversationState<'_>) -> Option<(Vec<usize>, KeptMessage
     Some((gone, kept))
 }
 
-fn is_said(slot: &Slot) -> bool {
+fn is_conversation(slot: &Slot) -> bool {
     slot.message.role != Role::System && !is_ours(&slot.message)
 }
 
@@ -182,11 +185,11 @@ fn previous_summary(slots: &[Slot], policy: &Policy) -> String {
     let prefix = match &policy.compaction.placement {
         SummaryPlacement::Message { prefix } | SummaryPlacement::System { prefix } => prefix,
     };
-    said_before(slots, MessageKind::Summary, prefix)
+    newest_of_kind(slots, MessageKind::Summary, prefix)
 }
 
 /// The text of the newest message of a kind that we inserted, without `prefix`.
-pub(super) fn said_before(slots: &[Slot], kind: MessageKind, prefix: &str) -> String {
+pub(super) fn newest_of_kind(slots: &[Slot], kind: MessageKind, prefix: &str) -> String {
     let mut said = slots.iter().rev().map(|slot| &slot.message);
     let said = said.find(|message| message.meta.kind == Some(kind));
     let text = said.map(|message| message.text()).unwrap_or_default();
@@ -212,7 +215,11 @@ fn oldest(
         }
         // System messages stay, and so do messages of our own: they represent what was removed
         // earlier.
-        if !is_said(slot) || position(slot).is_none() || must.contains(&at) || gone.contains(&at) {
+        if !is_conversation(slot)
+            || position(slot).is_none()
+            || must.contains(&at)
+            || gone.contains(&at)
+        {
             continue;
         }
         // A call without its output is invalid, and so is an output without its call.

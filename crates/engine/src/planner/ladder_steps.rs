@@ -33,7 +33,7 @@ pub(super) fn step_for_rung(
 ) -> Option<PlanStep> {
     let edits = match rung {
         Rung::LowerAnswer => {
-            let lowered = lower(
+            let lowered = lowered_reserve(
                 conditions.answer_reserve(),
                 conditions.least_answer(),
                 excess,
@@ -64,7 +64,7 @@ pub(super) fn step_for_rung(
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
 }
 
-fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
+fn lowered_reserve(answer: u64, least: u64, excess: u64) -> Option<u64> {
     let lowered = answer.saturating_sub(excess).max(least);
     (lowered < answer).then_some(lowered)
 }
@@ -110,7 +110,7 @@ fn shorten_new(
     for (slot, part, shown, bytes) in found {
         if bytes > level {
             let at = slot.source.position();
-            let output = shorter(conversation, at, part, &shown, level);
+            let output = shorter_view(conversation, at, part, &shown, level);
             edits.push(show(&slot.message, at, part, output));
         }
     }
@@ -118,7 +118,7 @@ fn shorten_new(
 }
 
 /// A view of an output within `bytes`, cut from the full output.
-fn shorter(
+fn shorter_view(
     conversation: &ConversationState<'_>,
     at: usize,
     part: usize,

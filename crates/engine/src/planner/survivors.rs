@@ -41,7 +41,7 @@ pub(super) fn survivors(
 ) -> Option<Survivors> {
     let policy = conversation.policy;
     let compaction = &policy.compaction;
-    let slots = marked(conversation.slots, &compaction.summary_prefixes);
+    let slots = with_marked_summaries(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
     let rules = rules(compaction, strategy, conditions, request.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
@@ -72,7 +72,7 @@ pub(super) fn survivors(
 }
 
 /// Marks messages that begin like a summary of another tool.
-fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
+fn with_marked_summaries(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
     let begins_like_one = |message: &Message| {
         let text = message.text();
         prefixes.iter().any(|prefix| text.starts_with(prefix))
@@ -98,13 +98,13 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
     if wanted != Strategy::Automatic {
         return wanted;
     }
-    let said = slots
+    let messages = slots
         .iter()
         .filter(|slot| slot.message.role != Role::System);
     // The rules of the design `checkpoint`, in its order.
     if slots.iter().any(|slot| slot.message.has_calls()) {
         Strategy::Selective
-    } else if said.count() < FEW_MESSAGES {
+    } else if messages.count() < FEW_MESSAGES {
         Strategy::Deletion
     } else {
         Strategy::SlidingWindow

@@ -88,14 +88,14 @@ impl LimitsCut {
                 ))
             }
             Some(Spill::Failed(reason)) => {
-                let shown = self.within(text, line);
+                let shown = self.cut_to_limits(text, line);
                 Cow::Owned(format!("[tool output spill failed: {reason}]\n\n{shown}"))
             }
-            None => self.within(text, line),
+            None => self.cut_to_limits(text, line),
         }
     }
 
-    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
+    fn cut_to_limits<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let [lines, bytes, chars] = counted(text);
         let fits = !is_over(self.max_lines, lines)
             && !is_over(self.max_chars, chars)
@@ -106,8 +106,8 @@ impl LimitsCut {
         // Each limit applies to the result of the one before, in the order of the design. So the
         // byte limit can remove the last lines that the line limit kept.
         let by_lines = self.by_lines(text, lines);
-        let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
-        let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
+        let by_chars = first_chars(&by_lines, limit_or_max(self.max_chars));
+        let by_bytes = first_bytes(by_chars, limit_or_max(self.max_bytes));
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
         // The design writes sizes without a blank.
         let compact = |bytes: usize| human_size(bytes).replace(' ', "");
@@ -145,7 +145,7 @@ fn is_over(limit: usize, measured: usize) -> bool {
     limit > 0 && measured > limit
 }
 
-fn unless_off(limit: usize) -> usize {
+fn limit_or_max(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }
 

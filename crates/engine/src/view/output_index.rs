@@ -258,8 +258,8 @@ pub(super) fn indexed<M: Borrow<Message>>(
             Arc::from(tool),
         ))
     };
-    let said = pairing.outputs.iter();
-    let said = said.filter_map(|(place, answer)| {
+    let from_tools = pairing.outputs.iter();
+    let from_tools = from_tools.filter_map(|(place, answer)| {
         let call = pairing.call_of(messages, *answer);
         found(*place, call.map(|call| call.name.as_str()))
     });
@@ -268,7 +268,7 @@ pub(super) fn indexed<M: Borrow<Message>>(
         found(PartPosition { message: at, part }, None)
     });
     // `first_from` and `find` search by position.
-    let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
+    let mut outputs: Vec<IndexedOutput> = observations.chain(from_tools).collect();
     outputs.sort_by_key(|output| output.place);
     outputs
 }

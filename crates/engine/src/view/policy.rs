@@ -131,8 +131,8 @@ impl CompiledViews {
         if self.protects(tool) {
             return &Shape::Whole;
         }
-        let own = self.tools.iter().find(|(glob, _)| glob.is_match(tool));
-        own.map_or(&self.default, |(_, shape)| shape)
+        let tool_shape = self.tools.iter().find(|(glob, _)| glob.is_match(tool));
+        tool_shape.map_or(&self.default, |(_, shape)| shape)
     }
 
     /// True if the outputs of `tool` are never shortened: it is protected, or it is one of the two

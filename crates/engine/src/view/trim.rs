@@ -80,10 +80,10 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
         if excess == 0 {
             return Vec::new();
         }
-        let mut chosen = as_many(self.to_trim(true, &protect), &mut excess);
+        let mut chosen = enough_to_save(self.to_trim(true, &protect), &mut excess);
         // Trimming all small outputs without reaching the budget would lose text for nothing.
         if excess > 0 && self.small_savings(&protect) >= excess {
-            chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
+            chosen.extend(enough_to_save(self.to_trim(false, &protect), &mut excess));
         }
         // Two passes chose them; plans list outputs in the order of the log.
         chosen.sort_unstable();
@@ -101,7 +101,7 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
 }
 
 /// As many outputs as needed to save `excess` tokens. `excess` becomes the remainder.
-fn as_many(
+fn enough_to_save(
     outputs: impl Iterator<Item = (PartPosition, u64)>,
     excess: &mut u64,
 ) -> Vec<PartPosition> {

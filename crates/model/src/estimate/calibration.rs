@@ -86,7 +86,7 @@ impl Default for Calibration {
 impl Calibration {
     /// The estimated tokens for this model, rounded up.
     pub fn tokens(&self, measure: &Measure) -> u64 {
-        whole(self.estimate(&measure.by_class()))
+        rounded_up(self.estimate(&measure.by_class()))
     }
 
     /// The number of observations used.
@@ -114,7 +114,7 @@ impl Calibration {
         let error = ratio - self.estimate(&shares);
         // The expected variance: uncertainty of the factors plus noise.
         let expected = dot(&shares, &self.spread(&shares)) + noise;
-        if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
+        if error * error > OUTLIER * OUTLIER * expected && !self.accepts_outlier() {
             return CalibrationOutcome::Outlier;
         }
         self.outliers = 0;
@@ -123,7 +123,7 @@ impl Calibration {
     }
 
     /// True to accept an outlier: after several in a row, learning starts over.
-    fn believe(&mut self) -> bool {
+    fn accepts_outlier(&mut self) -> bool {
         self.outliers += 1;
         let changed = self.outliers >= OUTLIERS_IN_A_ROW;
         // The model behind the name has changed, so the old factors are worthless.
@@ -165,7 +165,8 @@ impl Calibration {
     fn forget(&mut self) {
         let limit = prior();
         // Never forget beyond the prior, otherwise the filter becomes unstable.
-        let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
+        let full =
+            (0..CLASSES).any(|i| diagonal(&self.covariance, i) > diagonal(&limit, i) * MEMORY);
         if !full {
             self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
         }
@@ -194,15 +195,20 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
             } else {
                 SPREAD_ALL * SPREAD_ALL
             };
-            let own = SPREAD_CLASS.get(i).copied().unwrap_or_default();
-            *value = shared + if i == j { own * own } else { 0.0 };
+            let class_spread = SPREAD_CLASS.get(i).copied().unwrap_or_default();
+            *value = shared
+                + if i == j {
+                    class_spread * class_spread
+                } else {
+                    0.0
+                };
         }
     }
     covariance
 }
 
 /// A diagonal element.
-fn at(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
+fn diagonal(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
     let value = matrix.get(i).and_then(|row| row.get(i));
     value.copied().unwrap_or_default()
 }
@@ -216,6 +222,6 @@ fn dot(a: &[f64; CLASSES], b: &[f64; CLASSES]) -> f64 {
     clippy::cast_sign_loss,
     reason = "the conversion saturates, and below zero is zero"
 )]
-fn whole(tokens: f64) -> u64 {
+fn rounded_up(tokens: f64) -> u64 {
     tokens.ceil() as u64
 }

@@ -308,17 +308,17 @@ impl LayeredSettings {
     /// field of. The strongest counts.
     pub(super) fn source(&self, name: &str) -> SettingSource {
         let fields = format!("{name}.");
-        let inside = self
+        let of_fields = self
             .sources
             .iter()
             .filter(|(key, _)| key.starts_with(&fields));
-        let above = self
+        let of_tables = self
             .sources
             .iter()
             .filter(|(key, _)| name.starts_with(&format!("{key}.")));
         let own = self.sources.get(name).into_iter();
-        let all = own.chain(inside.map(|(_, source)| source));
-        let all = all.chain(above.map(|(_, source)| source));
+        let all = own.chain(of_fields.map(|(_, source)| source));
+        let all = all.chain(of_tables.map(|(_, source)| source));
         all.min().cloned().unwrap_or(SettingSource::Default)
     }
 }

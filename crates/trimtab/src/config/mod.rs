@@ -105,25 +105,25 @@ impl Config {
         let known = KnownKeys {
             keys: keys.iter().collect(),
         };
-        let said = collect_layers(inputs, &known)?;
+        let layers = collect_layers(inputs, &known)?;
         // The preset must be known first: it is the lowest layer, and decides which names of a
         // design are valid.
-        let preset = preset(&said)?;
-        let mut laid = base(&preset);
-        laid.table.extend(inputs.defaults.clone());
-        apply_all(&mut laid, &preset, &said.files)?;
+        let preset = preset(&layers)?;
+        let mut settings = base(&preset);
+        settings.table.extend(inputs.defaults.clone());
+        apply_all(&mut settings, &preset, &layers.files)?;
         // Our own variables override those of the design.
-        apply_environment(&mut laid, &preset, inputs)?;
-        apply_all(&mut laid, &preset, &said.environment)?;
-        apply_all(&mut laid, &preset, &said.flags)?;
-        let policy = policy(&laid)?;
+        apply_environment(&mut settings, &preset, inputs)?;
+        apply_all(&mut settings, &preset, &layers.environment)?;
+        apply_all(&mut settings, &preset, &layers.flags)?;
+        let policy = policy(&settings)?;
         let text = |name: &str| {
-            let value = laid.get(name).and_then(Value::as_str);
+            let value = settings.get(name).and_then(Value::as_str);
             value.filter(|text| !text.is_empty()).map(str::to_owned)
         };
         // 0 means that the figure is looked up.
         let number = |name: &str| {
-            let value = laid.get(name).and_then(Value::as_integer);
+            let value = settings.get(name).and_then(Value::as_integer);
             value
                 .and_then(|value| u64::try_from(value).ok())
                 .filter(|value| *value > 0)
@@ -135,8 +135,8 @@ impl Config {
             model: text("model"),
             window: number("window"),
             max_output: number("max_output"),
-            network: network(inputs, &laid),
-            layers: laid,
+            network: network(inputs, &settings),
+            layers: settings,
             keys,
         };
         config.check(config.window)?;
@@ -147,13 +147,13 @@ impl Config {
     /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
         let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
-        let said = collect_layers(inputs, &KnownKeys { keys })?;
+        let layers = collect_layers(inputs, &KnownKeys { keys })?;
         let mut settings = LayeredSettings {
             table: inputs.defaults.clone(),
             ..LayeredSettings::default()
         };
-        let all = said.files.iter().chain(&said.environment);
-        for set in all.chain(&said.flags).filter(|set| !set.is_design_name) {
+        let all = layers.files.iter().chain(&layers.environment);
+        for set in all.chain(&layers.flags).filter(|set| !set.is_design_name) {
             settings.apply(set);
         }
         Ok(settings.get(key).cloned())
@@ -280,7 +280,7 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     table.retain(|name, _| known.contains_key(name));
     let whole = Value::Table(table.clone());
     whole.try_into().map_err(|error: toml::de::Error| {
-        let (key, value) = culprit(settings, &table);
+        let (key, value) = unreadable_setting(settings, &table);
         ConfigError::Value {
             value,
             source: settings.source(&key),
@@ -292,8 +292,8 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
 
 /// Finds the setting that makes a policy unreadable: without it, the policy can be read. The error
 /// of the TOML reader does not name it.
-fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
-    let found = laid.sources.keys().find(|key| {
+fn unreadable_setting(settings: &LayeredSettings, table: &Table) -> (String, String) {
+    let found = settings.sources.keys().find(|key| {
         let without = LayeredSettings {
             table: table.clone(),
             ..LayeredSettings::default()
@@ -301,7 +301,10 @@ fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
         readable_without(without, key)
     });
     let key = found.cloned().unwrap_or_else(|| "settings".to_owned());
-    let value = laid.get(&key).map(ToString::to_string).unwrap_or_default();
+    let value = settings
+        .get(&key)
+        .map(ToString::to_string)
+        .unwrap_or_default();
     (key, value)
 }
 

@@ -122,8 +122,10 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
     for section in sections(keys) {
         let _ = writeln!(text, "\n[{section}]");
         for key in keys {
-            let own = key.name.rsplit_once('.');
-            let Some((_, name)) = own.filter(|(own, _)| *own == section) else {
+            let section_and_name = key.name.rsplit_once('.');
+            let Some((_, name)) =
+                section_and_name.filter(|(section_and_name, _)| *section_and_name == section)
+            else {
                 continue;
             };
             let value = defaults.get(key.name).cloned();

@@ -57,8 +57,8 @@ fn of_project(
         Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
     };
     let table = files::parse(&path, &text)?;
-    let said = known.of_project(&table, &SettingSource::Project(path.clone()))?;
-    said.map_err(|keys| ConfigError::Project { path, keys, user })
+    let allowed_settings = known.of_project(&table, &SettingSource::Project(path.clone()))?;
+    allowed_settings.map_err(|keys| ConfigError::Project { path, keys, user })
 }
 
 /// Settings from environment variables. A variable that looks like a setting of a section but is

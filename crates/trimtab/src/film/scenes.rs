@@ -65,8 +65,8 @@ impl FilmBuilder {
         let sum = |bands: &[FilmBand]| bands.iter().map(|band| band.tokens).sum::<u64>();
         let kept = sum(bands.get(..common).unwrap_or_default());
         // Messages since the last call are new in any case.
-        let seen = self.film.columns.last().map_or(0, |column| column.messages);
-        let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= seen);
+        let messages_before = self.film.columns.last().map_or(0, |column| column.messages);
+        let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= messages_before);
         let new: u64 = bands
             .iter()
             .filter(|band| is_new(band))

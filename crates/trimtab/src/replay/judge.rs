@@ -84,8 +84,8 @@ impl WindowJudge {
 /// Runs of messages that no dialect merges with their neighbours. Leading system messages are in
 /// the first one.
 fn groups(window: &[Arc<Message>]) -> impl Iterator<Item = &[Arc<Message>]> {
-    let said = |message: &Arc<Message>| message.role == Role::Assistant;
-    window.chunk_by(move |_, next| !said(next))
+    let is_answer = |message: &Arc<Message>| message.role == Role::Assistant;
+    window.chunk_by(move |_, next| !is_answer(next))
 }
 
 /// The elements of a list without its brackets.

@@ -117,8 +117,8 @@ impl ManagedSession {
         let projection = self.session.projection();
         let log = projection.log().messages();
         let whole = outputs_shown_whole(projection.slots());
-        let own: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
-        let archives = archives(projection.journal().plans(), &own);
+        let output_ids: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
+        let archives = archives(projection.journal().plans(), &output_ids);
         self.mentions.read_words(messages);
         let mut refs = Vec::new();
         for (position, call_id, stored) in stored(log) {
@@ -223,11 +223,14 @@ fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(us
 /// The runs that plans have hidden, and the refs under which each plan stored them.
 fn archives<'p>(
     plans: impl Iterator<Item = &'p Plan>,
-    own: &HashSet<&str>,
+    output_ids: &HashSet<&str>,
 ) -> Vec<(usize, usize, Ref)> {
     let mut archives = Vec::new();
     for plan in plans {
-        let refs = plan.refs.iter().filter(|stored| !own.contains(stored.id()));
+        let refs = plan
+            .refs
+            .iter()
+            .filter(|stored| !output_ids.contains(stored.id()));
         for stored in refs {
             for edit in &plan.edits {
                 if let Edit::Hide { from, to } = edit {

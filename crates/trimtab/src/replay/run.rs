@@ -201,12 +201,12 @@ impl ReplayRun<'_> {
         if common == self.before.len() {
             report.extended += 1;
         } else {
-            self.broken(at, common, sent, why);
+            self.record_break(at, common, sent, why);
         }
         all
     }
 
-    fn broken(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
+    fn record_break(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
         // Only messages that were in the window before count: new ones would have been written
         // anyway.
         let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();

@@ -30,8 +30,8 @@ impl CallArguments {
     /// Rejects unknown arguments: ignoring a misspelt `ref_id` would search everything.
     pub(super) fn refuse_unknown(&self, tool: &ToolDefinition) -> Result<(), RetrievalRefusal> {
         let known: Vec<&str> = tool.arguments().collect();
-        let given = self.0.keys().map(String::as_str);
-        let unknown: Vec<&str> = given.filter(|name| !known.contains(name)).collect();
+        let names = self.0.keys().map(String::as_str);
+        let unknown: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
         if unknown.is_empty() {
             return Ok(());
         }
@@ -72,11 +72,11 @@ impl CallArguments {
 
     /// An integer of at least `minimum`; none if it is missing.
     pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, RetrievalRefusal> {
-        let given = match self.0.get(name) {
+        let argument = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
-            Some(given) => given,
+            Some(argument) => argument,
         };
-        let number = match given {
+        let number = match argument {
             Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
             Value::String(text) if text.trim().is_empty() => return Ok(None),
             Value::String(text) => text.trim().parse().ok(),
@@ -85,7 +85,7 @@ impl CallArguments {
         let number = number.filter(|number| *number >= minimum);
         let expected = || format!("a whole number of at least {minimum}");
         number
-            .ok_or_else(|| wrong(name, &expected(), given))
+            .ok_or_else(|| wrong(name, &expected(), argument))
             .map(Some)
     }
 
@@ -121,8 +121,11 @@ fn whole(number: f64) -> Option<u64> {
     fits.then_some(number as u64)
 }
 
-fn wrong(name: &str, expected: &str, given: &Value) -> RetrievalRefusal {
-    RetrievalRefusal::new(format!("{name} must be {expected}, not {}.", short(given)))
+fn wrong(name: &str, expected: &str, argument: &Value) -> RetrievalRefusal {
+    RetrievalRefusal::new(format!(
+        "{name} must be {expected}, not {}.",
+        short(argument)
+    ))
 }
 
 /// The value, cut to a recognisable length.

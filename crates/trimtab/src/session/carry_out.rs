@@ -66,7 +66,7 @@ impl Session {
         let limits = &self.setup.limits;
         decision(&CallConditions {
             window: limits.window,
-            max_output: self.lowered.or(limits.max_output),
+            max_output: self.lowered_reserve.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
@@ -134,7 +134,7 @@ impl Session {
             PlanStep::Drop(dropping) => {
                 // Stored before the plan is made, because the plan names their ref.
                 let gone: Vec<_> = dropping.messages().collect();
-                let stored = self.keep_messages(&gone)?;
+                let stored = self.store_messages(&gone)?;
                 let plan = dropping.plan(stored.as_ref());
                 self.carry_out_silently(
                     plan,
@@ -147,7 +147,7 @@ impl Session {
                 self.carry_out_silently(archived.plan, event)
             }
             PlanStep::LowerAnswer(tokens) => {
-                self.lowered = Some(tokens);
+                self.lowered_reserve = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
                 let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
                 self.events.push(event.with_note(note));
@@ -170,7 +170,7 @@ impl Session {
         let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
         let done = self.carry_out_silently(plan, event)?;
         if done {
-            self.judging = judged;
+            self.tokens_before_compaction = judged;
         }
         Ok(done)
     }
@@ -206,7 +206,7 @@ impl Session {
     /// Stores the messages that a draft replaces, so that a ref can retrieve them.
     pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
-        if let Some(stored) = self.keep_messages(&replaced)? {
+        if let Some(stored) = self.store_messages(&replaced)? {
             draft.stored_at(stored);
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Session {
 
     /// Stores removed messages; none if there are none. Their text ends with the refs of everything
     /// removed earlier, so that everything is at most one read away from a ref in the window.
-    fn keep_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
+    fn store_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
         if gone.is_empty() {
             return Ok(None);
         }
@@ -320,7 +320,7 @@ impl Session {
             return Ok(false);
         };
         // An answer that is in flight was made for the window before.
-        self.under_way.mark_stale();
+        self.answer_in_flight.mark_stale();
         let after = self.projection.window()?.messages().len();
         self.events.push(event.with_plan(&plan, (before, after)));
         Ok(true)

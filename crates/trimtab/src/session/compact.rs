@@ -171,10 +171,10 @@ impl Session {
             false
         };
         // The next attempt waits until there is more to replace: see `failed_before`.
-        self.in_vain = (!done).then(|| draft.replaced_tokens());
+        self.failed_summary_tokens = (!done).then(|| draft.replaced_tokens());
         if done {
             // The next usage shows what this compaction really saved.
-            self.judging = judged;
+            self.tokens_before_compaction = judged;
             self.warn_after_many();
         }
         Ok(done)
@@ -200,7 +200,7 @@ impl Session {
 
     /// Learns from the usage reported for the last window that `ready` returned.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
-        let Some(window) = self.handed_out.take() else {
+        let Some(window) = self.sent_measure.take() else {
             return Ok(());
         };
         // An edit clears `usage`, so both windows differ only by what was added. Only then does the
@@ -212,9 +212,9 @@ impl Session {
             self.setup.calibration.observe(&(window - *then), grown);
         }
         self.usage = Some((*usage, window));
-        self.recovered = 0;
-        self.lowered = None;
-        if let Some(before) = self.judging.take() {
+        self.recoveries = 0;
+        self.lowered_reserve = None;
+        if let Some(before) = self.tokens_before_compaction.take() {
             self.judge(before, usage.prompt())?;
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Session {
         let at = self.projection.log().len();
         self.write(&JournalEntry::Judged { enough, at })?;
         self.projection.judge(enough);
-        self.changed = false;
+        self.settings_changed = false;
         if !enough && self.is_suspended() {
             let note = format!(
                 "{} compactions in a row freed less than {} % of the window: none is made \
@@ -246,7 +246,7 @@ impl Session {
     fn is_suspended(&self) -> bool {
         let thrash = &self.setup.policy.compaction.thrash;
         let (in_vain, since) = self.projection.journal().compactions_in_vain();
-        if self.changed || !planner::is_suspended(thrash, in_vain) {
+        if self.settings_changed || !planner::is_suspended(thrash, in_vain) {
             return false;
         }
         let newest = self.projection.log().newest_real_user();
@@ -278,7 +278,9 @@ impl Session {
         };
         // A user who asks by hand wants to see it tried.
         if asked.reason != PlanReason::ByHand {
-            let before = self.in_vain.filter(|_| !self.changed);
+            let before = self
+                .failed_summary_tokens
+                .filter(|_| !self.settings_changed);
             let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
             // The size of the summary is unknown yet. So the best case decides: no summary at all.
             if in_vain || !self.is_worth_it(&draft.without_summary())? {

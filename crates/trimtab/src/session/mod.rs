@@ -137,17 +137,17 @@ pub struct Session {
     /// The last reported usage, and the measure of its window, until an edit makes it out of date.
     usage: Option<(Usage, Measure)>,
     /// The measure of the last window that was returned by `ready`.
-    handed_out: Option<Measure>,
+    sent_measure: Option<Measure>,
     /// The number of windows returned by `ready`.
     windows: u64,
     /// The size of the window before the compaction that the next usage judges.
-    judging: Option<u64>,
+    tokens_before_compaction: Option<u64>,
     /// The reserve for the answer, if it was lowered for the next call.
-    lowered: Option<u64>,
+    lowered_reserve: Option<u64>,
     /// The number of recoveries of the current call.
-    recovered: u32,
+    recoveries: u32,
     /// True if the policy or the limits changed since the last compaction was judged.
-    changed: bool,
+    settings_changed: bool,
     /// True if something in front of all messages has changed since the first call.
     front_changed: bool,
     /// True if the provider's prompt cache has nothing for the next call.
@@ -155,13 +155,13 @@ pub struct Session {
     /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
     /// Whether an answer is in flight, and whether its window is still current.
-    under_way: AnswerInFlight,
+    answer_in_flight: AnswerInFlight,
     /// The texts of earlier outputs and system messages.
     repeats: RepeatIndex,
     /// Detects user messages that are outputs.
     observations: ObservationDetector,
     /// The tokens that a failed summary would have replaced.
-    in_vain: Option<u64>,
+    failed_summary_tokens: Option<u64>,
     /// The number of consecutive failures to summarise archived outputs.
     failed_tool_summaries: u32,
     /// Outputs before this position were not archived, because that would not make them shorter.
@@ -211,19 +211,19 @@ impl Session {
             rearranged: journal_position,
             sent,
             usage: None,
-            handed_out: None,
+            sent_measure: None,
             windows: 0,
-            judging: None,
-            lowered: None,
-            recovered: 0,
-            changed: false,
+            tokens_before_compaction: None,
+            lowered_reserve: None,
+            recoveries: 0,
+            settings_changed: false,
             front_changed,
             cold: false,
             first_ref: (!shows_refs).then(Measure::default),
-            under_way: AnswerInFlight::Nothing,
+            answer_in_flight: AnswerInFlight::Nothing,
             repeats: RepeatIndex::default(),
             observations: ObservationDetector::default(),
-            in_vain: None,
+            failed_summary_tokens: None,
             failed_tool_summaries: 0,
             archive_from: 0,
             events: Vec::new(),
@@ -380,7 +380,7 @@ impl Session {
         // The new policy may archive what the old one left.
         self.archive_from = 0;
         self.failed_tool_summaries = 0;
-        self.changed = true;
+        self.settings_changed = true;
         Ok(())
     }
 
@@ -391,7 +391,7 @@ impl Session {
         if self.setup.limits != limits {
             self.setup.limits = limits;
             self.usage = None;
-            self.changed = true;
+            self.settings_changed = true;
         }
     }
 

@@ -36,7 +36,7 @@ impl Session {
     /// help. Nothing is lost by it.
     pub fn ready(&mut self) -> Result<ReadyWindow, SessionError> {
         self.windows += 1;
-        self.handed_out = None;
+        self.sent_measure = None;
         if self.setup.policy.fit
             && let LadderOutcome::Stuck(misfit) =
                 self.run_ladder(Ladder::before_call(&self.setup.policy))?
@@ -50,10 +50,10 @@ impl Session {
         self.sent = self.projection.log().len();
         // This call fills the cache again.
         self.cold = false;
-        self.under_way = AnswerInFlight::Answer;
-        self.handed_out = Some(total);
+        self.answer_in_flight = AnswerInFlight::Answer;
+        self.sent_measure = Some(total);
         Ok(ReadyWindow {
-            max_output: self.lowered.or(self.setup.limits.max_output),
+            max_output: self.lowered_reserve.or(self.setup.limits.max_output),
             tokens,
         })
     }
@@ -101,17 +101,17 @@ impl Session {
             self.setup.limits.window = known.min(Some(limit)).or(Some(limit));
         }
         // A rejected request gets no answer.
-        self.under_way = AnswerInFlight::Nothing;
+        self.answer_in_flight = AnswerInFlight::Nothing;
         self.usage = None;
         let over_window = self.decide(|conversation, conditions| {
             overflow.excess_over_window(conversation, conditions)
         })?;
-        let (policy, attempt) = (&self.setup.policy, self.recovered);
+        let (policy, attempt) = (&self.setup.policy, self.recoveries);
         let goal = (excess, over_window);
         let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {
             return Ok(RecoveryOutcome::GiveUp);
         };
-        self.recovered += 1;
+        self.recoveries += 1;
         Ok(match self.run_ladder(ladder)? {
             LadderOutcome::Done => RecoveryOutcome::Retry,
             LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),

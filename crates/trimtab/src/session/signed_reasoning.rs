@@ -31,8 +31,8 @@ impl AnswerInFlight {
 impl Session {
     /// Records the answer at `at`. Reasoning that followed another window is removed.
     pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
-        match std::mem::replace(&mut self.under_way, AnswerInFlight::Nothing) {
-            AnswerInFlight::Stale => self.leave_out_bound(at),
+        match std::mem::replace(&mut self.answer_in_flight, AnswerInFlight::Nothing) {
+            AnswerInFlight::Stale => self.strip_bound_reasoning(at),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
         }
     }
@@ -51,9 +51,9 @@ impl Session {
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
         self.usage = None;
-        self.under_way.mark_stale();
+        self.answer_in_flight.mark_stale();
         // Reasoning that came since is bound to the window that no longer exists.
-        self.leave_out_bound(made_at)?;
+        self.strip_bound_reasoning(made_at)?;
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
         (event.tokens_before, event.messages_before) = before;
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
@@ -68,19 +68,19 @@ impl Session {
         if std::mem::replace(&mut self.front_changed, true) {
             return Ok(());
         }
-        self.leave_out(self.projection.log().len(), PlanReason::FrontChanged)
+        self.strip_reasoning(self.projection.log().len(), PlanReason::FrontChanged)
     }
 
     /// Removes bound reasoning from position `first` on, and all reasoning before it.
-    fn leave_out_bound(&mut self, first: usize) -> Result<(), SessionError> {
+    fn strip_bound_reasoning(&mut self, first: usize) -> Result<(), SessionError> {
         match bound_reasoning_from(first, self.projection.slots()) {
-            Some(before) => self.leave_out(before, PlanReason::Admission),
+            Some(before) => self.strip_reasoning(before, PlanReason::Admission),
             None => Ok(()),
         }
     }
 
     /// Removes the reasoning before a position for good.
-    fn leave_out(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
+    fn strip_reasoning(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
         if self.setup.policy.compaction.bound_reasoning != BoundReasoning::Strip {
             return Ok(());
         }

@@ -75,16 +75,16 @@ pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) ->
     let mut tokens = room.tokens;
     // Token estimates are not additive: the summary can weigh more than its sections.
     while tokens > 0 {
-        let made = within(&replaced, &room.with(tokens));
+        let made = summary_within(&replaced, &room.with(tokens));
         if room.holds(&made.summary) {
             return made;
         }
         tokens /= 2;
     }
-    within(&replaced, &room.with(0))
+    summary_within(&replaced, &room.with(0))
 }
 
-fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
+fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
     let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
@@ -94,7 +94,7 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
             .tokens
             .saturating_add(unused)
             .min(left);
-        let section = write(title, replaced, &budget.with(share));
+        let section = write_section(title, replaced, &budget.with(share));
         let used = section.weight(budget).min(share);
         // What a section does not use goes to the next one.
         unused = share - used;
@@ -120,7 +120,7 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
     }
 }
 
-fn write(
+fn write_section(
     title: SectionTitle,
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,

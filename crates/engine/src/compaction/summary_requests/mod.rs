@@ -171,13 +171,13 @@ impl SummaryRequests {
         let before: Option<Vec<&str>> = answers.iter().copied().collect();
         let before = before?;
         let (messages, takes_previous) = match step {
-            RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
+            RequestStep::Merge => (vec![self.merge_request(&before, weigh)?], true),
             // Batches that are merged later do not build on each other.
-            _ if self.merges() => (self.ask(step, None, weigh), false),
+            _ if self.merges() => (self.request_messages(step, None, weigh), false),
             step => {
                 let previous = before.last().map(|answer| self.answer_text(answer));
                 let takes_previous = previous.is_some();
-                (self.ask(step, previous, weigh), takes_previous)
+                (self.request_messages(step, previous, weigh), takes_previous)
             }
         };
         Some(SummaryRequest {
@@ -207,7 +207,7 @@ impl SummaryRequests {
         Some(if self.note.is_empty() {
             text
         } else {
-            noted(&text, self.note)
+            with_note(&text, self.note)
         })
     }
 
@@ -237,7 +237,7 @@ impl SummaryRequests {
         request::escaped(&texts.join("\n\n"))
     }
 
-    fn ask(
+    fn request_messages(
         &self,
         step: &RequestStep,
         previous: Option<String>,
@@ -274,7 +274,7 @@ impl SummaryRequests {
         messages
     }
 
-    fn merge(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
+    fn merge_request(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
         let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
         let room = self.room(weigh)?.without(MERGE);
         let each = RequestBudget::new(room.budget / parts, weigh).without(&tagged(PART, ""));
@@ -320,7 +320,7 @@ fn in_messages<M: Borrow<Message>>(
     let dialect = summariser.dialect;
     let chunked =
         |limit: usize, room: &RequestBudget<'_>| units::in_messages(&all, limit, dialect, room);
-    chosen(old, summariser, room, chunked)
+    best_chunks(old, summariser, room, chunked)
         .into_iter()
         .map(RequestStep::Messages)
         .collect()
@@ -334,13 +334,13 @@ fn in_text<M: Borrow<Message>>(
 ) -> Vec<RequestStep> {
     let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
     let chunked = |limit: usize, room: &RequestBudget<'_>| units::in_text(&all, limit, room);
-    let chunks = chosen(old, summariser, room, chunked).into_iter();
+    let chunks = best_chunks(old, summariser, room, chunked).into_iter();
     chunks.map(RequestStep::Text).collect()
 }
 
 /// One chunk if possible, with outputs as long as fit; otherwise chunks that leave room for the
 /// previous answer, with outputs as long as the number of requests allows.
-fn chosen<M: Borrow<Message>, C>(
+fn best_chunks<M: Borrow<Message>, C>(
     old: &[M],
     summariser: SummaryModel,
     room: &RequestBudget<'_>,
@@ -395,7 +395,7 @@ fn tagged(tag: &str, text: &str) -> String {
 }
 
 /// An answer with a note at the end of its summary.
-fn noted(text: &str, note: &str) -> String {
+fn with_note(text: &str, note: &str) -> String {
     // Lower-casing ASCII keeps all byte positions.
     let end = text
         .to_ascii_lowercase()

@@ -126,7 +126,7 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
     let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
     let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
     let mut kept = if structure::detect(text) == structure::OutputFormat::Json {
-        json(text, allowed.bytes - for_names)
+        cut_json(text, allowed.bytes - for_names)
     } else {
         best_lines(text, allowed.bytes - for_names, interest)
     };
@@ -148,7 +148,7 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
 }
 
 /// Cuts JSON so that it stays JSON; empty if it does not fit.
-fn json(text: &str, bytes: usize) -> String {
+fn cut_json(text: &str, bytes: usize) -> String {
     let cut = CutRequest {
         cap: bytes as u64,
         measure: &|text| text.len() as u64,
@@ -190,10 +190,10 @@ fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
         chosen.push(at);
     }
     chosen.sort_unstable();
-    written(&all, &chosen)
+    render_lines(&all, &chosen)
 }
 
-fn written(all: &[&str], chosen: &[usize]) -> String {
+fn render_lines(all: &[&str], chosen: &[usize]) -> String {
     let mut text = String::new();
     let mut next = 0;
     for at in chosen {

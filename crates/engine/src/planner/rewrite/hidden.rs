@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use trimtab_model::{Call, Output};
+use trimtab_model::{Call, Output, work};
 
 use super::excerpt::NameInterest;
 use super::purpose::{OutputPurpose, purpose};
@@ -126,8 +126,12 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         for file in message.calls().flat_map(files) {
             named.entry(file).or_insert(at);
         }
-        for output in message.outputs().filter(|_| !shown.contains(&at)) {
-            let call = call_of(log, at, &output.call_id);
+        if shown.contains(&at) || message.outputs().next().is_none() {
+            continue;
+        }
+        let calls_before = calls_before(log, at);
+        for output in message.outputs() {
+            let call = calls_before.get(output.call_id.as_str()).copied();
             // If a call was repeated, only its newest output is current.
             if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
                 found.push(HiddenOutput { at, output, call });
@@ -153,12 +157,19 @@ fn files(call: &Call) -> impl Iterator<Item = &str> {
     names.filter(|name| name.contains('.'))
 }
 
-fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
+/// The calls that the outputs of a message may answer, by id. Of equal ids, the nearest counts.
+///
+/// A client chooses how many calls and outputs a message has, so each output must not search them.
+fn calls_before(log: &Log, output: usize) -> HashMap<&str, &Call> {
     let before = (output.saturating_sub(CALL_WITHIN)..output).rev();
-    let mut calls = before
-        .filter_map(|at| log.get(at))
-        .flat_map(|message| message.calls());
-    calls.find(|call| call.id == id)
+    let mut calls = HashMap::new();
+    for message in before.filter_map(|at| log.get(at)) {
+        for call in message.calls() {
+            work::step(1);
+            calls.entry(call.id.as_str()).or_insert(call);
+        }
+    }
+    calls
 }
 
 impl HiddenOutput<'_> {
@@ -171,7 +182,7 @@ impl HiddenOutput<'_> {
         let stored = self.output.stored.as_ref()?;
         let of_call = self.call.map_or_else(
             || "output".to_owned(),
-            |call| format!("{} {}", call.name, brief(&call.arguments)),
+            |call| format!("{} {}", call.name, brief_arguments(&call.arguments)),
         );
         Some(format!("{stored} {of_call}: "))
     }
@@ -223,7 +234,7 @@ impl HiddenOutput<'_> {
 
 /// The text arguments of a call on one line. Long ones are cut to their end, where a path has its
 /// file name.
-fn brief(arguments: &str) -> String {
+fn brief_arguments(arguments: &str) -> String {
     let mut values = Vec::new();
     match serde_json::from_str(arguments) {
         Ok(value) => collect(&value, &mut values),
@@ -238,7 +249,7 @@ fn brief(arguments: &str) -> String {
         if !text.is_empty() {
             text.push(' ');
         }
-        text.push_str(&ending(&value, left));
+        text.push_str(&last_part(&value, left));
     }
     text
 }
@@ -253,7 +264,7 @@ fn collect(value: &Value, values: &mut Vec<String>) {
 }
 
 /// The last `bytes` of a text without line breaks, with a mark if something is missing.
-fn ending(text: &str, bytes: usize) -> String {
+fn last_part(text: &str, bytes: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let least = flat.len().saturating_sub(bytes);
     if least == 0 {
@@ -268,17 +279,39 @@ fn ending(text: &str, bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_model::Message;
 
     #[test]
     fn arguments_are_told_by_their_ends_in_few_bytes() {
         let long = format!(r#"{{"path":"src/{}/main.rs","limit":20}}"#, "x".repeat(90));
-        let told = brief(&long);
+        let told = brief_arguments(&long);
         assert!(
             told.starts_with(CUT) && told.ends_with("/main.rs"),
             "{told}"
         );
         assert!(told.len() <= ARGUMENTS + CUT.len(), "{told}");
-        assert_eq!(brief(r#"{"path":"a.rs","limit":20}"#), "a.rs");
-        assert_eq!(brief("no JSON\nat all"), "no JSON at all");
+        assert_eq!(brief_arguments(r#"{"path":"a.rs","limit":20}"#), "a.rs");
+        assert_eq!(brief_arguments("no JSON\nat all"), "no JSON at all");
+    }
+
+    #[test]
+    fn output_belongs_to_the_nearest_call_with_its_id() {
+        let call = |path: &str| Message::assistant("").with_call(Call::new("c", "read", path));
+        let log: Log = [
+            call("one.rs"),
+            Message::output("c", "1"),
+            call("two.rs"),
+            Message::output("c", "2"),
+            Message::output("unknown", "3"),
+        ]
+        .into_iter()
+        .collect();
+        let mut found = ranked(&log, &HashSet::new());
+        found.sort_by_key(|hidden| hidden.at);
+        let arguments = found
+            .iter()
+            .map(|hidden| Some(hidden.call?.arguments.as_str()));
+        let arguments: Vec<Option<&str>> = arguments.collect();
+        assert_eq!(arguments, [Some("one.rs"), Some("two.rs"), None]);
     }
 }

@@ -193,7 +193,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
                 last.tokens += tokens;
             }
             _ => segments.push(Segment {
-                kind: piece(slot, opening),
+                kind: segment_kind(slot, opening),
                 start: at,
                 end: at + 1,
                 tokens: *tokens,
@@ -204,7 +204,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     segments
 }
 
-fn piece(slot: &Slot, opening: usize) -> SegmentKind {
+fn segment_kind(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
         MessageSource::Inserted(_) => SegmentKind::Inserted,
         MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,

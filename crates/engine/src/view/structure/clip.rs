@@ -29,10 +29,10 @@ pub(super) fn safe_before(text: &str, at: usize) -> Option<usize> {
 
 /// True if a cut between `prev` and `next` splits nothing.
 fn is_safe(prev: char, next: char) -> bool {
-    if joins(next) || joins(prev) {
+    if is_combining(next) || is_combining(prev) {
         return false;
     }
-    let spaced = |c: char| c.is_whitespace() || ideographic(c);
+    let spaced = |c: char| c.is_whitespace() || is_unspaced(c);
     if spaced(prev) || spaced(next) {
         return true;
     }
@@ -43,7 +43,7 @@ fn is_safe(prev: char, next: char) -> bool {
 
 /// True for characters that combine with their neighbours: accents, joiners, variation selectors,
 /// flags, skin tones.
-fn joins(c: char) -> bool {
+fn is_combining(c: char) -> bool {
     matches!(
         u32::from(c),
         0x0300..=0x036F
@@ -63,7 +63,7 @@ fn joins(c: char) -> bool {
 }
 
 /// True for scripts without spaces between words, and for emoji.
-fn ideographic(c: char) -> bool {
+fn is_unspaced(c: char) -> bool {
     matches!(
         u32::from(c),
         0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFF00..=0xFF0F

@@ -27,7 +27,7 @@ pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
         let line = lines.line_at_byte(hit.start());
         let start = lines.end(line) - lines.line_with_newline(line).len();
         // The next word of the same line may still count.
-        if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
+        if !is_error_word(lines.get(line), hit.start() - start, hit.end() - start) {
             from = hit.end();
             continue;
         }
@@ -41,7 +41,7 @@ pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
 }
 
 /// False if the word is part of a longer name or is negated, as in `0 errors`.
-fn counts(line: &str, from: usize, to: usize) -> bool {
+fn is_error_word(line: &str, from: usize, to: usize) -> bool {
     let before = line.get(..from).unwrap_or_default();
     let word = line.get(from..to).unwrap_or_default();
     let after = line.get(to..).unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
         let next = at + belonging + 1;
-        if next >= lines.len() || !belongs(lines, next) {
+        if next >= lines.len() || !belongs_to_error(lines, next) {
             break;
         }
         belonging += 1;
@@ -75,7 +75,7 @@ pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     belonging + usize::from(ends)
 }
 
-fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
+fn belongs_to_error(lines: &TextLines<'_>, at: usize) -> bool {
     let line = lines.get(at);
     let inner = line.trim_start();
     if inner.trim_end().is_empty() {

@@ -165,14 +165,14 @@ pub(super) fn apply_all(
         // the unit.
         for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
             for set in designs.iter().filter(|set| name.is(&set.name)) {
-                lay(settings, name, set)?;
+                apply_design_value(settings, name, set)?;
             }
         }
     }
     Ok(())
 }
 
-fn lay(
+fn apply_design_value(
     settings: &mut LayeredSettings,
     name: &DesignName,
     set: &SetValue,
@@ -200,7 +200,7 @@ pub(super) fn apply_environment(
             appends: false,
             is_design_name: true,
         };
-        lay(settings, name, &set)?;
+        apply_design_value(settings, name, &set)?;
     }
     Ok(())
 }
