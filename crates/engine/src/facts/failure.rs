@@ -63,6 +63,7 @@ pub(super) fn line(text: &str, start: usize, end: usize) -> Option<(usize, usize
     let pair = PAIRS
         .iter()
         .find(|(_, second)| word.eq_ignore_ascii_case(second));
+    // The words of a pair are common on their own: `found` and `out` need the word before them.
     let gives_away = match pair {
         Some((first, _)) => last_word(before).eq_ignore_ascii_case(first),
         None => WORDS.has(word) || names_an_error(word),
@@ -97,6 +98,7 @@ fn is_denied(before: &str, after: &str) -> bool {
         return false;
     };
     let value = value.trim_start();
+    // The value must end there: `0.5` and `nullable` are not empty.
     let whole = |empty: &str| {
         let rest = value.strip_prefix(empty);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))

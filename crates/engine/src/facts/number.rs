@@ -55,6 +55,7 @@ fn signed(text: &str, word: &str, end: usize, classes: ByteClass) -> Option<(Fac
     if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
         return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));
     }
+    // A time of day, or a mix of signs.
     if classes & (COLON | SIGN) != 0 {
         return None;
     }
@@ -78,9 +79,11 @@ fn unit_behind(text: &str, end: usize) -> Option<usize> {
 /// True if a label stands before the number.
 fn is_labelled(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
+    // `line 12`, `port=8080`, `code:3` and `issue #7`.
     let Some(before) = before.strip_suffix([' ', '=', ':', '#']) else {
         return false;
     };
+    // `code: 3`.
     let before = before.strip_suffix(':').unwrap_or(before);
     let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
     word.is_some_and(|word| LABELS.has(word))

@@ -133,6 +133,7 @@ static WORD: LazyRegex = LazyRegex::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
 
 /// The words of a text, in lower case and without fillers.
 fn words(text: &str) -> Vec<String> {
+    // Users also type a multiplication sign or an asterisk.
     let lower = text.to_lowercase().replace(['\u{d7}', '*'], "x");
     let words = WORD.find_iter(&lower).map(|word| word.as_str());
     let words = words.filter(|word| !matches!(*word, "the" | "of"));

@@ -142,6 +142,8 @@ impl MiddleCut {
                 let kept = left.chars().count() + right.chars().count();
                 format!("{} chars", text.chars().count().saturating_sub(kept))
             }
+            // The design counts the tokens above the cap, Codex the bytes above it. Their texts
+            // differ by that.
             CapUnit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
             CapUnit::TokensByBytes => {
                 let per_token = self.per_token.get() as u64;

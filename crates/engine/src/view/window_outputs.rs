@@ -58,10 +58,15 @@ impl<'a, M: Borrow<Message>> WindowOutputs<'a, M> {
     pub(crate) fn named_in(&self, message: usize) -> Vec<Output> {
         let first = self.index.first_from(message);
         let indexed = self.index.outputs.iter().skip(first);
-        let behind = self.later.iter();
+        // Both lists are in the order of positions. A search from their start for each message would
+        // be quadratic.
+        let later = |output: &IndexedOutput| output.place.message < message;
+        let later = self.later.partition_point(later);
+        let later = self.later.iter().skip(later);
+        let is_inside = |output: &&IndexedOutput| output.place.message == message;
         let all = indexed
-            .take_while(|output| output.place.message == message)
-            .chain(behind.filter(|output| output.place.message == message));
+            .take_while(is_inside)
+            .chain(later.take_while(is_inside));
         let named = all.filter_map(|indexed| {
             let output = self.get(indexed.place)?.1.into_owned();
             let called = Some(indexed.tool.to_string()).filter(|tool| !tool.is_empty());

@@ -35,6 +35,7 @@ impl Projection {
             let at = slot.source.position();
             at < position || (at == position && slot.source != source)
         };
+        // Slots are in the order of positions, so a binary search is enough.
         let number = self.builder.slots.first_behind(before);
         let slot = self.slots().get(number)?;
         (slot.source == source).then_some(number)
@@ -192,6 +193,7 @@ impl Projection {
             MessageSource::Log(at) => self.log.get(at).zip(self.log_measures.get(at)),
             MessageSource::Inserted(_) => None,
         };
+        // An edited message is a new `Arc`, so equal pointers mean that the measure still holds.
         let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));
         SlotInfo {
             measure: came.map_or_else(|| Measure::of(&slot.message), |(_, measure)| *measure),

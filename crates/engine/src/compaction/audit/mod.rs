@@ -107,6 +107,7 @@ pub struct SummaryAudit<'m> {
 /// ```
 pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> SummaryAudit<'m> {
     let outputs = stored_outputs(replaced);
+    // The number of outputs decides how much of each is read.
     let count = |message: &M| message.borrow().outputs().count();
     let mut gathered = GatheredFacts::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {
@@ -118,6 +119,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
         if written.has(fact.kind, fact.text) {
+            // Facts that one statement covers have the same key, and count once.
             covered.insert(summary_text::fact_key(fact.kind, fact.text));
         } else {
             missing.push(fact);

@@ -60,6 +60,7 @@ fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
 }
 
 fn todo(entry: &Value) -> String {
+    // Every client has its own names for these fields.
     let field = |names: [&str; 4]| names.iter().find_map(|name| entry.get(name)?.as_str());
     let what = field(["content", "text", "title", "task"]).or(entry.as_str());
     let what = what.map_or_else(|| entry.to_string(), str::to_owned);

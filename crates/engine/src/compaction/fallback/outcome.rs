@@ -88,6 +88,7 @@ fn code_in(value: &Value) -> Option<i64> {
     let mut fields = value.as_object()?.iter();
     let own = fields.find_map(|(name, code)| code.as_i64().filter(|_| EXIT_FIELD.is_match(name)));
     own.or_else(|| {
+        // Some clients put the exit code into a nested object.
         let parts = ["metadata", "result", "details"];
         parts.iter().find_map(|part| code_in(value.get(part)?))
     })

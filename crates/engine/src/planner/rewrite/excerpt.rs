@@ -138,6 +138,7 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
     let found = names::ranked_names(text, &interest.shown);
     // Names in the kept lines need no second mention.
     let found = found.into_iter().filter(|name| !known.has(name));
+    // Names that the agent has used come first.
     let (used, others): (Vec<&str>, Vec<&str>) = found.partition(|name| interest.used.has(name));
     let listed = names::list_names(used.into_iter().chain(others), left);
     if !listed.is_empty() {
@@ -235,6 +236,7 @@ fn line_value(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
         return 0.0;
     }
     let (mut used, mut new) = (0, 0);
+    // Very long lines are data. Their first names are enough to judge them.
     for name in names::names_in(first_bytes(said, LONGEST_LINE * 5)) {
         used += usize::from(interest.used.has(name));
         new += usize::from(!interest.shown.has(name));

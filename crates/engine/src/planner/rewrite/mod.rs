@@ -169,6 +169,7 @@ impl Reductions<'_, '_> {
     /// The names that the window shows anyway, and those that the user or the model wrote.
     fn interest(&self) -> NameInterest {
         let (mut known, mut used) = (NameSet::default(), NameSet::default());
+        // Names in these outputs do not count as shown: which lines stay is not decided yet.
         let excerpts = self.excerpts.keys().filter_map(|index| {
             let seen = self.survey.outputs.get(*index)?;
             Some((seen.slot, seen.part))

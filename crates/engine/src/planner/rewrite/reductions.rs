@@ -64,7 +64,6 @@ impl<'s, 'a> Reductions<'s, 'a> {
         room: u64,
     ) -> Self {
         let fixed = survey.fixed(settings.user_budget(room)).min(room);
-        // `fixed` is at most `room`.
         let flexible = room - fixed;
         let mut reductions = Self {
             settings,
@@ -79,13 +78,12 @@ impl<'s, 'a> Reductions<'s, 'a> {
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
-        // In the order of what later calls need least: see `docs/steady.md`. Each further step is
-        // taken only if the window is still too large.
+        // In the order of what later calls need least, see `docs/steady.md`: old outputs, old rounds,
+        // files and searches, the block, and the newest outputs.
         let protected = reductions.protected(views);
         let whole = reductions.outputs_kept_whole(&protected);
         reductions.shorten_old(&whole);
         reductions.hide(&whole);
-        // Files and searches lose their privilege only if the window is still too large.
         if reductions.now > settings.high_mark(room) && whole.len() > protected.len() {
             reductions.shorten_old(&protected);
             reductions.hide(&protected);

@@ -152,6 +152,7 @@ pub(super) fn apply_all(
     sets: &[SetValue],
 ) -> Result<(), ConfigError> {
     for of_source in sets.chunk_by(|one, next| one.source == next.source) {
+        // In one source, the names of the design win, so they are applied last.
         let (designs, ours): (Vec<&SetValue>, Vec<&SetValue>) =
             of_source.iter().partition(|set| set.is_design_name);
         for set in ours {
@@ -189,6 +190,7 @@ pub(super) fn apply_environment(
     preset: &str,
     inputs: &ConfigInputs,
 ) -> Result<(), ConfigError> {
+    // Variables have no section, so each name is looked up by its exact variable.
     for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
         let Some(text) = inputs.variable(name.variable) else {
             continue;
