@@ -89,7 +89,7 @@ pub struct TriggerInputs {
 /// A condition needs the model's window, which is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error(
-    "the model's window is not known, so `{0}` cannot be judged\n\
+    "the model's window is not known, so `{0}` cannot be evaluated\n\
      hint: set the window of this model, or compact at a fixed number of tokens"
 )]
 pub struct WindowUnknown(pub Trigger);

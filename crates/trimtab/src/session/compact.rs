@@ -101,7 +101,7 @@ impl Session {
         // Outputs that were shortened meanwhile are still at their places. Other plans moved or hid
         // messages, and the positions of this plan are no longer right.
         if pending.journal < self.rearranged {
-            let note = "another plan was carried out meanwhile".to_owned();
+            let note = "another plan was executed in the meantime".to_owned();
             let kind = SessionEventKind::Stale;
             self.events
                 .push(SessionEvent { kind, ..event }.with_note(note));
@@ -230,8 +230,8 @@ impl Session {
         self.settings_changed = false;
         if !enough && self.is_suspended() {
             let note = format!(
-                "{} compactions in a row freed less than {} % of the window: none is made \
-                 by itself until something changes",
+                "{} compactions in a row freed less than {} % of the window: automatic \
+                 compaction stops until something changes",
                 thrash.passes, thrash.gain_percent
             );
             let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);

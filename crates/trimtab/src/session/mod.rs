@@ -291,7 +291,7 @@ impl Session {
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
             // The output itself is stored, so a missing file is only a warning.
             if let Some(SpillFile::Failed(why)) = &file {
-                let note = format!("an output has no file of its own: {why}");
+                let note = format!("an output could not be written to a file: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.with_note(note));
             }
