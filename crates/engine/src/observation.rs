@@ -79,7 +79,7 @@ impl ObservationDetector {
 
     fn catch_up(&mut self, log: &Log) {
         for message in log.messages().iter().skip(self.messages) {
-            self.uses_tools |= message.has_calls() || message.outputs().next().is_some();
+            self.uses_tools |= message.has_calls() || message.has_outputs();
             match message.role {
                 Role::User if self.answered => {
                     self.replies += 1;

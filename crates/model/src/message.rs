@@ -178,6 +178,11 @@ impl Message {
         self.calls().next().is_some()
     }
 
+    /// True if it contains at least one output.
+    pub fn has_outputs(&self) -> bool {
+        self.outputs().next().is_some()
+    }
+
     /// Whether the model sees it.
     pub fn agent_visible(&self) -> bool {
         self.meta.agent_visible.unwrap_or(true)
@@ -196,7 +201,7 @@ impl Message {
         // A plain tool result is the client's own message. All other kinds are either written by us
         // or mark text that no person typed.
         let ours = !matches!(self.meta.kind, None | Some(MessageKind::ToolResult));
-        self.role == Role::User && !ours && self.outputs().next().is_none()
+        self.role == Role::User && !ours && !self.has_outputs()
     }
 
     /// The text projection of the message.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use trimtab_model::Message;
-
 use super::Journal;
 use crate::log::Log;
 use crate::plan::{Edit, Plan};
@@ -75,9 +73,9 @@ fn hides_around(hidden: Range<usize>, pinned: &[Range<usize>]) -> Vec<Edit> {
 
 /// The messages that must stay with the one at `at`: calls and all their outputs.
 fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
-    let is_output = |at: usize| log.get(at).is_some_and(|message| has_outputs(message));
+    let is_output = |at: usize| log.get(at).is_some_and(|message| message.has_outputs());
     let message = log.get(at)?;
-    let before = (0..at).rev().take_while(|_| has_outputs(message));
+    let before = (0..at).rev().take_while(|_| message.has_outputs());
     // An output without its call is invalid, so a pinned output keeps its whole round.
     let first = before.into_iter().find(|at| !is_output(*at));
     let start = first
@@ -90,16 +88,12 @@ fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
     Some(start..end.max(at + 1))
 }
 
-fn has_outputs(message: &Message) -> bool {
-    message.outputs().next().is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::journal::JournalEntry;
     use crate::plan::PlanReason;
-    use trimtab_model::Call;
+    use trimtab_model::{Call, Message};
 
     fn log() -> Log {
         let mut log = Log::new();

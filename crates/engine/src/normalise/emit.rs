@@ -200,7 +200,7 @@ impl<'a> Emitter<'a> {
             self.push(slot.source, outputs, EntryChange::Changed);
         }
         // The removal of each output is already on record.
-        if rest.is_empty() && message.outputs().next().is_some() {
+        if rest.is_empty() && message.has_outputs() {
             return;
         }
         let mut changed = Message {

@@ -68,7 +68,7 @@ impl<'a> Emitter<'a> {
         let is_one_with_it = |slot: &Slot| {
             let message = &slot.message;
             let is_one = matches!(message.role, Role::Assistant | Role::System);
-            let is_plain = !message.has_calls() && message.outputs().next().is_none();
+            let is_plain = !message.has_calls() && !message.has_outputs();
             !message.agent_visible() || (is_one && is_plain)
         };
         let mut behind = self.slots.iter().skip(start + 1);

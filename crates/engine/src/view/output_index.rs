@@ -232,7 +232,7 @@ impl IndexedOutput {
             chars: cuttable.map_or(0, |text| text.chars().count()),
             // `output_at` finds an output in a message without outputs only if it is an
             // observation.
-            is_observation: message.outputs().next().is_none(),
+            is_observation: !message.has_outputs(),
         }
     }
 }

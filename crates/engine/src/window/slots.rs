@@ -64,7 +64,7 @@ impl SlotList {
         work::step(1);
         let at = self.slots.len();
         // Any other message ends the run of outputs at the end.
-        if has_outputs(&slot.message) {
+        if slot.message.has_outputs() {
             self.open_outputs.0 += 1;
             self.open_outputs.1 += known.measure;
         } else {
@@ -139,7 +139,7 @@ impl SlotList {
         let newest_first = self.slots.iter().zip(&self.infos).rev();
         let open = newest_first.take_while(|(slot, _)| {
             work::step(1);
-            has_outputs(&slot.message)
+            slot.message.has_outputs()
         });
         open.fold(Default::default(), |(count, sum), (_, known)| {
             (count + 1, sum + known.measure)
@@ -150,8 +150,4 @@ impl SlotList {
 /// Removes the numbers from `end` on from a list in rising order.
 fn truncate_below(list: &mut Vec<usize>, end: usize) {
     list.truncate(list.partition_point(|at| *at < end));
-}
-
-fn has_outputs(message: &Message) -> bool {
-    message.outputs().next().is_some()
 }

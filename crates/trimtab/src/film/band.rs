@@ -85,7 +85,7 @@ pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBan
 }
 
 pub(super) fn region(message: &Message, is_ours: bool) -> FilmRegion {
-    let is_output = message.outputs().next().is_some()
+    let is_output = message.has_outputs()
         || message.meta.kind == Some(MessageKind::Observation)
         || message.role == Role::Tool;
     match message.role {

@@ -126,7 +126,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         for file in message.calls().flat_map(files) {
             named.entry(file).or_insert(at);
         }
-        if shown.contains(&at) || message.outputs().next().is_none() {
+        if shown.contains(&at) || !message.has_outputs() {
             continue;
         }
         let calls_before = calls_before(log, at);
