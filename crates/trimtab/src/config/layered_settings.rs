@@ -66,24 +66,13 @@ impl<'k> KnownKeys<'k> {
             match (self.find(&name), value) {
                 (Some(key), value) => {
                     check(key, &name, value, source)?;
-                    all.push(SetValue {
-                        name,
-                        value: value.clone(),
-                        source: source.clone(),
-                        appends: false,
-                        is_design_name: false,
-                    });
+                    all.push(SetValue::new(name, value.clone(), source));
                 }
                 // Which design counts depends on the preset, which is known only when all sources
                 // are read.
-                (None, value) if design_names::designs_with_name(&name).next().is_some() => all
-                    .push(SetValue {
-                        name,
-                        value: value.clone(),
-                        source: source.clone(),
-                        appends: false,
-                        is_design_name: true,
-                    }),
+                (None, value) if design_names::designs_with_name(&name).next().is_some() => {
+                    all.push(SetValue::of_design(name, value.clone(), source));
+                }
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -103,13 +92,7 @@ impl<'k> KnownKeys<'k> {
         let Some(key) = self.find(name) else {
             let value = design_names::parse_typed(name, text);
             let value = value.ok_or_else(|| self.unknown(name, source))?;
-            return Ok(SetValue {
-                name: name.to_owned(),
-                value,
-                source: source.clone(),
-                appends: false,
-                is_design_name: true,
-            });
+            return Ok(SetValue::of_design(name.to_owned(), value, source));
         };
         let kind = if key.name == name {
             key.kind
@@ -119,13 +102,7 @@ impl<'k> KnownKeys<'k> {
         };
         let value = kind.typed(text);
         check(key, name, &value, source)?;
-        Ok(SetValue {
-            name: name.to_owned(),
-            value,
-            source: source.clone(),
-            appends: false,
-            is_design_name: false,
-        })
+        Ok(SetValue::new(name.to_owned(), value, source))
     }
 
     /// All settings in the `table` of a project's file, or the names of those that projects may not
@@ -261,6 +238,27 @@ pub(super) struct SetValue {
     pub(super) appends: bool,
     /// True if the name is that of a design.
     pub(super) is_design_name: bool,
+}
+
+impl SetValue {
+    /// A setting under our own name.
+    pub(super) fn new(name: String, value: Value, source: &SettingSource) -> Self {
+        Self {
+            name,
+            value,
+            source: source.clone(),
+            appends: false,
+            is_design_name: false,
+        }
+    }
+
+    /// A setting under the name of a design.
+    pub(super) fn of_design(name: String, value: Value, source: &SettingSource) -> Self {
+        Self {
+            is_design_name: true,
+            ..Self::new(name, value, source)
+        }
+    }
 }
 
 /// Settings with their sources.

@@ -10,8 +10,9 @@ mod scenes;
 mod walk;
 
 use serde::Serialize;
-use trimtab_model::Usage;
 use trimtab_wire::catalogue::Prices;
+
+use crate::replay::bill::with_cache;
 
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
 pub use replayed::{film_under, replayed_film};
@@ -73,23 +74,10 @@ pub struct FilmSwitch {
 impl FilmSwitch {
     /// Adds its cost and saving at these prices.
     fn price(&mut self, prices: &Prices) {
-        let write = |tokens| {
-            let usage = Usage {
-                cache_creation: tokens,
-                ..Usage::default()
-            };
-            prices.cost(&usage).dollars()
-        };
-        let read = |tokens| {
-            let usage = Usage {
-                cache_read: tokens,
-                ..Usage::default()
-            };
-            prices.cost(&usage).dollars()
-        };
+        let dollars = |read, written| with_cache(prices, read, written).dollars();
         // Without the change, the same tokens would have been read from the cache.
-        self.cost = Some(write(self.rewritten) - read(self.rewritten));
-        self.saves = Some(read(self.before.saturating_sub(self.after)));
+        self.cost = Some(dollars(0, self.rewritten) - dollars(self.rewritten, 0));
+        self.saves = Some(dollars(self.before.saturating_sub(self.after), 0));
     }
 }
 

@@ -97,13 +97,8 @@ impl DesignName {
                 self.allowed.to_owned()
             },
         })?;
-        let made = made.into_iter().map(|(name, value)| SetValue {
-            name: name.to_owned(),
-            value,
-            source: set.source.clone(),
-            appends: false,
-            is_design_name: false,
-        });
+        let made = made.into_iter();
+        let made = made.map(|(name, value)| SetValue::new(name.to_owned(), value, &set.source));
         Ok(made.collect())
     }
 
@@ -195,13 +190,9 @@ pub(super) fn apply_environment(
         let Some(text) = inputs.variable(name.variable) else {
             continue;
         };
-        let set = SetValue {
-            name: name.name.to_owned(),
-            value: name.kind.typed(&text),
-            source: SettingSource::Environment(name.variable.to_owned()),
-            appends: false,
-            is_design_name: true,
-        };
+        let source = SettingSource::Environment(name.variable.to_owned());
+        let value = name.kind.typed(&text);
+        let set = SetValue::of_design(name.name.to_owned(), value, &source);
         apply_design_value(settings, name, &set)?;
     }
     Ok(())
