@@ -56,6 +56,7 @@ pub fn rebuild(
     // Messages that are kept at the end of the window stay in place. Everything before `anchor` is
     // hidden, and what survives of it is inserted there again.
     let tail = tail_start(slots, kept);
+    // The summary goes before the first message that stays in place, or to the end.
     let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
     // The window must begin with the system messages. What stands between them is moved behind
     // them.
@@ -101,6 +102,7 @@ fn is_system_of_log(slot: &Slot) -> bool {
 /// Inserts messages that are kept before the summary but cannot stay in place: those before a
 /// system message, those that an earlier plan inserted, and shortened ones.
 fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: usize) -> Vec<Edit> {
+    // Behind the last system message, even if the message stood before it.
     let earliest = front
         .checked_sub(1)
         .and_then(|last| slots.get(last))
@@ -157,6 +159,7 @@ fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
 /// Withdraws what earlier plans inserted before `anchor`, and hides every earlier position of the
 /// log that does not stay, in runs.
 fn hide_all_but(stays: &BTreeSet<usize>, anchor: usize) -> Vec<Edit> {
+    // What is kept of these insertions is inserted again by `moved_or_shortened`.
     let mut edits = vec![Edit::Withdraw { to: anchor }];
     let mut from = 0;
     for at in stays.range(..anchor).copied().chain([anchor]) {

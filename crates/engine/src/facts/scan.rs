@@ -59,6 +59,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
     /// The length of an escape. The escapes of JSON for line ends and characters belong to no word.
     fn escape(&self, at: usize) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
+        // JSON inside JSON escapes its backslashes again.
         let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
         match rest.get(slashes..) {
             Some([b'n' | b'r' | b't', ..]) => slashes + 1,

@@ -168,6 +168,7 @@ impl SummaryRequests {
         weigh: WeighMessage<'_>,
     ) -> Option<SummaryRequest> {
         let step = self.steps.get(answers.len())?;
+        // A failed request ends the chain: the next one would build on its answer.
         let before: Option<Vec<&str>> = answers.iter().copied().collect();
         let before = before?;
         let (messages, takes_previous) = match step {
@@ -218,6 +219,7 @@ impl SummaryRequests {
     /// The room of the conversation besides everything else; none if there is none.
     fn room<'w>(&self, weigh: WeighMessage<'w>) -> Option<RequestBudget<'w>> {
         let Some(window) = self.summariser.window else {
+            // Nothing is known that could be exceeded.
             return Some(RequestBudget::new(u64::MAX, weigh));
         };
         let instructions = weigh(&Message::user(self.instructions.as_str()));
@@ -379,6 +381,7 @@ fn output_limits<M: Borrow<Message>>(
     };
     let least = summariser.output_chars.unwrap_or(usual);
     let outputs = old.iter().flat_map(|message| message.borrow().outputs());
+    // A limit that cuts nothing gives the same request again.
     let longest = outputs.map(|output| output.text().len()).max().unwrap_or(0);
     let useful = |limits: Vec<usize>| -> Vec<usize> {
         let shorten = limits.iter().skip(1).filter(|limit| **limit < longest);

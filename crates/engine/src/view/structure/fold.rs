@@ -40,9 +40,11 @@ impl Folds {
         let mut before = lines.get(0);
         for at in 1..=lines.len() {
             let line = lines.get(at);
+            // The position after the last line ends the last run.
             let alike = alike(before, line, least).filter(|_| at < lines.len());
             before = line;
             if let Some(alike) = alike {
+                // A run is as alike as its least alike pair.
                 likeness = likeness.min(alike);
                 continue;
             }

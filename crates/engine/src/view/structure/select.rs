@@ -54,6 +54,7 @@ impl<'a> LineSelection<'a> {
         // There is at least one gap, unless the text has only one line.
         let first_gap = if count == 1 { 0 } else { gap_cost };
         let room = room.saturating_sub(first_gap);
+        // One long line must not take the room of all others.
         let fair = room / count.min(LINE_SHARE);
         Self {
             lines,
@@ -80,6 +81,7 @@ impl<'a> LineSelection<'a> {
         }
         // Now the repeated lines, too.
         self.take_all(0..self.lines.len(), self.room);
+        // Closing these gaps costs nothing. What is left then goes to lines that are cut.
         self.close_small_gaps();
         self.stretch();
     }
@@ -118,6 +120,7 @@ impl<'a> LineSelection<'a> {
             return false;
         };
         let gaps = self.gaps_with(at);
+        // The first gap was taken from the room at the start.
         if self.used + cost + gaps.saturating_sub(1) * self.gap_cost > limit {
             return false;
         }
@@ -159,6 +162,7 @@ impl<'a> LineSelection<'a> {
 
     /// The number of gaps once line `at` is shown: it may split one in two or close one.
     fn gaps_with(&self, at: usize) -> u64 {
+        // Each missing neighbour bounds a gap, and the gap that the line was in is gone.
         let left = at.checked_sub(1).is_some_and(|at| !self.has(at));
         let right = at + 1 < self.chosen.len() && !self.has(at + 1);
         (self.gaps + u64::from(left) + u64::from(right)).saturating_sub(1)
@@ -195,6 +199,7 @@ impl<'a> LineSelection<'a> {
         for (at, bytes) in std::mem::take(&mut self.clipped) {
             let taken = self.used + self.gaps.saturating_sub(1) * self.gap_cost;
             let before = (self.measure)(&clipped(self.lines.get(at), bytes));
+            // Its own cost is available again.
             let limit = before + self.room.saturating_sub(taken);
             let line = self.lines.line_with_newline(at);
             let (cost, longer) = self.cost(at, limit).unwrap_or((before, bytes));
@@ -227,6 +232,7 @@ impl<'a> LineSelection<'a> {
                 shown_bytes += self.lines.line_with_newline(at).len();
             }
         }
+        // The last line of the text may have no newline, and the marker must be on its own line.
         if !text.ends_with('\n') {
             text.push('\n');
         }
