@@ -33,6 +33,7 @@ const LEAST_SHOWN: u64 = 100;
 const LEAST_REPEAT: usize = 600;
 /// The assumed room for messages in tokens, if the window is unknown. Views are then cut by bytes,
 /// so that they do not change when something is learned about the model.
+const ASSUMED_ROOM: u64 = 75_000;
 /// Bytes per token, to compare a cap in bytes with tokens.
 const BYTES_PER_TOKEN: u64 = 4;
 

@@ -273,7 +273,7 @@ fn only_a_thought_with_an_id_must_lead_to_something_in_responses() {
             extra,
             ..Reasoning::default()
         };
-        Message::new(Role::Assistant, vec![Part::Reasoning(reasoning)])
+        Message::new(Role::Assistant, vec![Part::Reasoning(thought)])
     };
     let named = thought(vec![("id".to_owned(), RawJson::of(&"rs_1"))]);
     let log = [Message::user("q"), named, thought(vec![])];

@@ -196,12 +196,12 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
                 SPREAD_ALL * SPREAD_ALL
             };
             let class_spread = SPREAD_CLASS.get(i).copied().unwrap_or_default();
-            *value = shared
-                + if i == j {
-                    class_spread * class_spread
-                } else {
-                    0.0
-                };
+            let alone = if i == j {
+                class_spread * class_spread
+            } else {
+                0.0
+            };
+            *value = shared + alone;
         }
     }
     covariance

@@ -122,10 +122,8 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
     for section in sections(keys) {
         let _ = writeln!(text, "\n[{section}]");
         for key in keys {
-            let section_and_name = key.name.rsplit_once('.');
-            let Some((_, name)) =
-                section_and_name.filter(|(section_and_name, _)| *section_and_name == section)
-            else {
+            let parts = key.name.rsplit_once('.');
+            let Some((_, name)) = parts.filter(|(of_key, _)| *of_key == section) else {
                 continue;
             };
             let value = defaults.get(key.name).cloned();

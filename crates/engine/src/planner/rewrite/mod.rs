@@ -289,9 +289,9 @@ impl Reductions<'_, '_> {
         );
         let words_bytes = in_bytes(words_bytes);
         // Words that need less than their share leave the rest to the outputs.
-        let words_written = words::render_words(&words, words_bytes).len();
+        let bytes_of_words = words::render_words(&words, words_bytes).len();
         let room = BlockRoom {
-            bytes: bytes.saturating_sub(words_written),
+            bytes: bytes.saturating_sub(bytes_of_words),
             messages: self.room,
         };
         let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
