@@ -16,6 +16,9 @@ const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
 const EARLIER: &str = "before that, in the same way: ";
 const WORDS: &str = "said by you in them:";
 const OUTPUTS: &str = "from outputs in them:";
+/// The maximum length of the call that reads a block's rounds.
+const LONGEST_CALL: usize = 80;
+
 /// The contents of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockContents {
@@ -63,6 +66,14 @@ impl BlockContents {
         }
         text
     }
+}
+
+/// The bytes of a block besides the words and the lines about outputs.
+pub(super) fn fixed_bytes(earlier: &[String]) -> usize {
+    let refs: usize = earlier.iter().map(|earlier| earlier.len() + 1).sum();
+    let lines = [HEAD, EARLIER, WORDS, OUTPUTS];
+    let lines: usize = lines.iter().map(|line| line.len() + 1).sum();
+    lines + LONGEST_CALL + refs
 }
 
 /// Reads what the next block repeats from an earlier one: the refs that it represents, and the

@@ -27,11 +27,15 @@ const RUN_SHARE: usize = 3;
 const LEAST_NAMES: usize = 120;
 /// The share of the errors of runs in the room for outputs, in percent.
 const ERRORS_PERCENT: usize = 8;
+/// In a small room, errors still get this many bytes, but at most a quarter of the room.
+const LEAST_ERRORS: usize = 400;
 /// The limit of an error in bytes.
 const LONGEST_ERROR: usize = 160;
 /// The newest runs are searched for errors, each in this many bytes at its end.
 const SEARCHED_RUNS: usize = 100;
 const SEARCHED_BYTES: usize = 16 << 10;
+/// The beginnings of statements about errors, in the languages that agents mostly work on.
+const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
 /// Only the newest messages are considered.
 const LOOKED_AT: usize = 2_000;
 /// A call is searched within this many messages before its output.
@@ -57,6 +61,8 @@ struct HiddenOutput<'l> {
     at: usize,
     output: &'l Output,
     call: Option<&'l Call>,
+    /// True if the same call was made again later. Then only its error is written.
+    repeated: bool,
 }
 
 /// A line for each output of `log` that is not at a position in `shown`, oldest first: the error of
@@ -70,11 +76,14 @@ pub(super) fn hidden_output_lines(
 ) -> Vec<String> {
     let ranked = ranked(log, shown);
     // Errors first: their share is small, and forgetting them makes an agent repeat its mistakes.
-    let mut lines = error_lines(&ranked, room.bytes * ERRORS_PERCENT / 100);
+    let mut lines = error_lines(&ranked, room_for_errors(room.bytes));
     let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
     let used: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
     let mut left = room.bytes.saturating_sub(used);
-    for hidden in ranked.iter().filter(|hidden| !told.contains(&hidden.at)) {
+    for hidden in ranked
+        .iter()
+        .filter(|hidden| !hidden.repeated && !told.contains(&hidden.at))
+    {
         if left < LEAST_NAMES {
             break;
         }
@@ -85,6 +94,10 @@ pub(super) fn hidden_output_lines(
     }
     lines.sort_by_key(|(at, _)| *at);
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+fn room_for_errors(bytes: usize) -> usize {
+    (bytes * ERRORS_PERCENT / 100).max(LEAST_ERRORS.min(bytes / 4))
 }
 
 /// The newest errors of failed runs, without repetitions, with the positions of their outputs.
@@ -132,10 +145,15 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         let calls_before = calls_before(log, at);
         for output in message.outputs() {
             let call = calls_before.get(output.call_id.as_str()).copied();
-            // If a call was repeated, only its newest output is current.
-            if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
-                found.push(HiddenOutput { at, output, call });
-            }
+            // If a call was repeated, only the names in its newest output are current. An earlier
+            // error still happened, even if it is gone now.
+            let repeated = call.is_some_and(|call| !calls.insert((&call.name, &call.arguments)));
+            found.push(HiddenOutput {
+                at,
+                output,
+                call,
+                repeated,
+            });
         }
     }
     // The key parses arguments, so it is computed once per output.
@@ -187,16 +205,20 @@ impl HiddenOutput<'_> {
         Some(format!("{stored} {of_call}: "))
     }
 
-    /// The first error near its end.
+    /// The first error near its end that is not a line of source code, otherwise the first one.
     fn error(&self) -> Option<String> {
         let text = self.output.text();
         // A run prints its result at its end.
         let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
         let mut first = None;
+        let mut reported = None;
         facts::errors(text.get(from..)?, &mut |fact| {
             first.get_or_insert(fact.text);
+            if !is_source_code(fact.text) {
+                reported.get_or_insert(fact.text);
+            }
         });
-        let line = first?.trim();
+        let line = reported.or(first)?.trim();
         Some(
             line.get(..line.floor_char_boundary(LONGEST_ERROR))?
                 .to_owned(),
@@ -230,6 +252,13 @@ impl HiddenOutput<'_> {
         interest.shown.add(&listed);
         Some(head + &listed)
     }
+}
+
+/// True for a statement that mentions an error. Test runners print the source around a failure
+/// before the error itself.
+fn is_source_code(line: &str) -> bool {
+    let first = line.trim_start_matches(['>', ' ', '\t', '}']);
+    STATEMENTS.iter().any(|word| first.starts_with(word))
 }
 
 /// The text arguments of a call on one line. Long ones are cut to their end, where a path has its
@@ -313,5 +342,21 @@ mod tests {
             .map(|hidden| Some(hidden.call?.arguments.as_str()));
         let arguments: Vec<Option<&str>> = arguments.collect();
         assert_eq!(arguments, [Some("one.rs"), Some("two.rs"), None]);
+    }
+
+    #[test]
+    fn source_around_an_error_is_not_the_error() {
+        let text = ">       raise ValueError(total)\nE       ValueError: 17 is too large\n";
+        let output = Output::new("c1", text);
+        let hidden = HiddenOutput {
+            at: 0,
+            output: &output,
+            call: None,
+            repeated: false,
+        };
+        assert_eq!(
+            hidden.error().as_deref(),
+            Some("E       ValueError: 17 is too large")
+        );
     }
 }

@@ -291,7 +291,7 @@ impl Reductions<'_, '_> {
         // Words that need less than their share leave the rest to the outputs.
         let bytes_of_words = words::render_words(&words, words_bytes).len();
         let room = BlockRoom {
-            bytes: bytes.saturating_sub(bytes_of_words),
+            bytes: bytes.saturating_sub(block::fixed_bytes(&earlier) + bytes_of_words),
             messages: self.room,
         };
         let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
