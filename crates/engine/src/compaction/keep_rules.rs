@@ -333,8 +333,9 @@ mod tests {
             for rules in [[recent.clone(), cut.clone()], [cut, recent.clone()]] {
                 let kept = kept_messages(&log, &rules, |message| message.text().len() as u64);
                 let behind = &kept.after_summary;
-                let is_twice =
-                    |at| kept.before_summary.contains(at) || kept.shortened.contains_key(at);
+                let is_twice = |at: &usize| {
+                    kept.before_summary.contains(at) || kept.shortened.contains_key(at)
+                };
                 assert!(!behind.iter().any(is_twice), "{rules:?}: {kept:?}");
             }
         }
