@@ -127,7 +127,8 @@ fn is_path(word: &str) -> bool {
     if rooted.is_some() {
         return inner.len() > 1;
     }
-    // `and/or` is no path: without a root, it takes two slashes, an extension or a dot.
+    // `and/or` is no path: without a root, it takes two slashes, an extension, a dot or an
+    // underscore.
     let last = word
         .rsplit('/')
         .find(|part| !part.is_empty())

@@ -37,7 +37,7 @@ impl HeadLinesCut {
         let mut body = String::new();
         let (mut clipped, mut complete) = (false, true);
         for (at, line) in text.split('\n').enumerate() {
-            // The design counts lines without their carriage returns.
+            // In this design, a line ends with LF or CRLF.
             let line = line.strip_suffix('\r').unwrap_or(line);
             let kept = first_chars(line, self.max_line_chars);
             let newline = if at > 0 { "\n" } else { "" };
