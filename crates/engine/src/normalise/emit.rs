@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             match round {
-                // No dialect accepts a call in a message of another role. `plain` removes it.
+                // No dialect accepts a call in a message of another role. `write_plain` removes it.
                 Some((number, round)) if slot.message.role == Role::Assistant => {
                     self.write_round(number, round, slot);
                 }

@@ -226,8 +226,7 @@ fn oldest(
         for one in groups.with_counterparts([at]) {
             if let Some(slot) = slots.get(one).filter(|_| gone.insert(one)) {
                 // Our estimate decides whether the window fits. A design that counts more would
-                // free
-                // too little, so the smaller figure counts.
+                // free too little, so the smaller figure counts.
                 let by_design = conversation.policy.estimate.message(&slot.message);
                 let ours = (conditions.tokens)(&Measure::of(&slot.message));
                 freed = freed.saturating_add(by_design.min(ours));

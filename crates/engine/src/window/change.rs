@@ -124,8 +124,7 @@ impl Projection {
     /// The same, by building everything again.
     fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, InvalidWindow> {
         // Rare: the plan names parts by their numbers in the log, and an earlier plan removed some
-        // of
-        // these parts.
+        // of these parts.
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
         let mut all = Self::restore(self.builder.options, self.log.clone(), journal);

@@ -162,8 +162,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let takes = (bytes + overhead_bytes(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
         // Dense texts, such as hashes, have more tokens than others of the same length. Take the
-        // larger
-        // of two estimates, so that the window fits.
+        // larger of two estimates, so that the window fits.
         let dense = takes.saturating_mul(seen.tokens) / shown;
         let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
