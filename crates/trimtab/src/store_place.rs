@@ -50,6 +50,7 @@ impl StorePlace {
                 variables: ServerVariables::of_process(),
             });
         }
+        // A mistyped scheme must not become a folder of that name.
         (!text.contains("://")).then(|| Self::Folder(store.to_owned()))
     }
 
