@@ -44,13 +44,16 @@ impl InboundConnection {
     /// True if the other end is a process of our own user on this machine.
     pub(super) async fn is_own_user(&self) -> bool {
         let (peer, local) = (self.peer, self.local);
+        // Only for loopback do both ends belong to this machine. The mapped form `::ffff:127.0.0.1`
+        // is made canonical first, or it would not count as loopback.
         if !peer.ip().to_canonical().is_loopback() || !local.ip().to_canonical().is_loopback() {
             return false;
         }
-        let looked = self.is_own_user.get_or_init(|| async move {
-            let looking = tokio::task::spawn_blocking(move || local_user::is_own_user(peer, local));
-            looking.await.unwrap_or(false)
+        // The kernel's list of all sockets is read once per connection, not once per request.
+        let is_own_user = self.is_own_user.get_or_init(|| async move {
+            let lookup = tokio::task::spawn_blocking(move || local_user::is_own_user(peer, local));
+            lookup.await.unwrap_or(false)
         });
-        *looked.await
+        *is_own_user.await
     }
 }

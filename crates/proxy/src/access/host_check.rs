@@ -27,6 +27,8 @@ pub(super) fn check(
         let why = "the request names no host\nhint: send the header Host".to_owned();
         return Err(AccessRefusal::host(why));
     }
+    // Every host must be ours, not only the first: the one that we check and the one that others
+    // act on could differ.
     for host in named {
         let is_ours = host.is_some_and(|host| knows(config, local.ip(), host));
         if !is_ours {
@@ -64,13 +66,14 @@ fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
     let Some(name) = without_port(host) else {
         return false;
     };
-    // A name with an address in it cannot be made to lead elsewhere.
+    // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
     let addresses = [config.listen.ip(), local.to_canonical()].map(written);
     let ours = config.hosts.iter().map(String::as_str);
     LOCAL
         .into_iter()
         .chain(ours)
         .chain(addresses.iter().flatten().map(String::as_str))
+        // A setting may name a host with its port, so the whole text is compared as well.
         .any(|known| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host))
 }
 
@@ -86,6 +89,7 @@ fn written(address: IpAddr) -> Option<String> {
 /// The name in `name:port`; none if what follows the colon is no port.
 fn without_port(host: &str) -> Option<&str> {
     let (name, port) = match host.rsplit_once(':') {
+        // In `[::1]` the last colon is part of the address.
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
         _ => (host, None),
     };

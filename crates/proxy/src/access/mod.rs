@@ -1,8 +1,8 @@
-//! Who may ask, whose it is, and how much of it.
+//! Access control: who may send a request, which tenant it belongs to, and how many it may send.
 //!
-//! In this order: the host that is named must be ours; the token must be right; without a token
-//! no page of others may ask; the role must allow it; then the tenant is known, and its limits
-//! hold.
+//! The checks run in this order: the request must name a host of ours; its token must be valid;
+//! without a token it must not come from a foreign web page; the role of the token must allow
+//! the endpoint; then the tenant is determined, and its limits apply.
 
 mod connection;
 mod credential;
@@ -109,6 +109,7 @@ impl AccessCheck<'_> {
         )?;
         let endpoint = OwnEndpoint::of_path(parts.uri.path());
         let token = self.token(parts, endpoint).await?;
+        // No token at this point means that none is set: then there are no roles.
         let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
         let needs_admin = matches!(
             endpoint,
@@ -121,7 +122,7 @@ impl AccessCheck<'_> {
             self.check_dashboard(parts, token.is_some()).await?;
         }
         if needs_admin || endpoint == Some(OwnEndpoint::Health) {
-            // Nothing there belongs to anybody.
+            // These endpoints serve the operator and not a tenant, so no quota applies.
             return Ok(RequestCaller {
                 tenant: Err(UnknownTenant::default()),
                 token,
@@ -159,10 +160,12 @@ impl AccessCheck<'_> {
         let tokens = self.tokens;
         let carried = tokens.carried(&parts.headers, endpoint.is_some());
         if let CarriedToken::Right(token, header) = carried {
+            // The token is ours: an upstream must never see it.
             parts.headers.remove(header);
             return Ok(Some(token));
         }
-        // A page does not know a token, so this is asked of requests without one only.
+        // A page cannot know a token, so only requests without a valid one are checked for their
+        // origin. The check comes before the answer to a wrong token, which may wait.
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
         origin_check::check(self.config, called, &parts.headers)?;
@@ -192,6 +195,8 @@ impl AccessCheck<'_> {
             user: credential::user_header(tenancy, &parts.headers),
             credentials: credential::presented_credentials(tenancy, &parts.headers),
         };
+        // Nothing in this request tells one user from another, because the default token is shared.
+        // Two users would get one tenant, and could read each other's outputs.
         if presented.credentials.is_empty() && !token.is_some_and(AdmittedToken::is_named) {
             let sign = credential::foreign_sign(tenancy, &parts.headers);
             if let Some(name) = sign {
@@ -218,6 +223,8 @@ impl AccessCheck<'_> {
         }
         let has_own_token = token.is_some_and(AdmittedToken::is_named);
         let address = self.connection.peer.ip().to_string();
+        // Without a tenant the address is counted, so that leaving out the credential is no way
+        // around the limit.
         let name = match tenant {
             Ok(tenant) => tenant.quota_name(has_own_token),
             Err(_) => &address,

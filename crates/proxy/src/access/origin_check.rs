@@ -20,6 +20,7 @@ pub(super) fn check(
     (scheme, host): (&str, &str),
     headers: &HeaderMap,
 ) -> Result<(), AccessRefusal> {
+    // A browser sends one `Origin`. If a request has several, each of them must be allowed.
     let mut is_listed = false;
     for origin in headers.get_all(ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
@@ -29,6 +30,8 @@ pub(super) fn check(
             return Err(AccessRefusal::origin(not_allowed(origin)));
         }
     }
+    // A browser omits `Origin` on plain GET requests of other pages, such as those for an image,
+    // but it still sends this header.
     let site = headers.get(FETCH_SITE);
     let is_own_site = site.is_none_or(|site| OWN_SITES.iter().any(|own| site == own));
     if is_own_site || is_listed {
@@ -64,6 +67,7 @@ fn normal(origin: &str) -> &str {
     } else {
         ":80"
     };
+    // Ports of other schemes, such as those of apps, have no default that could be left out.
     let is_web = origin.starts_with("http");
     let short = origin.strip_suffix(port).filter(|_| is_web);
     short.unwrap_or(origin)

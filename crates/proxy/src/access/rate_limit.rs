@@ -1,7 +1,7 @@
-//! How much a tenant may ask for in a minute, and at a time.
+//! Limits of a tenant: requests and bytes per minute, and requests at a time.
 //!
-//! What a minute allows may be used at once; it comes back evenly. So one number is enough for
-//! each limit: when all of it will be back.
+//! The allowance of a minute may be used at once, and is refilled evenly. So one time is enough
+//! to represent each limit: the time when the allowance is full again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +60,7 @@ impl TenantRates {
             input_bytes: MinuteAllowance { whole_at: now },
             concurrent: 0,
         });
+        // All limits are checked before any is charged: a refused request costs nothing.
         tenant.check(quotas, now)?;
         tenant.concurrent += 1;
         tenant.requests.charge(quotas.requests_per_minute, 1, now);
@@ -111,6 +112,8 @@ impl MinuteAllowance {
         if per_minute == 0 {
             return None;
         }
+        // An allowance that is full again after a minute is empty now. There is room for one more
+        // if the time to refill, with that one added, is at most a minute.
         let missing = self.whole_at.saturating_duration_since(now) + time_of(per_minute, 1);
         missing.checked_sub(MINUTE).filter(|wait| !wait.is_zero())
     }
@@ -127,7 +130,8 @@ impl MinuteAllowance {
 /// How long it takes for so much to come back.
 fn time_of(per_minute: u64, amount: u64) -> Duration {
     let nanoseconds = MINUTE.as_nanos() * u128::from(amount) / u128::from(per_minute);
-    // A day is longer than anybody waits, and no clock overflows by it.
+    // Without a bound, one huge body at a low rate could overflow the clock. A day is longer than
+    // any client waits.
     let longest = Duration::from_hours(24);
     u64::try_from(nanoseconds).map_or(longest, |time| Duration::from_nanos(time).min(longest))
 }
@@ -135,6 +139,7 @@ fn time_of(per_minute: u64, amount: u64) -> Duration {
 impl CountedRequest {
     /// Charges what a body had that did not say how long it is.
     pub(crate) fn charge_rest(&mut self, bytes: u64) {
+        // A body that ended early is not refunded.
         let rest = bytes.saturating_sub(self.charged_bytes);
         self.charged_bytes += rest;
         if rest == 0 || self.input_bytes_per_minute == 0 {
@@ -168,6 +173,8 @@ fn forget_idle(by_name: &mut TenantUseByName, now: Instant) {
     if by_name.len() < TENANTS {
         return;
     }
+    // All tenants are in use. Half of those without an open request go, those that are refilled
+    // first: removing one at a time would scan the whole table for every request.
     let at_rest = by_name.iter().filter(|(_, tenant)| tenant.concurrent == 0);
     let mut ends: Vec<Instant> = at_rest
         .map(|(_, tenant)| tenant.requests.whole_at)

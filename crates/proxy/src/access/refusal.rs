@@ -1,4 +1,5 @@
-//! Why a request is refused, and how clients are told.
+//! Why a request is refused by access control, and the answer that says so in the form of the
+//! client's dialect.
 
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ impl AccessRefusal {
 
     /// It carries no valid token.
     pub(super) fn token() -> Self {
+        // The same text for a missing and a wrong token.
         let why = "the request carries no valid token of this proxy\n\
             hint: send it in the header x-trimtab-token";
         Self::new(StatusCode::UNAUTHORIZED, "token", why.to_owned())
@@ -102,6 +104,8 @@ impl AccessRefusal {
     /// The seconds to wait, in whole ones.
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         let wait = self.retry_after?;
+        // The header holds whole seconds. They are rounded up: a client that comes back a moment
+        // too early is refused again.
         Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).map(|seconds| seconds.max(1))
     }
 }

@@ -1,4 +1,5 @@
-//! How much of the store a tenant takes.
+//! How many bytes of the store each tenant uses. Adding them up reads the list of all sessions,
+//! so the totals are reused for a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,10 +28,13 @@ struct StoreTotals {
 impl StoreUse {
     /// The bytes of the tenant's outputs, as of a moment ago. None if the store cannot say.
     pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant) -> Option<u64> {
+        // The lock is held while the store is read: others that need the totals would otherwise all
+        // read it at the same time.
         let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !matches!(&*totals, Some(totals) if now < totals.good_until) {
             let bytes = added_up(store)?;
+            // Reading takes at most a fiftieth of the time, however large the store is.
             let pause = (now.elapsed() * PAUSE_FACTOR).max(AT_LEAST);
             *totals = Some(StoreTotals {
                 bytes,

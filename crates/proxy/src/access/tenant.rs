@@ -1,9 +1,9 @@
-//! Whose sessions they are.
+//! Tenants: the owners of sessions.
 //!
 //! A tenant is a keyed digest of what a request presents: the name of its token, the user that
 //! the operator's header names, and its credentials. The key is a secret of this installation,
 //! kept in the store: a digest says nothing about the credential, and nobody else can make one.
-//! What a header says about a session is only ever looked up within its tenant.
+//! A session that a header names is only ever looked up within the tenant.
 
 /// How many characters of a digest make a name: 96 bits.
 const NAME: usize = 24;
@@ -34,13 +34,15 @@ impl TenantKeys {
     /// The tenant of who presents this.
     pub(crate) fn tenant(&self, presented: &PresentedIdentity<'_>) -> Tenant {
         let mut hasher = blake3::Hasher::new_keyed(&self.tenants);
-        // No header has a name with a colon.
+        // No header name contains a colon, so these two cannot be confused with a credential.
         let token = presented.token.map(|name| (":token", name.as_bytes()));
         let user = presented.user.map(|user| (":user", user));
         for (name, value) in token.into_iter().chain(user) {
             add(&mut hasher, name.as_bytes());
             add(&mut hasher, value);
         }
+        // The digest before the credentials are added. It stays the same when an access token is
+        // renewed, and does not change with invented keys.
         let scope = if hasher.count() > 0 {
             short(&hasher)
         } else {
@@ -77,6 +79,7 @@ impl TenantKeys {
     /// A number between 0 and 1 that belongs to `name`.
     pub(crate) fn share_of_name(&self, name: &str) -> f64 {
         let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());
+        // 24 bits are exact in a float, and fine enough for a share of sessions.
         let [first, second, third, ..] = *hash.as_bytes();
         f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
     }
@@ -87,7 +90,7 @@ impl TenantKeys {
     }
 }
 
-/// Adds a part so that no two lists of parts give the same bytes.
+/// Adds a part with its length, so that no two lists of parts give the same bytes.
 fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
     hasher
         .update(&(part.len() as u64).to_le_bytes())

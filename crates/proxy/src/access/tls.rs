@@ -71,6 +71,8 @@ impl InboundTls {
     pub(crate) fn read(&self, files: Option<&TlsFiles>) -> Result<(), TlsProblem> {
         let loaded = match files {
             Some(files) => Some(LoadedTls {
+                // The times are read before the files. A change in between is then seen as one more
+                // change; the other way round it would be missed.
                 changed: changed(files),
                 acceptor: TlsAcceptor::from(load(files)?),
                 files: files.clone(),
@@ -98,6 +100,7 @@ impl InboundTls {
 /// Reads the files of `tls` again whenever they change, until nobody else has it.
 pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
     let tls = Arc::downgrade(&tls);
+    // The times of the last look, and those of the last files that could not be used.
     let mut seen = FileTimes::default();
     let mut failed = FileTimes::default();
     loop {
@@ -108,7 +111,8 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
         };
         let looking = tokio::task::spawn_blocking(move || {
             let now = changed(&files);
-            // Both files are replaced one after the other: wait until they rest.
+            // The two files are replaced one after the other, so wait until they have not changed
+            // between two looks. Files that failed are reported once, and tried when they change.
             let is_due = now != in_force && now == seen && now != failed;
             (now, is_due.then(|| tls.read(Some(&files))))
         });
@@ -146,7 +150,7 @@ fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsProblem> {
         return Err(problem(at, "it holds no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(&read(key_at)?);
-    // What a parser says of a key may quote it.
+    // The parser's error is left out, because it may quote the key.
     let key = key.map_err(|_| problem(key_at, "it holds no private key in PEM".to_owned()))?;
     let mut config = configured(chain, key).map_err(|error| problem(at, error.to_string()))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
@@ -166,6 +170,7 @@ fn configured(
 fn read(path: &Path) -> Result<Vec<u8>, TlsProblem> {
     let problem = |why: &dyn fmt::Display| TlsProblem(format!("{}: {why}", path.display()));
     let found = std::fs::metadata(path).map_err(|error| problem(&error))?;
+    // A pipe would block, and a device may never end.
     if !found.is_file() || found.len() > LARGEST_FILE {
         return Err(problem(&"it is no file of a usual size"));
     }

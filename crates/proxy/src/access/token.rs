@@ -72,6 +72,7 @@ impl TokenTable {
         let default = config.token.iter().map(|token| KnownToken {
             digest: TokenDigest::of_token(token.reveal().as_bytes()),
             admitted: AdmittedToken {
+                // The single token of simple setups may do everything.
                 name: Arc::from(DEFAULT),
                 role: TokenRole::Admin,
             },
@@ -83,6 +84,7 @@ impl TokenTable {
                     let sha256 = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
                     TokenDigest::of_sha256(&sha256)
                 }
+                // `ProxyConfig::check` rejects a token with neither.
                 (None, None) => return None,
             };
             let admitted = AdmittedToken {
@@ -105,6 +107,8 @@ impl TokenTable {
         let by_header = headers
             .get(headers::TOKEN)
             .map(|value| (Cow::Borrowed(value.as_bytes()), headers::TOKEN));
+        // Browsers can log in, but cannot be told to send a header of ours. On all other paths
+        // `Authorization` belongs to the provider.
         let by_login = headers
             .get(AUTHORIZATION)
             .filter(|_| is_own)
@@ -138,6 +142,7 @@ fn in_authorization(value: &[u8]) -> Option<Cow<'_, [u8]>> {
         return Some(Cow::Borrowed(token));
     }
     let login = BASE64.decode(value.strip_prefix(BASIC)?).ok()?;
+    // The user name before the colon is ignored; a password may contain further colons.
     let colon = login.iter().position(|byte| *byte == b':')?;
     login
         .get(colon + 1..)

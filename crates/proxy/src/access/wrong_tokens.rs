@@ -49,6 +49,8 @@ impl WrongTokens {
         match self.begin(network(peer), Instant::now()) {
             Some((wait, waiting)) => {
                 tokio::time::sleep(wait).await;
+                // Held until here. If the client goes away during the wait, it is dropped with the
+                // future and frees its place as well.
                 drop(waiting);
                 AccessRefusal::token()
             }
@@ -67,6 +69,8 @@ impl WrongTokens {
         });
         from.count = from.count.saturating_add(1);
         from.last = now;
+        // A refusal at once also counts as a wrong token. Answers that wait hold a connection each,
+        // so their number per address is limited.
         if from.waiting >= WAITING {
             return None;
         }
@@ -111,7 +115,8 @@ fn forget(all: &mut HashMap<IpAddr, WrongTokenCount>, now: Instant) {
     }
 }
 
-/// Whoever has one IPv6 address has 2^64 of them.
+/// The network of an address. Whoever has one IPv6 address usually has 2^64 of them, and could
+/// use another one for every guess.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(long) => {

@@ -1,4 +1,5 @@
-//! A whole answer in which calls of ours are hidden.
+//! Hides our calls in a complete answer, and joins the visible parts of several answers into one.
+//! `wire::sse::CallFilter` does the same for streams.
 
 use serde_json::{Value, json};
 use trimtab_engine::view::tools::ToolNames;
@@ -12,6 +13,8 @@ pub(crate) fn hide(dialect: Dialect, names: ToolNames, answer: &mut Value) -> bo
     let before = list.len();
     list.retain(|part| !is_ours(dialect, names, part));
     let (left, hid) = (list.len(), list.len() < before);
+    // An empty `tool_calls` is invalid for some clients, and a client would wait for calls that it
+    // cannot see.
     if hid && dialect == Dialect::Chat && left == 0 {
         if let Some(message) = message(answer).and_then(Value::as_object_mut) {
             message.remove("tool_calls");

@@ -1,8 +1,7 @@
-//! A look at an answer before the client gets its head.
+//! Looks at the start of an answer before anything of it goes to the client.
 //!
-//! An overflow comes as a status, as the first event of a stream, or as a failed answer after
-//! all was said to be well. Only as long as nothing has been given to the client can the
-//! request be sent again.
+//! An overflow comes as a status, as the first event of a stream, or as a failed answer with
+//! status 200. The request can be sent again only while the client has received nothing.
 
 use bytes::BytesMut;
 use http::Response;
@@ -51,6 +50,7 @@ pub(crate) async fn peek(
     if !answer.status().is_success() {
         return failed(answer, sent).await;
     }
+    // We asked for no compression. An answer that is compressed anyway passes unread.
     if answer.headers().contains_key(CONTENT_ENCODING) {
         return PeekedAnswer::Answer(answer);
     }
@@ -96,6 +96,8 @@ async fn stream(
     let (parts, mut body) = answer.into_parts();
     let mut held = BytesMut::new();
     let mut first = StreamStart::new();
+    // One deadline for all events: a model that thinks for long sends pings, and the client must
+    // not wait for its first byte until it is done.
     let deadline = tokio::time::Instant::now() + limits.peek_time();
     while first.undecided() && held.len() < SHORT_ANSWER {
         let Ok(frame) = tokio::time::timeout_at(deadline, body.frame()).await else {
@@ -161,8 +163,10 @@ fn judged(verdict: OverflowVerdict, answer: Response<ProxyBody>) -> PeekedAnswer
         verdict.action,
         OverflowAction::Compact | OverflowAction::LowerReserve | OverflowAction::ShrinkBytes
     );
+    // A request that exceeds a rate limit by itself can be cured by making it smaller, too.
     let is_ours = verdict.is_overflow()
         || matches!(verdict.kind, OverflowKind::RateLimit | OverflowKind::Items);
+    // A guess is not enough: a window that is rewritten for nothing costs the cache and loses text.
     if helps && is_ours && verdict.certainty == Certainty::Stated {
         PeekedAnswer::Overflow(verdict, answer)
     } else {
@@ -198,6 +202,7 @@ impl StreamStart {
             }
             let data = match &frame {
                 EventFrame::Data(data) => String::from_utf8_lossy(data),
+                // No error is so long, so this counts as content.
                 EventFrame::Overlong => Cow::Borrowed(""),
             };
             match kind_of(&data) {
@@ -233,6 +238,7 @@ fn kind_of(data: &str) -> FirstEvent {
     let Ok(outline) = serde_json::from_str::<EventOutline<'_>>(data) else {
         return FirstEvent::Content;
     };
+    // Compared as raw JSON, because these names contain nothing that could be escaped.
     let kind = outline.kind.map_or("", |kind| kind.get().trim_matches('"'));
     match kind {
         "response.created" | "response.in_progress" | "response.queued" | "ping" | "keepalive" => {
@@ -245,6 +251,7 @@ fn kind_of(data: &str) -> FirstEvent {
 }
 
 fn has_error(outline: &EventOutline<'_>) -> bool {
+    // Responses have `"error": null` in every good answer.
     outline.error.is_some_and(|error| error.get() != "null")
 }
 

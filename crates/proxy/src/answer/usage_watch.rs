@@ -1,4 +1,5 @@
-//! What an answer says about itself while it passes.
+//! Reads the usage and the calls of an answer while it passes to the client. At its end the record
+//! is completed, and a callback learns from what was seen.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -139,13 +140,15 @@ impl AnswerWatch for UsageWatch {
             WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(bytes);
             }
+            // Too long to be kept; what was read is freed at once.
             WatchedForm::Whole(_) => self.form = WatchedForm::None,
         }
     }
 
     fn end(&mut self, whole: bool, record: &mut Record) {
         let (usage, calls) = self.seen();
-        // A client need not wait for the connection to end once it has the end of the answer.
+        // Clients often close the connection as soon as they have the last event, so an ended
+        // stream counts as complete.
         let whole = whole || self.is_ended();
         record.cut = !whole;
         record.usage = usage;

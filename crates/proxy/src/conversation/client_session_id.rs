@@ -1,4 +1,5 @@
-//! What clients say about the session that a request belongs to.
+//! The session that a request belongs to, as far as its client names one: in a header of ours, in
+//! a header of a known client, or in the body.
 
 use http::HeaderMap;
 use serde::Deserialize;
@@ -46,6 +47,7 @@ impl ClientSessionHint {
     /// True if a person chose the name and may want to see it again.
     fn is_readable(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        // Only our own header holds a name that a person chose. Ids of clients are hashed.
         self.from == headers::SESSION.as_str()
             && self.name.len() <= LONGEST
             && self.name.bytes().all(plain)
@@ -74,6 +76,7 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
 fn in_body(scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     let session = &scan.request().session;
     let user = scan.string(session.metadata_user_id);
+    // A plain `user_id` names a person and not a session, so it does not count.
     let by_user = user.and_then(|user| session_of_user(&user));
     by_user
         .and_then(|name| ClientSessionHint::new("metadata.user_id", name))
@@ -92,6 +95,7 @@ fn session_of_user(user: &str) -> Option<String> {
         let user: UserMetadata = serde_json::from_str(user).ok()?;
         return Some(user.session_id);
     }
+    // Older versions of Claude Code write `user_ID_account_ID_session_ID`, newer ones JSON.
     let (_, session) = user.rsplit_once("_session_")?;
     Some(session.to_owned())
 }

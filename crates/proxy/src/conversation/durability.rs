@@ -1,8 +1,8 @@
 //! What a request leaves to be made durable, and when.
 //!
-//! Messages that are sent as they came can be written later: if they are lost, the client brings
-//! them again. All else depends on a plan and often shows a ref, so it must be durable before a
-//! model has the whole request.
+//! Messages that are sent unchanged can be written later: if they are lost, the client sends them
+//! again. Everything else depends on a plan and often shows a ref, so it must be durable before a
+//! model has the complete request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -52,6 +52,7 @@ pub(crate) struct FlushScheduled(Arc<AtomicBool>);
 impl FlushScheduled {
     /// The later write of what waits in `staged`; none if one is scheduled already.
     pub(crate) fn schedule(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
+        // One scheduled write takes along everything that is staged until it runs.
         let is_due = self.0.swap(true, Ordering::AcqRel);
         (!is_due).then(|| LazyFlush {
             staged: Arc::clone(staged),
@@ -70,9 +71,9 @@ impl LazyFlush {
     async fn flush(self) {
         tokio::time::sleep(BEHIND).await;
         let staged = Arc::clone(&self.staged);
-        // What is added from now on may miss this write, so another one may be scheduled.
-        drop(self);
-        // A failure shows in the next request, which then passes as it came.
+        // Messages that are staged from now on may miss this write, so another one may be
+        // scheduled. Dropping `self` allows it.
+        // A failure shows in the next request, which then passes unchanged.
         drop(spawn_blocking(move || staged.flush()).await);
     }
 }
@@ -99,6 +100,8 @@ pub(crate) fn flush_before(
     limit: Duration,
     outcome: Arc<OnceLock<FlushFailure>>,
 ) -> impl Future<Output = Result<(), BoxError>> + Send {
+    // The flush starts here, and not when the future is first polled: it runs while the connection
+    // to the upstream is made and the body is sent.
     let flushing = spawn_blocking(move || staged.flush());
     async move {
         let (why, flushed): (BoxError, FlushFailure) =

@@ -1,5 +1,5 @@
-//! A conversation that parts from another one takes its beginning along: what was sent stays
-//! as it was sent.
+//! Copies the beginning of a session into another one, for a conversation that forks. The copy
+//! includes the plans that applied to that beginning, so the bytes that were sent stay the same.
 
 use trimtab::engine::journal::JournalEntry;
 use trimtab_store::{Result, SessionId, Store, Stream};
@@ -22,10 +22,13 @@ impl SharedBeginning {
     fn includes(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
         match serde_json::from_slice(entry) {
+            // A plan counts if it was made from these messages alone, and applied when they were
+            // sent.
             Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
             Ok(JournalEntry::Judged { at, .. }) => was_before(at),
             Ok(JournalEntry::Pin { message, .. }) => message < self.messages,
             Ok(JournalEntry::Undo) => true,
+            // An entry that cannot be read ends the copy: later plans may depend on it.
             Err(_) => false,
         }
     }
@@ -42,7 +45,8 @@ pub(crate) fn copy(
     has: (u64, u64),
 ) -> Result<()> {
     store.link(to, from)?;
-    // The journal first: a log without its plans would be taken for whole.
+    // The journal comes first. If we are killed in between, a journal without a log is an
+    // unfinished branch; a log without its plans would be taken for a complete one.
     let holds = |entry: &[u8]| beginning.includes(entry);
     copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
     let messages = beginning.messages as u64;
@@ -68,6 +72,8 @@ fn copy_stream(
         if !good.is_empty() {
             position = store.append(to, stream, position, &good)?;
         }
+        // Either the source is at its end, or an entry does not apply to the copy. Journals are
+        // applied in order, so nothing after such an entry may be taken either.
         if good.len() < BATCH {
             break;
         }

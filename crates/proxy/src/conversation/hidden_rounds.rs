@@ -1,4 +1,6 @@
-//! Rounds that the client never sees: the model reads stored outputs, and we answer.
+//! Rounds that the client never sees: the model reads stored outputs, and we answer. The client's
+//! later messages know nothing of them, so this module restores what the provider sent, from the
+//! message that the client sends back.
 
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
@@ -28,6 +30,7 @@ impl PendingOwnCalls {
     /// client that asked again may come with another one.
     fn belongs_to(&self, message: &Message, at: usize) -> bool {
         let ids = message.calls().map(|call| &call.id);
+        // Ids may repeat within a conversation, so the position counts as well.
         self.at == at && ids.eq(&self.theirs)
     }
 }
@@ -54,6 +57,8 @@ pub(crate) fn restore_provider_message(
     before: &[Part],
     pending: Option<&PendingOwnCalls>,
 ) -> Message {
+    // The client saw one answer made of several. Its message repeats the texts of the hidden
+    // rounds, which are in the log already.
     let came = message.parts.clone();
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
@@ -70,21 +75,23 @@ pub(crate) fn restore_provider_message(
 /// `parts` with calls of ours among them, each at its index; those that are further go last.
 fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
     let mut parts = parts.into_iter();
-    let mut whole: Vec<Part> = Vec::new();
+    let mut restored: Vec<Part> = Vec::new();
+    // The indexes ascend and count all parts of the answer, so each call is put where it was.
     for (index, call) in calls {
-        let before = index.saturating_sub(whole.len());
-        whole.extend(parts.by_ref().take(before));
-        whole.push(Part::Call(call.clone()));
+        let before = index.saturating_sub(restored.len());
+        restored.extend(parts.by_ref().take(before));
+        restored.push(Part::Call(call.clone()));
     }
-    whole.extend(parts);
-    whole
+    restored.extend(parts);
+    restored
 }
 
 /// `parts` without those that were said before. None if they do not begin with them, or if
 /// nothing would be left.
 fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
     let mut left: Vec<Option<Part>> = parts.iter().cloned().map(Some).collect();
-    // For each kind of part, how far everything was said before.
+    // For each kind of part, how far the client's parts are matched. Positions only move forward,
+    // so this takes linear time.
     let mut gone: HashMap<Discriminant<Part>, usize> = HashMap::new();
     for said in before.iter().filter(|part| !part.is_blank()) {
         let from = gone.entry(discriminant(said)).or_default();
@@ -110,6 +117,8 @@ fn same_kind(one: &Part, other: &Part) -> bool {
 fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     match (part, said) {
         (Part::Text(part), Part::Text(said)) => {
+            // In Chat Completions the client gets the texts of all rounds as one string, so its
+            // part may go on with the text of the next round.
             let rest = part.text.strip_prefix(said.text.as_str())?;
             Some((!rest.is_empty()).then(|| Part::text(rest)))
         }
@@ -151,6 +160,7 @@ pub(crate) fn find(
 ) -> Result<Option<PendingOwnCalls>> {
     let place = place(session)?;
     let position = store.position(&place, Stream::Log)?;
+    // Only the newest entry can belong to the answer that the client has now.
     let Some(last) = position.checked_sub(1) else {
         return Ok(None);
     };

@@ -1,4 +1,4 @@
-//! Which message of the log is which message of the client.
+//! Maps the messages of the client to messages of the log.
 //!
 //! The log of a session holds what the provider is sent: the client's messages, and the rounds
 //! in between that the client never saw. Marks on the messages tell them apart; they are kept
@@ -41,6 +41,7 @@ impl MessageMap {
                 message_map.add(place, has(message, ALTERED));
             }
         }
+        // A log with messages but without a fingerprint was not written by the proxy.
         (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
     }
 
@@ -99,6 +100,7 @@ impl MessageMap {
         entries: &[WindowEntry],
         came: impl Fn(usize) -> Option<Message>,
     ) -> Option<(Log, Vec<WindowEntry>)> {
+        // The usual case: nothing was hidden, so both count the same way and nothing is copied.
         if self.is_plain(log.len()) {
             return None;
         }
@@ -108,6 +110,8 @@ impl MessageMap {
             if let Some(slot) = position.get_mut(*place) {
                 *slot = Some(client);
             }
+            // The log has the message as the provider sent it. Changes are applied to the body, so
+            // here it must be as the client wrote it.
             let again = self
                 .altered
                 .contains(&client)
@@ -124,6 +128,8 @@ impl MessageMap {
             match (source, exact) {
                 (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
                 _ => {
+                    // A message of a hidden round is not in the body. For the body it is inserted
+                    // before the client's next message.
                     MessageSource::Inserted(self.log_positions.partition_point(|place| *place < at))
                 }
             }
@@ -141,6 +147,7 @@ impl MessageMap {
 
 /// Marks a message of the client's on its way into the log.
 pub(crate) fn mark(message: &mut Message, fingerprint: Fingerprint) {
+    // Markers move with every request. In the log they would make equal messages differ.
     strip_markers(message);
     set(
         message,
@@ -190,6 +197,7 @@ pub(crate) fn is_marker(name: &str) -> bool {
 }
 
 fn strip_raw(raw: &mut RawJson) {
+    // Most parts have no marker, and media can be megabytes: they are not parsed for nothing.
     if !MARKERS.iter().any(|name| raw.as_str().contains(name)) {
         return;
     }

@@ -1,4 +1,5 @@
-//! The two retrieval tools as they are offered, written and measured once.
+//! The two retrieval tools as they are offered to a model: their names beside the client's tools,
+//! their definitions in each dialect, and their size.
 
 use std::sync::LazyLock;
 
@@ -34,12 +35,16 @@ pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
     tools.any(|tool| {
         let name = scan.string(tool.name);
+        // Clients write the tools of an MCP server as `mcp__SERVER__TOOL`. Without the prefix, a
+        // tool of this name is one that the client defined itself.
         name.is_some_and(|name| name.contains("__") && is_retrieval(&name))
     })
 }
 
 /// The tools in `dialect`, under these names.
 pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools {
+    // Almost every request uses the default names, so these definitions are written and measured
+    // once.
     static USUAL: [LazyLock<OfferedTools>; 3] = [
         LazyLock::new(|| OfferedTools::new(Dialect::Chat, ToolNames::default())),
         LazyLock::new(|| OfferedTools::new(Dialect::Messages, ToolNames::default())),

@@ -1,8 +1,8 @@
-//! Whether there is a store to work with, and what belongs to the one that there is.
+//! The state of the store: whether it can be used, and everything that belongs to the open one.
 //!
-//! Without a store that can be written, requests pass as they came: a ref that is not durable
-//! would be lost. What is wrong is told once, shown in the status, and looked at again until
-//! the store can be used.
+//! Without a writable store requests pass unchanged, because a ref that is not durable would be
+//! lost. A problem is reported once and shown in the status, and the store is checked again until
+//! it can be used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -116,6 +116,8 @@ impl StoreState {
     /// Looks at the store again: whether it is still there, or there again. May wait for it.
     pub(crate) fn recheck(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        // Computed without holding the lock on `standing`: opening may wait for a disk or a
+        // database, and requests read the standing all the time.
         let next = self.new_standing();
         if let Some(next) = next {
             let before = self.problem();
@@ -145,14 +147,16 @@ impl StoreState {
         drop(standing);
         match opened.store.status() {
             Ok(status) if status.read_only == was_read_only => {
-                // A store that was opened for reading only stays so: it may be writable now.
+                // A store that was opened read-only stays so for its lifetime, even if its files
+                // can be written now. So it is opened again, and used if that helped.
                 let again =
                     was_read_only.then(|| self.opened(StoreOpening::Again, StoreStanding::Lost));
                 again.filter(|next| matches!(next, StoreStanding::Usable(_)))
             }
+            // It became read-only while it was open; outputs can still be read from it.
             Ok(status) if status.read_only => Some(StoreStanding::ReadOnly(opened)),
             Ok(_) => Some(self.opened(StoreOpening::Again, StoreStanding::Lost)),
-            // Somebody else is at work: no word about its state.
+            // Another process holds it at the moment, which says nothing about its state.
             Err(Error::Busy) => None,
             Err(error) => Some(StoreStanding::Lost(first_line(&error))),
         }
@@ -169,6 +173,8 @@ impl StoreState {
             let opened = Arc::new(OpenedStore {
                 store,
                 keys,
+                // Sessions and parsed bodies belong to one store: after it was replaced, refs in
+                // them would point to outputs that the new store does not have.
                 client_sessions: ClientSessions::new(self.memory.clone()),
                 parsed_bodies: ParsedBodies::new(self.memory.clone()),
             });
@@ -184,7 +190,7 @@ impl StoreState {
     fn tell_change(&self, before: Option<String>) {
         *self.damage() = None;
         match (before, self.problem()) {
-            // Before the first look there is nothing to compare with.
+            // Before the first check the problem is empty, so a good start is not reported.
             (Some(before), None) if before != unusable("") => {
                 self.notify("the store can be used again: requests are managed");
             }
@@ -198,12 +204,14 @@ impl StoreState {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if error.is_damaged() {
             let mut damage = self.damage();
+            // Every request of a damaged session fails in the same way; one notice is enough.
             if damage.is_none() {
                 let problem = format!(
                     "the store is damaged: {}; `trimtab store check` says what is lost",
                     first_line(error)
                 );
                 *damage = Some(problem.clone());
+                // `notify` calls code of the operator, which must not run under the lock.
                 drop(damage);
                 self.notify(&problem);
             }
@@ -227,7 +235,7 @@ impl StoreState {
         if let Some(opened) = self.usable() {
             opened.client_sessions.flush();
             let sessions = opened.client_sessions.sessions();
-            // Whoever cannot be told will see that the leases end.
+            // If the store cannot be written, the leases expire by themselves.
             opened.lease(&sessions, Duration::ZERO).unwrap_or(());
         }
     }

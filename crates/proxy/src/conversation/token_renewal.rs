@@ -29,6 +29,7 @@ const BRANCHES: usize = 16;
 /// True if requests with these headers present an access token, which will be renewed.
 pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
     let mut presented = headers.get_all(AUTHORIZATION).iter();
+    // With two values it is not clear which one the upstream takes.
     let (Some(value), None) = (presented.next(), presented.next()) else {
         return false;
     };
@@ -36,6 +37,7 @@ pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
+    // "eyJ" is how `{"` begins in base64: the header of a JSON web token.
     let is_jwt = |token: &str| token.starts_with("eyJ") && token.matches('.').count() == 2;
     token.is_some_and(|token| token.starts_with("sk-ant-oat") || is_jwt(token))
 }
@@ -115,10 +117,14 @@ impl IncomingConversation<'_> {
     fn goes_on_from(&self, branch: &mut Branch) -> bool {
         let length = branch.fingerprints().len();
         if self.fingerprints.common_length(branch.fingerprints()) < length
+            // Without an answer of the model, everything in the conversation can be guessed: many
+            // begin with the same prompt.
             || !self.fingerprints.has_answer_before(length)
         {
             return false;
         }
+        // Fingerprints skip the system messages once the model has answered. As proof, all messages
+        // are compared in full.
         let known = branch.unaltered_messages();
         known.into_iter().all(|(at, message)| {
             let presented = self.scan.message(at);

@@ -1,5 +1,5 @@
-//! Summaries: a model is asked with the client's own credentials, or one that the settings
-//! name.
+//! Requests for summaries: to the client's own model with its credentials, or to a model that the
+//! settings name. They run in the background, or before the request if the settings say so.
 
 use std::sync::Arc;
 
@@ -42,10 +42,12 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
         let begun = spawn_blocking(move || claim(&claimed));
+        // Somebody else writes it, or the conversation is gone.
         if !matches!(begun.await, Ok(Ok(true))) {
             return;
         }
         let mut pending = pending;
+        // Without a model the plan is finished too, with the deterministic summary.
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
         }
@@ -57,12 +59,12 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
                 Ok::<_, BranchError>(branch.id().clone())
             });
             if let Ok(session) = finished {
-                // A claim that stays ends by itself.
+                // A claim that cannot be released expires by itself.
                 let store = &managed.job.opened.store;
                 store.release(&session, SUMMARY).unwrap_or(());
             }
         });
-        // What failed here shows in the next request, which then passes as it came.
+        // A failure shows in the next request, which then passes unchanged.
         finishing.await.unwrap_or(());
     });
 }
@@ -176,6 +178,7 @@ fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<Summar
     let work = &managed.job;
     let scan = BodyScan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
+    // Chat has two names for the limit, and newer models accept only one: the client knows which.
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
     let body = write(work.dialect, model, wanted, limit, Some(tools))?;
@@ -245,7 +248,8 @@ fn write(
     body.insert(limit.as_str().to_owned(), json!(wanted.max_output));
     let (name, list) = conversation(dialect, &wanted.messages, &mut body);
     body.insert(name.to_owned(), Value::Array(values(&list)?));
-    // Those of the tools are the client's own, and as many as a provider takes.
+    // Providers allow only a few cache markers. Those on the tools are the client's own and stay;
+    // more of them could make the request invalid.
     for name in [name, "system"] {
         if let Some(entries) = body.get_mut(name) {
             strip_markers(entries);
@@ -254,6 +258,8 @@ fn write(
     let tools = tools.and_then(|json| serde_json::from_str::<Value>(json).ok());
     let tools = tools.filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
     let calls = wanted.messages.iter().any(Message::has_calls);
+    // Providers refuse calls of tools that are not defined. Without calls the definitions would
+    // only cost tokens.
     if let Some(tools) = tools.filter(|_| calls) {
         body.insert("tools".to_owned(), tools);
         let none = if dialect == Dialect::Messages {
@@ -264,6 +270,7 @@ fn write(
         body.insert("tool_choice".to_owned(), none);
     }
     if dialect == Dialect::Responses {
+        // The provider keeps Responses by default. Nobody would ever continue from this one.
         body.insert("store".to_owned(), json!(false));
     }
     serde_json::to_string(&body).ok()
@@ -288,7 +295,8 @@ fn conversation(
             ("messages", written.messages)
         }
         Dialect::Responses => {
-            // The summariser gets no thoughts, so it gets none of what is bound to them.
+            // The summariser gets no reasoning. Item ids are bound to the reasoning before them, so
+            // they are left out too.
             let said: Vec<Message> = said.iter().map(responses::without_ids).collect();
             if let Some(instructions) = responses::write_instructions(&said) {
                 body.insert("instructions".to_owned(), json!(instructions));

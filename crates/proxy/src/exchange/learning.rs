@@ -1,5 +1,5 @@
-//! What answers teach: how a model counts, how large its window is, and that it is time for a
-//! summary.
+//! Learns from the end of an answer: how a model counts tokens, how large its window is, and
+//! whether it is time for a summary.
 
 use std::sync::Arc;
 
@@ -27,12 +27,13 @@ pub(crate) async fn learn_later(
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
     let mut learned = false;
     let pending = managed.with_branch(|branch| {
-        // The client may have sent its next request before this was learned. Some providers
-        // report no usage: the estimates of the policy decide then.
+        // If the client has sent its next request already, the usage is not about the current
+        // window. Some providers report no usage; then the policy works with estimates.
         let usage = observed.usage.as_ref();
         if let Some(usage) = usage.filter(|_| branch.session().windows() == window) {
             if learn_window(managed, branch, usage, &mut learned) {
-                // The figures are those of a truncated prompt, so they teach nothing.
+                // The figures are those of a truncated prompt, so they say nothing about how the
+                // model counts.
                 return Ok(None);
             }
             branch.session().record(usage)?;
@@ -40,6 +41,7 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
             let calibration = branch.session().calibration();
             learned |= models.keep_calibration(managed.model_key(), calibration);
         }
+        // An answer without calls ends the turn.
         let moments: &[Moment] = if observed.has_calls() {
             &[Moment::AfterAnswer]
         } else {
@@ -74,7 +76,8 @@ fn learn_window(
     let Some(window) = branch.check_truncation(model_key, usage.prompt()) else {
         return false;
     };
-    // The client may have asked the provider to leave something out.
+    // With `context_management` the provider removes old content on the client's request, so a
+    // small count is no truncation.
     let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
     if !asked_for {
         *learned |= models.learn_truncation(model_key, window);

@@ -1,5 +1,5 @@
-//! A managed request and its answer: sent, sent again smaller if it was too large, given to
-//! the client.
+//! The exchange with the upstream: sends a managed request, sends it again smaller if it was too
+//! large, and delivers the answer to the client. `server::dispatch` runs it after planning.
 
 mod background_summary;
 mod learning;
@@ -68,6 +68,7 @@ impl Exchange {
             options: managed.options,
             recoveries: 0,
             overflowed: false,
+            // Taken out of `managed`, because that is shared with background tasks from here on.
             unwritten: managed.flush_first(),
             pending: managed.pending.take(),
             managed: Arc::new(managed),
@@ -121,6 +122,7 @@ impl Exchange {
         record.session.clone_from(&managed.session);
         record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
+        // The client's own body was sent. Only observing reports what would have been saved.
         if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
         }
@@ -149,6 +151,8 @@ impl Exchange {
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
+            // Noted after the answer has begun, so that a request that reached nobody does not
+            // count.
             self.note_sent();
             if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
@@ -156,7 +160,8 @@ impl Exchange {
             let limits = self.managed.job.settings.config.limits;
             // Nothing of the answer goes to the client before it is known that it is no overflow.
             let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
-                // A provider may keep entries that it refuses when they are sent to it.
+                // A provider may refuse items in a request that it keeps itself under their ids.
+                // Then the client's own request, which names them by id, is sent.
                 PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
                     self.bypass_reason = Some("refused");
                     continue;
@@ -214,7 +219,7 @@ impl Exchange {
         let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
         while let Some(staged) = self.unwritten.take() {
-            // It is sent while the store writes; its last byte waits for the store.
+            // The request is sent while the store writes; only its last byte waits for the store.
             let outcome = Arc::new(OnceLock::new());
             let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
             let request = self.request(|bytes| held_body(bytes, written))?;
@@ -222,7 +227,7 @@ impl Exchange {
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
                 return answer;
             };
-            // Nobody has read the request: it was never whole.
+            // The write failed, so the last byte was never sent and no model has read the request.
             self.managed.forget();
             conflicts += 1;
             let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
@@ -263,6 +268,7 @@ impl Exchange {
         let bytes = edited.unwrap_or(&self.received_body).clone();
         // The answer has to be read, so the upstream must not compress it.
         let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
+        // The spliced body is not compressed any more.
         if edited.is_some() {
             headers::remove_encoding(&mut sent);
         }
@@ -291,6 +297,8 @@ impl Exchange {
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
+                // Lowering the limit of the answer loses nothing, so it is tried before messages
+                // are removed.
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways).map(Some);
@@ -302,6 +310,8 @@ impl Exchange {
                 match branch.session().recover(&shrinkable(verdict))? {
                     RecoveryOutcome::GiveUp => return Ok(None),
                     RecoveryOutcome::Retry => {}
+                    // There is no time to ask a model, so the plan is finished with the
+                    // deterministic summary.
                     RecoveryOutcome::Summarise(pending) => {
                         branch.session().finish(pending)?;
                     }
@@ -351,10 +361,12 @@ impl Exchange {
             return known;
         }
         let models = &managed.job.shared.models;
+        // A limit that the error names is a fact. Otherwise only the refused size is known.
         let (window, is_new) = match verdict.sizes.limit {
             Some(limit) if limit > LEAST_ANSWER => {
                 (limit, models.learn_window(managed.model_key(), limit))
             }
+            // No model has so small a window: the number in the error means something else.
             Some(_) => return known,
             None => {
                 let refused = self.refused_tokens(verdict);
@@ -364,6 +376,7 @@ impl Exchange {
                 (refused, models.learn_refused(managed.model_key(), refused))
             }
         };
+        // An error can show that the window is smaller than we thought, but not that it is larger.
         let known = known.map_or(window, |known| known.min(window));
         if is_new {
             spawn_blocking(move || write_down(&managed));
@@ -456,9 +469,11 @@ fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>)
     }
     let (asked, limit) = (asked?, verdict.sizes.limit?);
     let prompt = match verdict.sizes.actual {
+        // The size in the error then includes the reserve for the answer.
         Some(actual) if actual > asked => actual - asked,
         _ => estimate,
     };
+    // One percent of reserve, because the prompt may be an estimate.
     let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
     (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
 }

@@ -1,4 +1,4 @@
-//! Prints of messages: by them a conversation is recognised when it comes back longer.
+//! Fingerprints of messages, by which a conversation is recognised when it comes back longer.
 //!
 //! A client sends its whole conversation every time. Between two requests cache markers move
 //! and a text flips between a string and a list of one part; neither makes it another
@@ -66,6 +66,8 @@ impl FingerprintChain {
     /// Adds the own fingerprint of one more message.
     pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
         let at = self.fingerprints.len();
+        // Leading system messages are not chained: a client may change them in every call, and the
+        // rest of the conversation must still be recognised.
         if role == Role::System && at == self.head {
             self.head += 1;
             return self.fingerprints.push(own);
@@ -118,7 +120,8 @@ impl FingerprintChain {
         }
         let ours = self.fingerprints.get(self.head..).unwrap_or_default();
         let theirs = other.fingerprints.get(self.head..).unwrap_or_default();
-        // A chain that is equal somewhere is equal everywhere before.
+        // Each fingerprint covers all before it, so chains that are equal at one place are equal
+        // everywhere before. A binary search finds the last such place.
         let pairs = ours.len().min(theirs.len());
         let (mut equal, mut unequal) = (0, pairs + 1);
         while equal + 1 < unequal {
@@ -150,7 +153,7 @@ fn chained(before: Fingerprint, own: Fingerprint) -> Fingerprint {
     let (first, second) = bytes.split_at_mut(16);
     first.copy_from_slice(&before.to_le_bytes());
     second.copy_from_slice(&own.to_le_bytes());
-    // Both are keyed already.
+    // Both inputs are keyed already, so this hash needs no key.
     xxhash_rust::xxh3::xxh3_128(&bytes)
 }
 
@@ -181,6 +184,8 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
     }
 
     fn part(&self, part: &PartSpan, hasher: &mut Xxh3) {
+        // Only what a provider reads is hashed: the text, the id and the arguments. Field order and
+        // unknown fields of the part may change without making another message.
         let (tag, name) = match part.kind {
             PartKind::Text => (0, None),
             PartKind::Reasoning { .. } => (1, None),
@@ -201,6 +206,7 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
                 self.add(part.id, hasher);
                 self.output(part.content, hasher);
             }
+            // These parts have no text that stands for them, so all of their bytes count.
             _ => self.unmarked(part.span, hasher),
         }
     }
@@ -250,6 +256,8 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
             };
             let before = self.scan.json(before).trim_end();
             at = marker.end;
+            // A field is removed with one of its commas: the one before it, or, as the first field
+            // of its object, the one after it.
             if let Some(kept) = before.strip_suffix(',') {
                 hasher.update(kept.as_bytes());
             } else {

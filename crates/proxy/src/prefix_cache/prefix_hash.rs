@@ -1,7 +1,7 @@
-//! The keyed hash of a body, taken while it comes in.
+//! The keyed hash of a body, computed while it arrives.
 //!
-//! Hashes of beginnings are needed once the body is complete, at places that are only known then.
-//! So the state of the hash is kept at regular places, and continued from the nearest of them.
+//! Hashes of prefixes are needed once the body is complete, at positions that are only known then.
+//! So the state of the hash is saved at regular positions, and continued from the nearest of them.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -73,9 +73,12 @@ impl PrefixHashes<'_> {
     /// The hash of the first `length` bytes, which is quick if it is not less than what was
     /// asked for before.
     pub(crate) fn hash_of(&mut self, length: usize) -> Fingerprint {
-        let kept = (length / APART).checked_sub(1);
+        // Entry 0 is the state after the first interval, so a shorter prefix has no saved state.
+        let saved = (length / APART).checked_sub(1);
         let nearest =
-            kept.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
+            saved.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
+        // Going on from the last position is cheaper, unless a saved state is nearer or we passed
+        // it.
         if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
             (self.hasher, self.at) = (hasher.clone(), at);
         } else if length < self.at {

@@ -1,12 +1,12 @@
-//! Why requests pass as they came. Among others those do that are not a turn of their
-//! conversation: a client compacts its own history, or asks for a count.
+//! Why requests pass unchanged. This includes requests that are not a turn of their conversation:
+//! the client compacts its own history, or asks for a token count.
 
 use http::HeaderMap;
 use trimtab_model::Role;
 use trimtab_wire::scan::{BodyScan, PartKind, Unscannable};
 
-/// What clients write when they ask for a summary of their own history: how the text begins,
-/// and what else is in it. Whoever only quotes such a text begins otherwise.
+/// Instructions with which clients ask for a summary of their own history: how the text begins,
+/// and what else it contains. A message that only quotes such a text begins in another way.
 const INSTRUCTIONS: [(&str, &str); 3] = [
     ("CRITICAL: Respond with TEXT ONLY", "<summary>"),
     (
@@ -90,6 +90,7 @@ fn asks_for_summary(scan: &BodyScan<'_>) -> bool {
         return false;
     };
     let role = scan.role(last);
+    // An output can contain any text, for example the source of a client. It is no instruction.
     if role == Some(Role::Tool) {
         return false;
     }
@@ -112,6 +113,8 @@ fn is_instruction(text: &str) -> bool {
 
 fn closes_so(text: &str) -> bool {
     let end = text.as_bytes();
+    // The text holds the whole history. Searching all of it would take time, and would find the
+    // words where the conversation itself is about summaries.
     let end = end.get(end.len().saturating_sub(CLOSING_BYTES)..);
     let end = end.unwrap_or_default();
     CLOSING_INSTRUCTION

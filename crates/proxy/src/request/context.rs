@@ -1,4 +1,6 @@
-//! A request on its way, with all that is needed to answer it.
+//! A request in progress, with everything that is needed to answer it: its headers, its tenant,
+//! its settings and its record. `server::arrival` creates it; every path of a request ends in
+//! one of its methods that return a response.
 
 use std::sync::Arc;
 
@@ -61,7 +63,10 @@ impl RequestContext {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = route.address(rest)?;
+        // hyper refuses a request marked as HTTP/2 on an HTTP/1 connection, and the client's
+        // version says nothing about the upstream's.
         *request.version_mut() = Version::HTTP_11;
+        // Taken, not copied: this is the last use of the client's headers.
         *request.headers_mut() = headers::to_upstream(std::mem::take(&mut self.headers));
         self.pending_record
             .record
@@ -142,6 +147,7 @@ impl RequestContext {
         } else {
             "http"
         };
+        // Made before the headers move into the request, because the page shows the host.
         let front_page = front_page::is_asked_for(&self.method, &self.path)
             .then(|| front_page::text(&self.headers, scheme));
         let Some(request) = self.upstream_request(route, rest, body) else {
@@ -180,6 +186,7 @@ impl RequestContext {
         record.status = parts.status.as_u16();
         record.answer_ms = elapsed;
         set_headers(&mut parts.headers, record);
+        // An error has no id under which the client could continue the conversation.
         let body = match self.tap {
             Some(tap) if parts.status.is_success() => tap.attach(&parts.headers, body),
             _ => body,
@@ -198,11 +205,14 @@ impl RequestContext {
 
     /// The answer to a request whose upstream gave none.
     pub(crate) fn unreachable(mut self, failure: &UpstreamFailure) -> Response<ProxyBody> {
+        // The upstream gave up because the client's body broke off while it was streamed. That is
+        // the client's fault, and the answer says so.
         if self.body_fault.get().is_some() {
             return self.broken_body();
         }
         let name = self.pending_record.record.upstream.clone();
         let upstreams = self.settings.config.upstreams();
+        // The address is of more use to a person than the name, but only the name is in the record.
         let found = upstreams.iter().find(|upstream| upstream.name == name);
         let url = found.map_or(name.as_str(), |upstream| upstream.url.as_str());
         let text = format!(
@@ -236,7 +246,7 @@ impl RequestContext {
         if let Some(seconds) = refusal.retry_after_seconds() {
             headers::set_header(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
         }
-        // A browser asks its user for a password then.
+        // With this header a browser asks its user for a password.
         if for_browser && refusal.status == StatusCode::UNAUTHORIZED {
             let login =
                 HeaderValue::from_static("Basic realm=\"Trimtab: the token is the password\"");
@@ -315,6 +325,7 @@ fn set_headers(headers: &mut HeaderMap, record: &crate::records::record::Record)
     if !record.repairs.is_empty() {
         headers::set_header(headers, headers::REPAIRS, &record.repairs);
     }
+    // Zero means that the request was not measured, so there are no figures to show.
     if record.tokens_before > 0 {
         let figures = [
             (headers::TOKENS_BEFORE, record.tokens_before),

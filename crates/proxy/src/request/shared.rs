@@ -1,4 +1,5 @@
-//! What all requests share.
+//! State and settings that all requests share: the store, the caches, the limits, and the
+//! settings that apply now.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -76,6 +77,8 @@ impl SharedState {
         (recorder, history): (Arc<Recorder>, Arc<CallHistory>),
         notices: Notices,
     ) -> Self {
+        // What was learned about models is read once, at the start. A store that cannot be read yet
+        // only means that it has to be learned again.
         let opened = store_state.readable();
         let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
         let plans = settings.get().config.limits.plans;
@@ -124,7 +127,7 @@ impl SharedState {
     /// Sets the operator's checks, once.
     pub(crate) fn set_checks(&self, checks: Option<DoctorChecks>) {
         if let Some(checks) = checks {
-            // A second one would be a fault of ours, and the first is as good.
+            // `Proxy::run` calls this once, so the cell is always empty.
             drop(self.checks.set(checks));
         }
     }
@@ -143,6 +146,7 @@ impl SharedState {
 /// Lets the caches give memory back when it runs short: parsed bodies first, because they are the
 /// easiest to make again.
 fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
+    // The budget is part of the store's state, so a strong reference here would be a cycle.
     let store_state = Arc::downgrade(store_state);
     memory.when_short(move |missing| {
         let opened = store_state.upgrade().and_then(|state| state.readable());
@@ -175,6 +179,7 @@ impl LiveSettings {
         let names = PRESETS.iter().map(|preset| preset.name);
         let names = names.chain(config.policies.keys().map(String::as_str));
         let found = names.filter_map(|name| {
+            // The settings were checked, so every policy is found.
             let policy = policies::find(name, &config.policies).ok()?;
             Some((name.to_owned(), Arc::new(policy)))
         });

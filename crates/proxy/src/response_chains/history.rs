@@ -1,4 +1,5 @@
-//! The items of a conversation, shared by all that goes on from it.
+//! The items of a conversation as a linked list, from the newest to the oldest. Conversations that
+//! continue from the same response share their beginning.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -53,7 +54,8 @@ impl ChainHistory {
 impl Drop for ChainHistory {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.items.len(), Ordering::Relaxed);
-        // One after the other: a conversation is longer than the stack is deep.
+        // Unlink in a loop: the default drop recurses once per response, and a long conversation
+        // would overflow the stack.
         let mut before = self.previous.take();
         while let Some(mut last) = before.and_then(Arc::into_inner) {
             before = last.previous.take();

@@ -1,9 +1,9 @@
-//! Conversations of Responses of which the provider keeps the earlier messages.
+//! Conversations in the Responses dialect whose earlier items the provider keeps.
 //!
-//! A client that names `previous_response_id`, or refers to items by their ids, sends only what
-//! is new. What passed here before is remembered under the ids that the client knows, so that
-//! such a request can be read as the whole conversation that it stands for. It is remembered in
-//! memory only. Where something is missing, the request passes as it came.
+//! A client that names `previous_response_id`, or refers to items by their ids, sends only new
+//! items. Items that passed through the proxy are remembered under the ids that the client knows,
+//! in memory only, so that such a request can be completed to the whole conversation. If something
+//! is missing, the request passes unchanged.
 
 mod history;
 mod tap;
@@ -125,12 +125,14 @@ impl ResponseChains {
         let Ok(scan) = BodyScan::new(body, Dialect::Responses) else {
             return ChainedRequest::default();
         };
+        // The provider keeps an answer unless the request says otherwise.
         let is_kept = scan.json(scan.request().session.store) != "false";
         if !is_kept && !scan.is_partial() {
             return ChainedRequest::default();
         }
         let (past, items) = self.past_and_items(tenant, &scan);
         let whole = match &past {
+            // A request that is complete by itself starts a new chain and needs no completion.
             PriorItems::Known(history) if scan.is_partial() => {
                 whole_body(&scan, history.as_ref(), &items)
             }
@@ -200,9 +202,13 @@ impl ResponseChains {
         let mut kept = self.lock_table();
         let mut item_ids = Vec::new();
         let past = match next.prior_items {
+            // The link is kept even so: later requests of the conversation are known to be
+            // incomplete, and the operator is not told again for each of them.
             PriorItems::Unknown => PriorItems::Unknown,
             PriorItems::Known(before) => {
                 let (items, places) = with_output(next.items, &response.output);
+                // Without memory the answer is not remembered. The next request of this
+                // conversation then passes unchanged, as one whose beginning was not seen.
                 let Some(memory) = self.memory.try_reserve(None, items.len()) else {
                     return;
                 };
@@ -232,6 +238,8 @@ impl ResponseChains {
         let is_too_much = |kept: &ChainTable| {
             kept.order.len() > MOST_LINKS || self.bytes.load(Ordering::Relaxed) > MOST_BYTES
         };
+        // Bytes are freed only when the last link of a conversation goes, because histories share
+        // their beginnings. So this may remove several links.
         while is_too_much(kept) {
             let Some(oldest) = kept.order.pop_front() else {
                 return;
@@ -247,6 +255,7 @@ impl ResponseChains {
 
     /// Tells the operator once of something that is not known.
     fn notify_once(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
+        // Forgetting only means that a conversation may be reported twice.
         if kept.reported.len() >= MOST_TOLD {
             kept.reported.clear();
         }
@@ -264,6 +273,7 @@ impl ResponseChains {
 /// of them is not known.
 fn resolved(tenant: &str, scan: &BodyScan<'_>, kept: &ChainTable) -> Option<String> {
     let list = scan.json(scan.request().list);
+    // `input` may be a plain string, which stands for one user message.
     if list.starts_with('"') {
         return Some(format!(r#"{{"role":"user","content":{list}}}"#));
     }
@@ -326,6 +336,8 @@ fn whole_body(
     let input = format!("[{}]", pieces.join(","));
     let previous = request.session.previous_response_id;
     let mut changes = vec![(request.list, input.as_str())];
+    // The provider must not prepend what the body now contains. The field is set and not removed,
+    // so that all other bytes stay where they are.
     if !previous.is_empty() {
         changes.push((previous, "null"));
     }
@@ -339,6 +351,8 @@ fn whole_body(
         done = span.range().end;
     }
     whole.push_str(text.get(done..)?);
+    // Something else may still refer to the provider, for example an item of a kind that we do not
+    // know.
     let is_whole =
         BodyScan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
     is_whole.then(|| Bytes::from(whole))

@@ -37,6 +37,8 @@ impl AnswerTap {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_packed = headers.contains_key(CONTENT_ENCODING);
+        // A compressed stream cannot be read event by event. A compressed document is decompressed
+        // at its end.
         let form = if is_event_stream(kind) && !is_packed {
             TappedForm::Stream(Box::new(EventFrames::new(LONGEST_ANSWER)))
         } else if kind.starts_with("application/json") {
@@ -48,7 +50,7 @@ impl AnswerTap {
     }
 
     fn read_event(&mut self, frame: &EventFrame<'_>) {
-        // Most events are not looked into.
+        // Most events are deltas. A search for the name is much cheaper than parsing each of them.
         if let EventFrame::Data(event) = frame
             && may_name(event, &["response.completed"])
             && let Ok(ended) = serde_json::from_slice::<FinalEvent<'_>>(event)
@@ -124,6 +126,7 @@ impl FrameWatch for TappedBody {
         {
             self.data(data);
         }
+        // hyper may stop polling after a frame that is known to be the last.
         if frame.is_none() || is_end {
             self.end();
         }

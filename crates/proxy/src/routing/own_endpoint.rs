@@ -1,4 +1,4 @@
-//! The paths that Trimtab answers itself.
+//! The paths that the proxy answers itself. All others belong to an upstream.
 
 /// Says that we are here.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", READY];

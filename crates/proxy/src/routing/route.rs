@@ -1,4 +1,5 @@
-//! Which upstream a request goes to.
+//! Chooses the upstream of a request by its path, dialect and model. A request carries a key, so
+//! one that no upstream is meant for is sent nowhere.
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ impl UpstreamRoute {
     /// The part of `path` that is sent, if it is one of ours.
     fn upstream_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
+        // A prefix ends at a slash: `/anthropic` is no prefix of `/anthropic2/v1`.
         let ends = rest.is_empty() || rest.starts_with(['/', '?']);
         ends.then_some(rest)
     }
@@ -62,6 +64,7 @@ impl UpstreamRoute {
         let Some(provider) = self.provider else {
             return true;
         };
+        // OpenAI uses no such header, so the key in it is for somebody else.
         if provider == Provider::OpenAi && headers.contains_key(API_KEY) {
             return false;
         }
@@ -97,6 +100,7 @@ impl RoutingTable {
             .map(Arc::new)
             .collect();
         // The longest prefix, then the narrowest choice; else the order of the settings.
+        // The sort is stable, which keeps the order of the settings among equals.
         routes.sort_by_key(|route| {
             let upstream = &route.upstream;
             let narrow = (upstream.models.is_empty(), upstream.dialects.is_empty());
@@ -124,6 +128,8 @@ impl RoutingTable {
         let all = self.routes.iter();
         let fitting = all.filter_map(|route| Some((route, route.upstream_path(path)?)));
         let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
+        // Requests such as `/v1/models` name no model, and a model may be missing from every list.
+        // Both go to the first upstream that takes the dialect.
         let best = taking.clone().find(|(route, _)| route.serves(model));
         let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {
             let is_known = fitting.clone().next().is_some();

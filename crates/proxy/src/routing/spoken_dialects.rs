@@ -1,4 +1,5 @@
-//! What a request speaks, and what is said if no upstream takes it.
+//! The dialects that a request may be in, by its path or its credential, and the error if no
+//! upstream takes any of them.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
@@ -20,6 +21,7 @@ impl SpokenDialects {
         if has(API_KEY) || has("anthropic-version") {
             return Provider::Anthropic.into();
         }
+        // Azure carries the key of its OpenAI models in `api-key`.
         if has("authorization") || has("api-key") {
             return Provider::OpenAi.into();
         }
@@ -27,6 +29,7 @@ impl SpokenDialects {
         if has("x-goog-api-key") {
             return Self(&[]);
         }
+        // Without a credential there is no key that could reach the wrong provider.
         Self(&Dialect::ALL)
     }
 

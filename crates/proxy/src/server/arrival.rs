@@ -1,4 +1,6 @@
-//! A request as it comes from its connection, until it is known who sent it.
+//! A request as it comes from its connection, until it is known who sent it. `dispatch` calls
+//! `accept` and `authenticate`; the result is a `RequestContext` with the body, or the answer
+//! that refuses the request.
 
 use std::sync::Arc;
 
@@ -50,11 +52,15 @@ impl ArrivedRequest {
         let (mut parts, incoming) = request.into_parts();
         let connection = parts.extensions.remove::<Arc<Connection>>();
         let open = connection.as_ref().map(|connection| {
+            // These buffers exist whether or not there is memory left, so they are counted and
+            // never refused. No tenant is charged, because nobody is authenticated yet.
             let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
             (connection.begin_request(parts.version), buffers)
         });
         let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
         let inbound = inbound.unwrap_or_default();
+        // The record is opened before any check, so a request that is refused has a line in the log
+        // too.
         let mut note = shared.new_record(&parts.method, path_of(&parts));
         note.record.peer = inbound.peer.to_string();
         note.record.request_id = request_id::for_request(&parts.headers);
@@ -76,6 +82,8 @@ impl ArrivedRequest {
     pub(crate) async fn authenticate(
         mut self,
     ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
+        // Taken out before the checks, because hyper keeps the connection of an upgrade among the
+        // extensions, and these are dropped with `parts`.
         let websocket = websocket::requested_upgrade(&mut self.parts);
         let websocket = websocket.map(|client| (client, self.connection.clone()));
         let opened = self.shared.store_state.readable();
@@ -86,6 +94,7 @@ impl ArrivedRequest {
             keys: opened.as_ref().map(|opened| &opened.keys),
             connection: &self.inbound,
         };
+        // A body without a length is charged to its quota later, when it has been counted.
         let bytes = self.incoming.size_hint().exact();
         let (tenant, refusal) = match check.admit(&mut self.parts, bytes).await {
             Ok(caller) => {
@@ -100,6 +109,8 @@ impl ArrivedRequest {
             }
             Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
         };
+        // A refused request gets its context as well: it writes the record and the headers of the
+        // answer. Its body is never read.
         let wait = self.settings.config.limits.body_idle_time();
         let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
         let body = counted(body, Arc::clone(&self.note.body_bytes));
@@ -123,6 +134,8 @@ impl ArrivedRequest {
                 websocket,
             });
         };
+        // The error has the form of the client's dialect, so that the client shows our message
+        // instead of a parse error.
         let by_client = || SpokenDialects::by_client(&context.headers).first();
         let dialect = detect(b"", &context.path).unwrap_or_else(by_client);
         Err(Box::new(context.deny(&refusal, dialect)))

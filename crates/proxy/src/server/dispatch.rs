@@ -52,6 +52,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
     // Read the body, within the limits of size and memory.
     let read = match model_call::read_body(&mut context, &call, body).await {
         Ok(read) => read,
+        // There is nothing to forward: the client's body broke off before its end.
         Err(None) => return context.broken_body(),
         Err(Some((reason, rest))) => {
             return context
@@ -60,6 +61,8 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
         }
     };
     // Plan in the steps of `request::plan`: conversation, new messages, window, spliced body.
+    // `Bytes` is reference counted, so this copies no text. The original is needed whatever
+    // planning does: the request passes with it, and an exchange falls back to it.
     let received = read.received.clone();
     let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,

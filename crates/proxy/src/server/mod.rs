@@ -1,4 +1,6 @@
-//! Starting, running and stopping.
+//! Starts, runs and stops the proxy. `Proxy` collects the settings and starts everything;
+//! `RunningProxy` is the handle that the CLI keeps. `ConnectionAcceptor` takes connections and
+//! gives each request to `dispatch`.
 
 mod arrival;
 mod dispatch;
@@ -185,12 +187,14 @@ impl Proxy {
         let notices = Notices::new(self.notices);
         let audit = Arc::new(AuditLog::new(notices.clone()));
         let listen = self.config.listen;
-        let unheard = |error: std::io::Error| StartError::Listen {
+        let cannot_listen = |error: std::io::Error| StartError::Listen {
             address: listen,
             why: error.to_string(),
         };
-        let listener = listen_on(listen).map_err(unheard)?;
-        let address = listener.local_addr().map_err(unheard)?;
+        // The port is bound before the audit log is opened. A second proxy that fails here because
+        // the port is taken writes no "start" line into the log of the first.
+        let listener = listen_on(listen).map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
         audit.open(self.config.audit.file.as_deref());
         audit.order("start", &address.to_string());
         let limits = self.config.limits;
@@ -215,6 +219,7 @@ impl Proxy {
             notices.clone(),
         ));
         shared.set_checks(self.checks);
+        // The task gets a weak reference, so it ends by itself when the proxy is dropped.
         tokio::spawn(retention::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(StopSignal::Run);
         let acceptor = ConnectionAcceptor {
@@ -250,8 +255,8 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()?
     };
-    // So that a restart need not wait for connections of the last run; elsewhere it would let
-    // others listen here too.
+    // On Unix, a restart then need not wait until the connections of the last run have expired.
+    // On Windows, the option would let another process listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -296,6 +301,8 @@ impl RunningProxy {
             self.audit.order("reload", "refused");
             return Err(error);
         }
+        // A certificate that cannot be read does not stop the reload: the old one stays in force,
+        // and the other settings still apply.
         if let Err(problem) = self.tls.read(config.tls.as_ref()) {
             self.notices.send(&access::unusable_files_notice(&problem));
         }
@@ -310,20 +317,24 @@ impl RunningProxy {
     /// them, and ends.
     pub async fn shutdown(mut self) {
         let time = self.shared.settings.get().config.limits.drain_time();
+        // `/readyz` answers 503 from here on, so a load balancer sends nothing new while we drain.
         self.shared.is_stopping.store(true, Ordering::Relaxed);
+        // A live feed of the dashboard never ends by itself and would use up the whole drain time.
         self.shared.history.close();
         self.stop.send_replace(StopSignal::Drain(time));
         if let Some(task) = self.task.take() {
-            // It ends by itself, or panicked: either way it is over.
+            // An error means that the task panicked; in both cases it has ended.
             task.await.unwrap_or(());
         }
         let shared = Arc::clone(&self.shared);
+        // The store is flushed after the last connection has ended, because its answers still
+        // write.
         let flushed = tokio::task::spawn_blocking(move || shared.store_state.close());
         flushed.await.unwrap_or(());
         self.audit.order("stop", "");
         let audit = Arc::clone(&self.audit);
         let written = tokio::task::spawn_blocking(move || audit.close());
-        // A disk that hangs does not hold us up.
+        // The timeout keeps a hanging disk from blocking the shutdown.
         drop(tokio::time::timeout(AUDIT_TIME, written).await);
     }
 }
@@ -349,9 +360,10 @@ struct ConnectionAcceptor {
 
 impl ConnectionAcceptor {
     async fn run(mut self, listener: TcpListener) {
-        // One that was accepted and has no place yet.
+        // A connection that was accepted while all places were taken. At most one: the others
+        // wait in the backlog of the kernel, where they cost us nothing.
         let mut waiting = None;
-        let mut next_look = Instant::now();
+        let mut next_check = Instant::now();
         let time = loop {
             let limits = self.limits();
             if waiting.is_some() && self.has_place(&limits) {
@@ -365,25 +377,29 @@ impl ConnectionAcceptor {
                 accepted = listener.accept(), if waiting.is_none() => {
                     waiting = accepted.ok();
                     if waiting.is_none() {
-                        // Usually too many open files.
+                        // Accepting usually fails because there are too many open files. Closing
+                        // a connection frees one; the pause keeps the loop from spinning.
                         connections.end_lowest_priority();
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
                 },
                 () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
-                () = tokio::time::sleep_until(next_look) => {
+                () = tokio::time::sleep_until(next_check) => {
                     connections.end_late(&limits);
-                    next_look = Instant::now() + check_interval(&limits);
+                    next_check = Instant::now() + check_interval(&limits);
                 }
                 changed = self.stopped.changed() => {
                     match (changed, *self.stopped.borrow()) {
                         (Ok(()), StopSignal::Run) => {}
                         (Ok(()), StopSignal::Drain(time)) => break time,
+                        // The sender is gone: the `RunningProxy` was dropped without a shutdown.
                         (Err(_), _) => break Duration::ZERO,
                     }
                 }
             }
         };
+        // Close the socket first, so that clients that connect during the drain are refused at once
+        // and can go elsewhere.
         drop(listener);
         self.drain(time).await;
     }
@@ -407,7 +423,7 @@ impl ConnectionAcceptor {
             .is_err()
         {
             connections.tell_all(ConnectionOrder::Close);
-            // They end at once; one that does not is not waited for.
+            // Connections end at once on this order. One that does not is abandoned.
             let cut = tokio::time::timeout(CUT_TIME, connections.wait_until_empty());
             cut.await.unwrap_or(());
         }
@@ -415,7 +431,8 @@ impl ConnectionAcceptor {
 
     /// Serves a connection that was accepted.
     fn serve_connection(&self, (stream, peer): (TcpStream, SocketAddr)) {
-        // Without it events wait for each other; with it they only cost more packets.
+        // With Nagle's algorithm, a small event of a stream would wait for the acknowledgement of
+        // the one before it.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -425,6 +442,8 @@ impl ConnectionAcceptor {
         let connection = self.shared.connections.add();
         let stream = WatchedStream::new(stream, Arc::clone(&connection));
         let shared = Arc::clone(&self.shared);
+        // The handshake has as much time as a request head: both are what a client must do before
+        // we know anything about it.
         let time = Duration::from_millis(self.limits().header_ms);
         tokio::spawn(async move {
             let secured = tokio::select! {
@@ -447,9 +466,9 @@ async fn serve<S>(
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let builder = http_builder(&shared.settings.get().config.limits);
-    let of = Arc::clone(&connection);
+    let served = Arc::clone(&connection);
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&of));
+        request.extensions_mut().insert(Arc::clone(&served));
         request.extensions_mut().insert(Arc::clone(&inbound));
         dispatch::handle(Arc::clone(&shared), request)
     });
@@ -458,11 +477,13 @@ async fn serve<S>(
     let mut finishing = false;
     loop {
         tokio::select! {
-            // A client that went away is no event of ours.
+            // The error of a connection is ignored: its client went away.
             _ = serving.as_mut() => return,
             () = connection.wait_for_order(ConnectionOrder::Close) => return,
             () = connection.wait_for_order(ConnectionOrder::Finish), if !finishing => {
                 finishing = true;
+                // hyper answers the open request and then closes. The loop goes on, because this
+                // only takes effect while `serving` is polled.
                 serving.as_mut().graceful_shutdown();
             }
         }
@@ -475,7 +496,7 @@ fn http_builder(limits: &ProxyLimits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        // `Connections` looks after the time, also where nothing was sent yet.
+        // `Connections` has the deadlines for heads, also for a client that has sent nothing yet.
         .header_read_timeout(None)
         .max_buf_size(BUFFER);
     builder

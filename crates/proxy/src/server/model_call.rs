@@ -1,4 +1,6 @@
-//! A request that calls a model: recognised, read and planned.
+//! A request that calls a model: recognised by its path, read into memory, and planned on a
+//! thread of its own. `server::dispatch` calls these steps in this order; whatever fails here
+//! makes the request pass unchanged, with the reason in its record.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -39,10 +41,14 @@ impl ModelCall {
     pub(crate) fn recognise(
         context: &RequestContext,
     ) -> Result<Self, (&'static str, SpokenDialects)> {
+        // Other methods on these paths carry no messages: `GET /v1/chat/completions` lists stored
+        // answers.
         let by_path = detect(b"", &context.path).filter(|_| context.method == Method::POST);
         let Some(dialect) = by_path else {
             return Err(("endpoint", SpokenDialects::by_client(&context.headers)));
         };
+        // `detect` takes the path of a token count for one of Messages, but a count is no turn of a
+        // conversation.
         let reason = if bypass_reason::is_token_count(&context.path) {
             "count"
         } else if headers::mode(&context.headers) == Some(ProxyMode::Bypass) {
@@ -74,11 +80,15 @@ pub(crate) async fn read_body(
     body: ProxyBody,
 ) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
     let limit = context.settings.config.limits.body_bytes;
+    // Hashed piece by piece while it arrives: the hash is ready with the last byte and adds no
+    // latency.
     let mut prefix_hash = PrefixHash::new(call.opened.keys.fingerprint_key());
     let seen = |piece: &[u8]| prefix_hash.add(piece);
     let memory = (Some(context.reservation()), BYTES_PER_BYTE);
     match receive(body, limit, memory, seen).await {
         ReceivedBody::Whole(received, memory) => {
+            // A body that is too long or breaks off leaves it unset, so it does not count as a call
+            // to a model.
             context.pending_record.record.dialect = Some(call.dialect);
             Ok(ReadBody {
                 received,
@@ -115,9 +125,9 @@ async fn plan_body(
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
-    let whole = whole_conversation(context, call.dialect, &body);
-    let is_pieced = whole.is_some();
-    let body = whole.unwrap_or(body);
+    let full_body = whole_conversation(context, call.dialect, &body);
+    let is_pieced = full_body.is_some();
+    let body = full_body.unwrap_or(body);
     let (dialect, limits) = (call.dialect, context.settings.config.limits);
     // Small bodies have nothing to trim. They are read for their model's name only.
     if body.len() < limits.session_bytes {
@@ -190,6 +200,7 @@ async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Byte
     let body = if received.len() <= DECOMPRESSED_AT_ONCE {
         decode(&context.headers, received, &limits, memory)
     } else {
+        // Decompression of a larger body would keep the other connections of this thread waiting.
         let (headers, body) = (context.headers.clone(), received.clone());
         let decoding = spawn_blocking(move || decode(&headers, &body, &limits, memory));
         decoding.await.map_err(|_| "panicked")?

@@ -1,10 +1,10 @@
 //! WebSocket connections.
 //!
 //! Some clients try to hold a conversation over a WebSocket before they fall back to HTTP.
-//! There its window cannot be managed: the provider keeps the conversation, and messages are
-//! sent once. So where we manage windows such a request is answered with 426, the one answer
-//! upon which clients fall back at once. Every other WebSocket is none of our business: it is
-//! connected to the upstream, and bytes pass both ways as they come.
+//! Over a WebSocket the window cannot be managed: the provider keeps the conversation, and each
+//! message is sent once. So where we manage windows, such a request is answered with 426, the
+//! only answer after which clients fall back at once. Every other WebSocket is connected to the
+//! upstream, and bytes pass both ways unchanged.
 
 use std::sync::Arc;
 
@@ -99,8 +99,10 @@ async fn connect(
     }
     let (client, connection) = client;
     if let Some(connection) = connection {
+        // A tunnel sends no requests, so it needs rules of its own for when it is idle.
         connection.progress().set_tunnel();
         let upstream = upgrade::on(&mut answer);
+        // The tunnel outlives this request: both upgrades complete only after the answer is sent.
         tokio::spawn(async move {
             tokio::select! {
                 () = copy_both_ways(client, upstream) => {}
@@ -109,11 +111,12 @@ async fn connect(
         });
     }
     let mut answer = context.deliver(answer.map(|_| body::full_body("")), None);
+    // `deliver` removes the headers that belong to one connection, and a WebSocket needs them.
     ask_for_websocket(answer.headers_mut());
     answer
 }
 
-/// Puts back what concerns one connection only: we are the other end of both.
+/// Sets the headers that belong to one connection: we are the other end of both connections.
 fn ask_for_websocket(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));

@@ -1,4 +1,5 @@
-//! Bodies on their way through.
+//! Bodies of requests and answers: read within limits, held back, joined again, or watched for
+//! idle time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -96,6 +97,7 @@ pub(crate) async fn receive(
     mut seen: impl FnMut(&[u8]),
 ) -> ReceivedBody {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    // A body that announces too many bytes streams through at once, without reading any of it.
     if expected > limit {
         return ReceivedBody::TooLong(Bytes::new(), body);
     }
@@ -103,10 +105,13 @@ pub(crate) async fn receive(
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
+            // Trailers; neither requests nor answers of these APIs need them.
             Ok(Err(_)) => continue,
             Err(error) => return ReceivedBody::Broken(buffer.freeze().0, error),
         };
         seen(&data);
+        // The piece is in memory already, so it is kept even if there is no room: it has to be
+        // forwarded.
         let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
@@ -168,6 +173,7 @@ impl HttpBody for HeldBody {
             match ready.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => this.ready = None,
                 Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                // `ready` has registered the waker, so the task is polled again when it is done.
                 Poll::Pending if this.bytes.len() <= 1 => return Poll::Pending,
                 Poll::Pending => {
                     let most = this.bytes.split_to(this.bytes.len() - 1);
@@ -184,6 +190,7 @@ impl HttpBody for HeldBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // hyper reads this once, before the first frame, and sends it as the length.
         SizeHint::with_exact(self.bytes.len() as u64)
     }
 }
@@ -283,11 +290,15 @@ impl HttpBody for IdleLimitedBody {
             this.waiting = None;
             return Poll::Ready(frame);
         }
+        // The time starts when somebody waits. A client that reads slowly must not make the
+        // upstream look idle.
         let since = *this.waiting.get_or_insert_with(Instant::now);
         let is_set = this
             .wakes
             .as_ref()
             .is_some_and(|waker| waker.will_wake(context.waker()));
+        // A timer that is set for this waker needs no second poll, which is the case for almost
+        // every event.
         if is_set && !this.alarm.is_elapsed() {
             return Poll::Pending;
         }
@@ -297,6 +308,7 @@ impl HttpBody for IdleLimitedBody {
                 let (who, limit) = (this.sender, this.limit);
                 return Poll::Ready(Some(Err(IdleTimeout { sender: who, limit }.into())));
             }
+            // The alarm was set for an earlier wait, in which something came in time.
             this.alarm.as_mut().reset(since + this.limit);
         }
         Poll::Pending

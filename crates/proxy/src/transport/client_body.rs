@@ -1,5 +1,5 @@
-//! The body of a request as its client sends it. What goes wrong with it is the client's fault,
-//! and is remembered, so that nobody else is blamed for it.
+//! The body of a request as its client sends it. A fault in it is remembered, so that the answer
+//! names the client as the cause and not the upstream.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -72,6 +72,7 @@ impl ClientBody {
         };
         let mut progress = connection.progress();
         match polled {
+            // Only now does somebody wait for the client. Before that, we may be the slow side.
             Poll::Pending => progress.begin_body(Instant::now()),
             Poll::Ready(Some(Ok(_))) if is_end => progress.end_body(),
             Poll::Ready(Some(Ok(frame))) => {
@@ -82,6 +83,7 @@ impl ClientBody {
     }
 }
 
+// A body that is dropped unread, for example after a refusal, is not waited for any more.
 impl Drop for ClientBody {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {

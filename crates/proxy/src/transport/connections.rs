@@ -1,9 +1,9 @@
-//! The connections of clients: what each of them is doing, how long it may take for that, and
-//! which of them go when there are too many.
+//! The connections of clients: what each of them is doing, its deadlines, and which one is closed
+//! when there are too many.
 //!
-//! A connection is worth the less the less its client has done: one without a whole request
-//! head goes first, then one between two requests, then one whose client has stopped sending
-//! or reading. Requests that are under way and whose client keeps up are never touched.
+//! The less its client has done, the sooner a connection is closed: first one without a complete
+//! request head, then one between two requests, then one whose client has stopped sending or
+//! reading. Active requests of clients that keep up are never closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::transport::upload_progress::{ConnectionOrder, ConnectionPriority, Con
 pub(crate) struct Connections {
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// How many of them stay.
+    /// How many of them have no order to end.
     staying: AtomicUsize,
     emptied: Notify,
 }
@@ -58,6 +58,8 @@ impl Connections {
         let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
             return false;
         };
+        // An idle client may be sending its next request right now. HTTP lets us finish such a
+        // connection in order; cutting it off would lose that request.
         least.order(if matches!(worth, ConnectionPriority::Idle(_)) {
             ConnectionOrder::Finish
         } else {
@@ -85,6 +87,8 @@ impl Connections {
     /// Waits until all of them have ended.
     pub(crate) async fn wait_until_empty(&self) {
         loop {
+            // Created before the check: `notify_one` stores a permit, so an end between the check
+            // and the wait is not missed.
             let left = self.emptied.notified();
             if self.open().is_empty() {
                 return;
@@ -115,6 +119,8 @@ impl Connection {
     /// Gives an order, unless there is a stricter one.
     fn order(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
+            // Counted once per connection, with its first order. The place is free from then on,
+            // although the connection may take a moment to end.
             if *old == ConnectionOrder::Serve && order > ConnectionOrder::Serve {
                 self.all.staying.fetch_sub(1, Ordering::Relaxed);
             }
@@ -154,8 +160,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// How often it is looked for connections whose time is over: a part of the shortest time that
-/// any of them has.
+/// How often connections are checked for their deadlines: a fraction of the shortest one.
 pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
     let shortest = [
         limits.header_ms,
@@ -164,5 +169,6 @@ pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
         limits.idle_ms,
     ];
     let shortest = shortest.into_iter().min().unwrap_or(0);
+    // A connection then ends at most a quarter of its time late.
     Duration::from_millis((shortest / 4).clamp(10, 5_000))
 }

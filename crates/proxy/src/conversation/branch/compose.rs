@@ -1,4 +1,5 @@
-//! The window of a conversation, carried out on a body.
+//! Applies the window of a conversation to a body: makes the window fit, offers the retrieval
+//! tools if it shows a ref, splices the changes into the client's bytes, and validates the result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
@@ -81,9 +82,13 @@ impl ComposeOptions {
             return self.lowered;
         }
         let asked = scan.answer_limit()?;
+        // Two percent more than the estimate, because the provider may count more than we do.
         let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
+        // Below this room the answer would be useless, so the limit is left as it is and the
+        // provider decides.
         let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER.min(asked / 2);
-        // A thinking budget must stay below it, so it is not ours to lower unasked then.
+        // Providers require the limit to be above the thinking budget, so a lower limit could make
+        // the request invalid.
         let has_budget = || memmem::find(scan.body(), b"\"budget_tokens\"").is_some();
         (tight && !has_budget()).then_some(room)
     }
@@ -123,7 +128,8 @@ impl RefSearch {
             MessageSource::Log(at) => log.get(at),
             MessageSource::Inserted(_) => None,
         };
-        // What the client wrote is not searched: only what plans put there names refs of ours.
+        // Text of the client is not searched. Only text that a plan inserted can name our refs; the
+        // client may quote any.
         let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
         let texts = entry.message.parts.iter().filter_map(Part::as_text);
         let words = texts
@@ -142,27 +148,25 @@ impl Branch {
         options: &ComposeOptions,
     ) -> Result<OutgoingBody, BranchError> {
         let offers = self.budget_retrieval_tools(scan, options)?;
-        let ready = self.session.ready();
-        // The size is noted before our tools are added: a later reading of the provider is compared
-        // with it.
+        let fitted = self.session.ready();
+        // The size is noted before our tools are added, because the check for truncation compares
+        // only messages.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
         let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
-        // A window that cannot be made to fit is sent as small as it is. The provider decides.
-        let tokens = match &ready {
-            Ok(ready) => ready.tokens,
-            Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready.err().map_or_else(
-                    || BranchError::Mismatch(String::new()),
-                    BranchError::Session,
-                ));
+        let tokens = match fitted {
+            Ok(fitted) => fitted.tokens,
+            Err(error @ (SessionError::Store(_) | SessionError::Entry { .. })) => {
+                return Err(error.into());
             }
+            // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
         if offered.is_some() {
-            // Tools come before all messages, so signed reasoning is bound to them.
+            // Tools come before all messages. Providers bind the signature of reasoning to what
+            // precedes it, so old signatures may not hold any more.
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
@@ -177,6 +181,7 @@ impl Branch {
             });
         }
         let body = self.carry_out(scan, whole, offered)?;
+        // Repairs in a window that is not sent would be reported without having happened.
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events();
@@ -205,6 +210,7 @@ impl Branch {
     ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
         let came = self.received_measure + tools;
+        // An unchanged body saves exactly nothing, whatever the window would have measured.
         let sent = if is_changed {
             self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
         } else {
@@ -234,6 +240,8 @@ impl Branch {
         let offers = options.names(scan);
         let shows = offers.is_some() && self.shows_a_ref()?;
         self.count(scan, offers.filter(|_| shows));
+        // A window that does not fit will be trimmed, and then shows a ref. The room for the tools
+        // must be in the budget before that happens.
         if offers.is_some() && !shows && !self.session.fits()? {
             self.count(scan, offers);
         }
@@ -247,6 +255,7 @@ impl Branch {
         let tools =
             offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
+        // With the MCP server the client offers the tools itself, so placeholders may name them.
         let elsewhere = options.offer && retrieval_tools::has_mcp_server(scan);
         self.session
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
@@ -254,7 +263,7 @@ impl Branch {
 
     fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
         self.tools_measure = if let Some(names) = ours {
-            // They are counted as tools now.
+            // The tools are part of the request now, so the first ref costs nothing extra.
             self.session.set_first_ref(Measure::default());
             retrieval_tools::offered_tools(scan.dialect(), names).measure
         } else {
@@ -298,6 +307,8 @@ impl Branch {
         let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
         changes.append(&mut whole);
         if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
+            // The client's bytes pass as they are: nothing is to be changed, or only what providers
+            // accept anyway.
             return Ok(None);
         }
         spliced(scan, &changes)
@@ -334,7 +345,7 @@ impl Branch {
         let found = refs.found
             || new.any(|entry| refs.refs_in_entry(projection.log(), entry).next().is_some());
         self.refs.found = found;
-        // The newest entries may still change.
+        // The newest entry may still change, so it is searched again next time.
         self.refs.entries = entries.len().saturating_sub(1);
         Ok(found)
     }
@@ -342,6 +353,7 @@ impl Branch {
 
 /// True if what is shown of an output leaves something out and says where it is.
 fn shows_ref(output: &Output) -> bool {
+    // A complete output is stored too, but the model has no reason to read it again.
     let stored = output.stored.as_ref().filter(|_| output.trimmed);
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }

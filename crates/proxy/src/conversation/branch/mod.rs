@@ -1,4 +1,6 @@
-//! One conversation of a client: its session, and which of its messages are the client's.
+//! One conversation of a client: its session, which of its messages are the client's, and what
+//! is known about its last request. `request::plan` admits new messages here, lets the policy
+//! decide, and composes the body to send.
 
 mod compose;
 mod renamed_tools;
@@ -116,10 +118,12 @@ impl Branch {
         let Some(message_map) = MessageMap::read(log) else {
             return Ok(None);
         };
+        // After a restart, calls of ours may still wait for the client's outputs.
         let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = message_map.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
+        // Everything in the journal was read from the store, so it is durable.
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
             received_measure: came,
@@ -152,6 +156,7 @@ impl Branch {
     /// True if another process has written to its session since it was read.
     pub(crate) fn is_outdated(&self, stored: (u64, u64)) -> bool {
         let (log, journal) = self.session.positions();
+        // Less in the store only means that our last writes are still staged.
         stored.0 > log || stored.1 > journal
     }
 
@@ -238,6 +243,7 @@ impl Branch {
     ) -> Result<(), BranchError> {
         self.chosen |= asked_for;
         let decides = &self.session.setup().policy;
+        // After a reload the settings have a new but usually equal policy.
         let same = Arc::ptr_eq(decides, policy) || decides == policy;
         if (asked_for || !self.chosen) && !same {
             self.session.set_policy(Arc::clone(policy))?;
@@ -250,7 +256,7 @@ impl Branch {
         let fingerprint = fingerprint_of(json.as_bytes(), key);
         if self.tools.0 != fingerprint {
             if self.tools.0 != 0 {
-                // Tools stand before everything in the cache.
+                // A prompt cache starts with the tools, so all of it is lost with a new list.
                 self.session.cache_is_cold();
             }
             self.tools = (fingerprint, Measure::of_text(json));
@@ -272,6 +278,7 @@ impl Branch {
     /// window.
     pub(crate) fn memory_bytes(&self) -> usize {
         let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
+        // After a restart no body has come yet, so only the tokens of the log are known.
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES
@@ -289,7 +296,7 @@ impl Branch {
             let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
             let fingerprint = chain.get(at).ok_or_else(unread)?;
             let mut message = message.ok_or_else(unread)?;
-            // Whether the model sees a message is not for a field of the body to say.
+            // A field of the body must not decide whether the model sees a message.
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
             message_map::mark(&mut message, fingerprint);
@@ -299,7 +306,8 @@ impl Branch {
                 pending =
                     hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
                 let said = self.said_in_hidden();
-                // What the log holds then is not what came.
+                // The log then holds another message than the one that came, so the client's side
+                // is measured here.
                 came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
                 message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
             }
@@ -312,7 +320,8 @@ impl Branch {
                     .add_client_message(fingerprint, message, place);
             }
             if let Some(pending) = pending {
-                // With its calls, which are in the log by now.
+                // The calls are in the log by now. A call without its output would be invalid, so
+                // this must not stop half-way.
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
@@ -356,6 +365,7 @@ impl Branch {
         &mut self,
         mut pending: PendingOwnCalls,
     ) -> Result<(), BranchError> {
+        // The answer itself is not in the log yet: the client brings it with its next request.
         pending.at = self.session.projection().log().len();
         let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
         self.pending_calls = Some(pending);
@@ -378,6 +388,7 @@ impl Branch {
     /// the answer, or if the window is not known.
     pub(crate) fn fits_unchanged(&self) -> bool {
         let setup = self.session.setup();
+        // Checked on what the client sent, before any plan: a body that fits may pass unchanged.
         let answer = setup.limits.max_output.unwrap_or(0);
         let tokens = setup
             .calibration
@@ -394,10 +405,11 @@ impl Branch {
     /// Takes in how much of the window a model says it read; gives the window that it must
     /// have, if it cut what it was sent.
     pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
+        // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
         if self.thinks {
             return None;
         }
-        // Not of the window as it is now: a summary may have come since it was sent.
+        // The window that was sent counts, and not the current one: a summary may have come since.
         let (decided, sent) = self.sent;
         let now = PromptReading {
             model_key: (model_key.0.to_owned(), model_key.1.to_owned()),
@@ -410,10 +422,12 @@ impl Branch {
 
     /// Does what the policy wants done at these moments; gives what waits for a summary.
     pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
+        // A further plan would make the one outdated that the summary is being written for.
         if self.summarising {
             return None;
         }
-        // An error of a decision shows again, and better, when the window is asked for.
+        // Errors are dropped here: the same error shows again, with more detail, when the window
+        // is built.
         let mut moments = moments.iter();
         moments.find_map(|moment| self.session.check(*moment).ok().flatten())
     }

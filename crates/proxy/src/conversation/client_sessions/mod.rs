@@ -1,9 +1,9 @@
-//! The conversations of one client session, and all of them in memory.
+//! Client sessions: all conversations that come under one name.
 //!
-//! A client names its session, or the beginning of its conversation names it. What comes under
-//! one name is a client session: the main conversation, forks of it, sub-agents, what follows a
-//! compaction of the client's own. Each is a branch with a session of its own; a new branch may
-//! redeem the refs of those before it.
+//! A client names its session, or the beginning of its conversation names it. A client session
+//! contains the main conversation, its forks, sub-agents, and conversations after a compaction by
+//! the client. Each is a branch with a store session of its own; a new branch may read the outputs
+//! of those before it.
 
 mod registry;
 
@@ -54,7 +54,8 @@ impl ClientSession {
     /// Its branches, for as long as a request is planned.
     pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
         self.branches.lock().unwrap_or_else(|poisoned| {
-            // A thread that panicked may have left half of a change. The store has the whole.
+            // A thread that panicked may have left half of a change. The store has the last
+            // complete state, so everything is loaded again.
             self.branches.clear_poison();
             let mut branches = poisoned.into_inner();
             *branches = LoadedBranches::default();
@@ -107,7 +108,7 @@ impl ClientSession {
     ) -> Result<usize, SessionError> {
         let loaded = branches.sharing(chain);
         let sessions: Vec<SessionId> = loaded.iter().map(|(_, id)| id.clone()).collect();
-        // Both in one question: the store may be far away.
+        // One question for both, because a shared store is a network round trip away.
         let (status, positions) = store.positions(&sessions)?;
         if status.read_only {
             return Err(StoreError::ReadOnly.into());
@@ -118,6 +119,8 @@ impl ClientSession {
         if let Some(number) = branches.find(chain) {
             return Ok(number);
         }
+        // The store is searched if it was never searched, or if nothing in memory shares a
+        // beginning with the conversation.
         if branches.count.is_none() || branches.fork(chain).is_none() {
             self.load(branches, store, chain, setup)?;
         }
@@ -152,6 +155,8 @@ impl ClientSession {
             return self.begin_branch(branches, store, setup);
         }
         let Some((from, beginning)) = branches.fork(chain) else {
+            // It shares no messages with another branch, for example after the client's own
+            // compaction. It may still read the outputs of those branches.
             if let Some(before) = next.checked_sub(1) {
                 store.link(&to, &self.id(before)?)?;
             }
@@ -201,6 +206,7 @@ impl ClientSession {
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let Some(came) = came else { return Ok(None) };
         let found = came.find(store, &self.name, setup)?;
+        // Registered with its first branch only; later branches are found through the name.
         if next == 0 {
             came.register(store.as_ref(), &self.name)?;
         }
@@ -222,6 +228,7 @@ impl ClientSession {
             self.count(store.as_ref())?
         };
         branches.count = Some(count);
+        // The newest branches are the likeliest, and each one costs a read of its whole log.
         for number in (0..count).rev().take(BRANCHES) {
             if branches.get(number).is_some() {
                 continue;
@@ -241,7 +248,8 @@ impl ClientSession {
         loop {
             let id = self.id(count)?;
             let (_, positions) = store.positions(&[id])?;
-            // A branch that was cut off while it began has a journal and no log. Its name is taken.
+            // A branch that was interrupted while it began has a journal and no log. Its name is
+            // taken, or the next branch would continue that journal.
             if positions.iter().all(|(log, journal)| log + journal == 0) {
                 return Ok(count);
             }
@@ -324,8 +332,8 @@ impl LoadedBranches {
     /// Forgets a branch that failed: it is read from the store when it comes back.
     pub(crate) fn forget(&mut self, number: usize) {
         if let Some(branch) = self.get(number) {
-            // What it wrote must be in the store when it is read again. If writing fails, that is
-            // lost, and the client brings it again.
+            // Its staged writes must be in the store before it is read again. If that fails, they
+            // are lost, and the client sends them again.
             branch.flush().unwrap_or(());
         }
         self.loaded.retain(|(known, _)| *known != number);
@@ -354,8 +362,8 @@ impl LoadedBranches {
             }
             let is_dead = branch.shows_dead_ref(store);
             if is_dead {
-                // Its window cannot be made again. A session that is not removed now is found
-                // dead again later.
+                // Its window cannot be rebuilt. If the session cannot be deleted now, the next
+                // removal check finds it again.
                 store.delete_session(branch.id()).unwrap_or(());
             }
             !is_dead
@@ -393,8 +401,11 @@ impl LoadedBranches {
             let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
             is_whole.then_some((length, Reverse(*number)))
         });
+        // Of equally long branches the oldest number wins, so every process chooses the same one.
         let (length, Reverse(number)) = whole.max()?;
         let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
+        // If it shares more with another branch, the client went back in that one, and a fork of it
+        // keeps more of what was sent.
         (shared <= length).then_some(number)
     }
 

@@ -1,5 +1,5 @@
-//! All client sessions in memory. The oldest are let go when there are too many; the store has
-//! them.
+//! All client sessions in memory. The least recently used are dropped when there are too many or
+//! they take too much memory; the store keeps them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +45,7 @@ impl ClientSessions {
 
     /// The client session of that name.
     pub(crate) fn get(&self, name: &str, most: usize) -> Arc<ClientSession> {
+        // A counter and not a time: it orders requests even within one tick of the clock.
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let mut client_sessions = self.by_name();
         let client_session = client_sessions.entry(name.to_owned()).or_insert_with(|| {
@@ -75,7 +76,7 @@ impl ClientSessions {
     /// Makes durable what all of them have written.
     pub(crate) fn flush(&self) {
         for client_session in self.all() {
-            // There is nobody to tell. What is lost the client brings again.
+            // Nobody can be told here. The client sends lost messages again.
             client_session.branches().flush().unwrap_or(());
         }
     }
@@ -117,6 +118,7 @@ impl ClientSessions {
         let now = self.started.elapsed().as_secs();
         self.by_name().retain(|_, client_session| {
             let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
+            // The map holds one reference; a second one means that a request works on it.
             let in_use = Arc::strong_count(client_session) > 1 || !client_session.is_idle();
             in_use || idle_for < idle.as_secs()
         });
@@ -148,6 +150,7 @@ impl ClientSessions {
         }
         let count = client_sessions.len();
         evict_oldest(client_sessions, |gone, freed| {
+            // At least a few go at a time, because finding the oldest looks at all of them.
             gone >= LET_GO && count <= most + gone && total <= share + freed
         })
     }

@@ -1,5 +1,5 @@
-//! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
-//! from the client, whose answer goes on as if the model had known all along.
+//! Retrieval inside the proxy: calls of the two tools are answered from the store and hidden from
+//! the client. Its answer continues with the next answer of the model, as one stream or document.
 
 mod rounds;
 mod tools_withdrawn;
@@ -70,10 +70,12 @@ fn stream(
     answer: Response<ProxyBody>,
 ) -> Response<ProxyBody> {
     let (mut parts, body) = answer.into_parts();
+    // The client gets another number of bytes than the upstream announced.
     parts.headers.remove(CONTENT_LENGTH);
     let (pieces, received) = mpsc::channel(QUEUE);
     let outcome = AnswerOutcome::default();
     let server = RetrievalServer::new(exchange, outcome.clone());
+    // A task of its own, because the stream goes on with further requests while the client reads.
     tokio::spawn(pump(server, body, pieces));
     let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
     context.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
@@ -85,11 +87,14 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
     let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
     while let Some((said, spoke)) = pass_stream(&mut server, body, &mut filter, &pieces).await {
+        // The client has the end of the answer: the model called none of our tools, or others as
+        // well.
         if !filter.is_waiting() {
             return;
         }
         let Some(said) = said else {
-            // Too long to be served: the client gets the end of what was said.
+            // The answer was too long to be read, so its calls cannot be served. The client gets
+            // the end that was held back.
             let mut end = Vec::new();
             filter.release(&mut end);
             let _: Option<()> = send_bytes(&pieces, end).await;
@@ -98,7 +103,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
         spoken |= spoke;
         let next = tokio::select! {
             next = server.serve(said) => next,
-            // Nobody waits for the answer any more: the provider need not write it.
+            // The client is gone, so the provider need not write the next answer.
             () = pieces.closed() => return,
         };
         match next {
@@ -127,6 +132,7 @@ async fn failed_stream_end(
     spoken: bool,
 ) -> Vec<u8> {
     let mut end = Vec::new();
+    // The client has text that may serve as an answer. An error would make it discard that.
     if spoken && matches!(failure, RoundFailure::Stuck) {
         filter.release(&mut end);
         return end;
@@ -204,7 +210,8 @@ async fn pass_stream(
                 filter.push_reading(data, &mut out, |event| reader.take(event));
                 let ended = std::mem::take(&mut reader.ended);
                 if ended && filter.has_hidden() && !filter.is_waiting() {
-                    // The client may come back as soon as it has the end.
+                    // The client may send its next request as soon as it has the end, so the calls
+                    // are served and stored before the end is passed on.
                     server.serve_mixed_stream(&reader.assembler).await;
                 }
                 if reader.watcher.is_ended() && !filter.is_waiting() {
@@ -220,6 +227,7 @@ async fn pass_stream(
             }
         }
     }
+    // Some servers end a stream without the blank line after the last event.
     filter.finish_reading(&mut out, |event| reader.take(event));
     if filter.has_hidden() && !filter.is_waiting() {
         server.serve_mixed_stream(&reader.assembler).await;
@@ -227,7 +235,7 @@ async fn pass_stream(
     send_bytes(pieces, out).await?;
     let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
-        // The figures are those of this call, not of the next one.
+        // The usage belongs to this call. It must be recorded before the next window is made.
         learning.await.ok();
     }
     let said = (!reader.assembler.gave_up()).then(|| {
@@ -283,7 +291,7 @@ async fn in_one_piece(
             .as_ref()
             .is_some_and(|said| asks_only_us(said, server.names));
         if asks {
-            // The figures are those of this call, not of the next one.
+            // As in a stream, the usage is recorded before the next window is made.
             learning.await.ok();
         }
         if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {

@@ -177,6 +177,7 @@ impl RetrievalServer {
         let limits = self.exchange.managed.job.settings.config.limits;
         self.rounds += 1;
         let enough = self.rounds > limits.retrieval_rounds;
+        // Kept for the case that the request with the new round is refused: this one was accepted.
         let answered = self.exchange.outgoing.clone();
         let names = self.names;
         let served = self.exchange.replan(move |branch| {
@@ -185,6 +186,8 @@ impl RetrievalServer {
             branch.admit_hidden(said, outputs)?;
             Ok(count)
         });
+        // The round could not be stored or planned. The last accepted request is sent without the
+        // tools, so that the model answers with what it has.
         let Some(count) = served.await else {
             return self.ask_alone(answered, None).await;
         };
@@ -224,10 +227,11 @@ impl RetrievalServer {
 
     /// Serves the calls of ours in a stream that also has calls of the client's, once.
     pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerAssembler) {
-        // Once: a stream may end as often as it likes.
+        // Only once, although a stream can announce its end in several events.
         if std::mem::replace(&mut self.mixed_calls_served, true) {
             return;
         }
+        // Finished on a copy, because the stream still continues with its last events.
         let said = so_far.clone().finish();
         if let Some(said) = said.filter(|said| !our_calls(said, self.names).is_empty()) {
             self.serve_mixed(said).await;
@@ -280,6 +284,7 @@ fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
 fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
     let theirs = said.calls().filter(|call| !names.serves(&call.name));
     PendingOwnCalls {
+        // `Branch::keep_pending_calls` sets it.
         at: 0,
         calls: our_calls(said, names),
         outputs,
@@ -291,6 +296,7 @@ fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> 
 fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
     let store = Arc::clone(branch.session().store());
     let calls = our_calls(said, names);
+    // The room in the window is shared by all calls of the answer.
     let limits = branch.session().retrieval_limits(calls.len());
     let retrieval = Retrieval::new(store.as_ref(), branch.id().clone()).limits(limits);
     let output = |(_, call): (usize, Call)| {

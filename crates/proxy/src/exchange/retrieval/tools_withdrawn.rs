@@ -1,5 +1,5 @@
-//! When hidden rounds cannot go on: a request without the tools of ours, or an error in the form
-//! of the dialect.
+//! The end of hidden rounds that cannot go on: a request without our tools, or an error in the
+//! form of the dialect.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -37,7 +37,8 @@ fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
     let sealed = PartKind::Reasoning { sealed: true };
     let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
     if parts.any(|part| part.kind == sealed) {
-        // It is bound to the tools that stood before it.
+        // Signatures of reasoning cover the tools before it, so the provider would refuse it with
+        // other tools.
         let before = scan.len();
         changes.extend([
             BodyChange::StripReasoning { before },
@@ -54,6 +55,7 @@ pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> Stri
         RoundFailure::Refused(answer) => {
             let (parts, body) = answer.into_parts();
             let bytes = match collect(body, LONGEST).await {
+                // The beginning of a long error is shown; it is of more use than none.
                 CollectedBody::Whole(bytes) | CollectedBody::Longer(bytes, _) => bytes,
             };
             let unpacked = decode_error(&parts.headers, &bytes);

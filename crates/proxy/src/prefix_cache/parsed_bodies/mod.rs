@@ -106,6 +106,8 @@ impl ParsedBodies {
         (body, hashed): (&'a [u8], &'a PrefixHash),
         key: &'a [u8; 192],
     ) -> Result<BodyReading<'a>, Unscannable> {
+        // Guessing compares a few hashes of 64 bytes; proving compares the hash of the whole
+        // prefix. Only what is proven is reused, so a wrong guess costs time and nothing else.
         let guessed = self.guess((tenant, dialect), body);
         let from = proven(guessed, hashed.prefix_hashes(key, body));
         let (scan, chain) = if let Some((known, mark)) = &from {
@@ -175,6 +177,8 @@ impl ParsedBodies {
             sample,
         });
         let mut kept = self.lock_table();
+        // The new body contains everything that the old one had, and continues the same
+        // conversation.
         if let Some((old, _)) = from {
             kept.forget(&old);
         }
@@ -204,6 +208,8 @@ impl ParsedBodyTable {
     }
 
     fn add(&mut self, known: Arc<ParsedBody>, most: usize) {
+        // Everything goes at once. The cache is refilled by one parse per conversation, and needs
+        // no order of use.
         if self.bytes + known.size() > most {
             self.clear();
         }
@@ -249,15 +255,16 @@ fn proven(
     mut prefix_hashes: PrefixHashes<'_>,
 ) -> Option<(Arc<ParsedBody>, usize)> {
     let mut is_same = |mark: &ResumePoint| prefix_hashes.hash_of(mark.offset) == mark.fingerprint;
-    // Up to here, conversations that differ only in their beginning look alike.
+    // Samples and tails cannot tell conversations apart that differ only in their beginning. The
+    // hash can, so each guess is tried at its deepest mark.
     let mut all = guessed.iter();
-    let whole = all
+    let proven_at = all
         .position(|(known, deepest)| known.resume_points.get(*deepest).is_some_and(&mut is_same));
-    let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
-    if whole.is_some() {
+    let (known, deepest) = guessed.into_iter().nth(proven_at.unwrap_or(0))?;
+    if proven_at.is_some() {
         return Some((known, deepest));
     }
-    // If one beginning is the same, all shorter ones are.
+    // If a prefix is the same, all shorter ones are, so a binary search finds the longest.
     let marks = known.resume_points.get(..deepest)?;
     let last = marks.partition_point(is_same).checked_sub(1)?;
     Some((known, last))
@@ -275,6 +282,7 @@ fn resume_points(
     for mark in before {
         add_apart(&mut marks, *mark, mark.entries + LAST > entries);
     }
+    // The hashes of proven marks are known, so only the new part of the body gets new ones.
     let first = before.last().map_or(1, |last| last.entries + 1);
     for entries_before in first..=entries {
         let Some(boundary) = memo.boundary(entries_before) else {
@@ -310,12 +318,14 @@ fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
 
 /// Samples of a body, the one that says most first.
 fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
-    // Places near the end come first: beginnings are the same in many conversations.
+    // Positions grow by an eighth, so that two bodies of similar length share most of them.
+    // Positions near the end come first: beginnings are the same in many conversations.
     let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
     let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
     places.into_iter().rev().filter_map(move |place| {
         let sample = body.get(place - SAMPLE..place)?;
         let mut hasher = Xxh3::new();
+        // The tenant is part of the sample: nothing of another tenant's bodies is ever compared.
         hasher.update(of.0.as_bytes());
         hasher.update(&[of.1 as u8]);
         hasher.update(&place.to_le_bytes());

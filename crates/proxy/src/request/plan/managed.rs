@@ -46,7 +46,7 @@ pub(crate) struct ManagedRequest {
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
-    /// True if the request is sent as it came unless it overflows.
+    /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
     pub(crate) options: ComposeOptions,
     pub(crate) outgoing: OutgoingBody,
@@ -61,6 +61,8 @@ impl ManagedRequest {
     pub(super) fn new(work: PlanningJob, reading: &BodyReading<'_>) -> Result<Self, Unmanaged> {
         let (scan, settings) = (&reading.scan, Arc::clone(&work.settings));
         let named = scan.model().map(String::from);
+        // The provider has the rest of the conversation, and we have not seen it. A window made
+        // from a part would lose the rest.
         if scan.is_partial() {
             return Err(Unmanaged {
                 model: named,
@@ -76,6 +78,7 @@ impl ManagedRequest {
         let rest = rest.to_owned();
         let mode = headers::mode(&work.headers)
             .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
+        // Checked again, because the mode can depend on the model, which is known only now.
         if mode == ProxyMode::Bypass {
             return Err(passes("bypass"));
         }
@@ -127,11 +130,12 @@ impl ManagedRequest {
         steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
         let client_session = Arc::clone(&self.client_session);
-        // One request of a conversation at a time. Waiting for the others may have used up the
-        // time.
+        // The lock admits one request of a client session at a time: two at once could plan
+        // different windows for one conversation.
         let mut branches = client_session.branches();
         if work::is_cancelled() {
-            // It is too late, and nothing is half done yet.
+            // The deadline has passed while we waited. Nothing was changed yet, so it is safe to
+            // stop here.
             return Err(Unmanaged::of_model("slow", &self.model));
         }
         let setup = self.setup(&reading.scan);
@@ -148,6 +152,7 @@ impl ManagedRequest {
                 BranchError::Mismatch(_) => {}
             }
             conflicts += 1;
+            // Only a conflict can succeed when it is tried again; other failures would repeat.
             if conflicts > CONFLICTS || !trouble.is_conflict() {
                 drop(branches);
                 return Err(self.passes(&trouble));
@@ -219,6 +224,7 @@ impl ManagedRequest {
             // Some designs act after outputs have come, and others only before a call.
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
+            // After outputs both moments are due, in this order; else only the second.
             let moments = moments.get(usize::from(!after_outputs)..);
             self.pending = branch.check(moments.unwrap_or_default());
         }
@@ -236,12 +242,11 @@ impl ManagedRequest {
             // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
-        // Composing may have to shrink the window. Then the plan that a summary was wanted for is
-        // outdated.
+        // Composing may have to shrink the window at once. Then the plan that wanted a summary is
+        // outdated, and the summary would come too late.
         let decided = branch.decisions();
         self.outgoing = branch.compose(&reading.scan, &self.options)?;
         if branch.decisions() != decided {
-            // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
         }
         // Messages that are sent as they came need not be durable: the client has them. All
@@ -292,6 +297,8 @@ impl ManagedRequest {
             staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
+        // Memory may be ahead of the store after a failed write. The next request reads the store
+        // again.
         if let Err(BranchError::Session(_)) = done {
             self.forget();
         }
@@ -351,6 +358,7 @@ impl ManagedRequest {
 /// How long the provider keeps the prompt: longer, where the client asks and pays for it.
 fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     let markers = scan.request().markers.iter();
+    // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
     let asks = |json: &str| json.contains("\"1h\"");
     let long = markers
         .into_iter()
@@ -364,6 +372,8 @@ fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
 fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
     let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
     match (asked, longest) {
+        // A limit that the operator set is taken as it is. Without one, the client's figure is
+        // capped, because it is usually far above what an answer takes.
         (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
         (Some(asked), None) => Some(asked.min(share)),
         (None, None) => window.map(Limits::usual_answer),

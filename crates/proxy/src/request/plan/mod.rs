@@ -1,7 +1,7 @@
-//! The work on one request, from its body to the body that is sent.
+//! Planning: the work on one request, from its body to the body that is sent.
 //!
-//! All of it is synchronous. It runs on a thread that may wait, and within a time. If it fails or
-//! panics, the request passes as it came.
+//! All of it is synchronous. It runs on a thread that may block, with a deadline. If it fails or
+//! panics, the request passes unchanged. `server::model_call` and `/v1/compress` call it.
 
 mod managed;
 
@@ -62,6 +62,7 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     let (tenant, key) = (job.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
     let hashed = job.hashed.take();
+    // No hash was taken on arrival if the body was decompressed or completed.
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), job.dialect);
     let read = opened.parsed_bodies.read(of, (&body, &hashed), key);
@@ -73,6 +74,8 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
         managed.decide(branch, &read.scan)?;
         managed.splice(branch, &read)
     })?;
+    // Kept only after everything succeeded: a body that made planning fail is parsed anew next
+    // time.
     opened.parsed_bodies.keep(read);
     managed.client_session.update_memory_use();
     Ok(managed)
@@ -141,6 +144,8 @@ impl PlanningJob {
     ) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
+        // Clients without session ids repeat their first message in every request of a
+        // conversation.
         let beginning = chain.first_message().map(u128::to_le_bytes);
         let said: &[&[u8]] = match (&hint, &beginning) {
             (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
@@ -152,6 +157,8 @@ impl PlanningJob {
             None => keys.name(&self.tenant, said),
         };
         let dialect = self.dialect;
+        // Only access tokens are renewed. The name of the list leaves the credential out, so that
+        // the conversation can be found under the new token.
         let listed = token_renewal::is_renewable(&self.headers).then(|| {
             let name = keys.common_name(&self.tenant, said);
             format!(
