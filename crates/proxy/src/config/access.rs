@@ -44,7 +44,7 @@ pub enum TokenRole {
     /// Requests to models, `/v1/compress` and `/v1/retrieve`.
     #[default]
     Use,
-    /// The same, and `/trimtab/status`.
+    /// The same, and `/trimtab/status`, `/metrics` and the dashboard.
     Admin,
 }
 

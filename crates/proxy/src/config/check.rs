@@ -1,4 +1,4 @@
-//! What is wrong with settings.
+//! Checks the settings of the proxy, and lists everything that is wrong with them at once.
 
 use std::fmt;
 
@@ -93,6 +93,7 @@ impl SettingProblems {
         });
         if !is_good {
             let allowed = "an http or https address without user, query and fragment";
+            // A wrong address is often one with a password in it.
             self.add(setting, &redact_address(url), allowed);
         }
     }

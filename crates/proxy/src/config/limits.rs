@@ -1,4 +1,4 @@
-//! What is too much.
+//! The limits of the proxy, with their defaults and allowed ranges. `docs/proxy.md` lists them.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The settings of a proxy.
 //!
-//! Every setting has a default; a file names only what is to be different. What is wrong is
-//! said with the setting, its value and what is allowed.
+//! Every setting has a default; a file names only what differs. An error names the setting, its
+//! value and what is allowed.
 
 mod access;
 mod access_check;

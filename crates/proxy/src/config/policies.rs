@@ -17,13 +17,14 @@ pub(crate) fn find(name: &str, defined: &Policies) -> Result<Policy, String> {
         .get("preset")
         .and_then(Value::as_str)
         .unwrap_or("steady");
+    // Only presets can be a base, so policies cannot refer to each other in a cycle.
     let file = preset_file(base).map_err(|_| names(&Policies::new()))?;
-    let mut whole: Table = file
+    let mut merged: Table = file
         .toml
         .parse()
         .map_err(|error: toml::de::Error| error.to_string())?;
-    merge(&mut whole, table);
-    let policy: Policy = whole
+    merge(&mut merged, table);
+    let policy: Policy = merged
         .try_into()
         .map_err(|error: toml::de::Error| error.to_string())?;
     policy.check(None).map_err(|bad| {

@@ -1,4 +1,4 @@
-//! How long and how much is kept.
+//! How long sessions are kept in the store, and how much it may hold.
 
 use std::time::Duration;
 

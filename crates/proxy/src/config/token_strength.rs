@@ -1,4 +1,5 @@
-//! How hard a token is to guess, judged by its form.
+//! Judges by its form whether a token is hard to guess. Words, sequences and repetitions are
+//! rejected; a random token of 128 bits in a usual form passes.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,8 @@ fn bits(characters: &[char]) -> f64 {
     if looks_like_words(unit) {
         return unit.len() as f64 * BITS_IN_WORDS;
     }
-    // Signs between groups of characters say nothing; those of base64 are rare.
+    // Separators between groups carry no information; the signs of base64 do, but they are rare. So
+    // at most one sign in eight counts.
     let signs = others.min(unit.len() / 8);
     (counted + signs) as f64 * bits_per_character(unit)
 }
@@ -67,6 +69,8 @@ fn is_sequence(characters: &[char]) -> bool {
 
 /// The shortest beginning that the whole is a repetition of.
 fn repeated_unit(characters: &[char]) -> &[char] {
+    // A text repeats with a length if it equals itself shifted by that length. This is quadratic,
+    // but a token is short and checked once.
     let repeats = |length: usize| {
         let shifted = characters.iter().skip(length);
         characters
@@ -87,7 +91,7 @@ fn looks_like_words(unit: &[char]) -> bool {
         found if found.is_uppercase() => 1,
         _ => 2,
     };
-    // Signs stand between words, too: they say nothing.
+    // Separators stand between words as well, so they say nothing.
     let plain = unit.iter().filter(|found| found.is_alphanumeric());
     let classes: Vec<i32> = plain.map(class).collect();
     let pairs = classes.iter().zip(classes.iter().skip(1));

@@ -1,4 +1,4 @@
-//! Where requests go, and what holds for some models.
+//! Settings of upstreams, of the summariser, and rules for single models.
 
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -82,6 +82,7 @@ impl UpstreamConfig {
 pub(crate) fn address(base: &str, path: &str) -> Option<Uri> {
     let uri: Uri = base.parse().ok()?;
     let under = uri.path().trim_end_matches('/');
+    // A prefix may be the whole path of the request, so nothing or only a query may be left.
     let path = if path.starts_with('/') { path } else { "/" };
     let path = without_version(under, path);
     let path = format!("{under}{path}").parse::<PathAndQuery>().ok()?;

@@ -1,5 +1,5 @@
-//! `POST /v1/compress`: a conversation in, the window that we would send out, in the form that
-//! gateways already call.
+//! `POST /v1/compress`: takes a conversation, and returns the window that we would send. The form
+//! is one that gateways already call.
 
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     };
     let limits = context.settings.config.limits;
     let tenant = context.tenant.clone().ok();
+    // A caller that nobody knows shares nothing, so nothing is stored for it. A small body has
+    // nothing to trim.
     let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
         return match unchanged(dialect, &body) {
             Some(found) => context.reply(StatusCode::OK, &found),
@@ -42,6 +44,7 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     };
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+        // Without a place to plan, the conversation comes back unchanged.
         let _held = (permit.ok()?, memory);
         if compress_rows::wants_rows(dialect, &job.body) {
             return compress_rows::compressed(&job);

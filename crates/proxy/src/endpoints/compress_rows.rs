@@ -1,8 +1,8 @@
-//! `/v1/compress` for gateways that send only some rows of a conversation, and want one row back
+//! `/v1/compress` for gateways that send only some rows of a conversation, and expect one row back
 //! for each.
 //!
-//! Outputs may come without their calls there, so there is no conversation to plan. Each output is
-//! shown on its own: its view depends on nothing else, so it is the same in every request.
+//! Outputs may come without their calls, so there is no conversation to plan. Each output is shown
+//! on its own. Its view depends on nothing else, so it is the same in every request.
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use serde_json::{Value, json};
@@ -115,6 +115,7 @@ fn view(
         content: vec![Part::text(shown)],
         ..output.clone()
     };
+    // The view with its command can be longer than a short output.
     (view.text().len() < text.len()).then_some((view, hash))
 }
 

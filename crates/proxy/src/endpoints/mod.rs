@@ -1,4 +1,4 @@
-//! Endpoints of our own.
+//! The endpoints that the proxy answers itself. `server::dispatch` calls `answer` for their paths.
 
 mod compress;
 mod compress_rows;
@@ -33,6 +33,7 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
     if OwnEndpoint::of_path(&path) == Some(OwnEndpoint::Dashboard) {
         return dashboard::answer(context, body).await;
     }
+    // These two read a body; all others ignore it.
     if path == COMPRESS {
         return match body_of(&context, Method::POST, body, limit).await {
             Ok(body) => compress::answer(context, body).await,

@@ -98,6 +98,7 @@ impl RetrieveScope {
     fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
         let mut sessions = store.sessions().ok()?;
         sessions.retain(|info| self.includes(info.session.as_str()));
+        // The newest session is the likeliest owner, and each one costs a lookup.
         sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
         let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
         newest.find(|session| store.metadata(session, id).is_ok())
@@ -127,6 +128,7 @@ fn output_json(
         let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
         return Some(json!({"hash": id, "query": query, "results": [found.text]}));
     }
+    // The answer is one JSON document in memory. Longer outputs can still be searched.
     if metadata.byte_size > LONGEST {
         return None;
     }

@@ -1,4 +1,5 @@
-//! A call whose prefix a provider should have read from its cache, and did not.
+//! Finds calls whose prefix a provider should have read from its cache and did not, and who caused
+//! it.
 
 use serde::Serialize;
 use trimtab_model::Usage;
@@ -46,15 +47,17 @@ impl CallPair {
         if before.cache_read + before.cache_creation == 0 {
             return None;
         }
-        // Without us, the whole prompt before would have been read.
+        // If nothing breaks the cache, the whole previous prompt is read from it.
         let expected = before.prompt().min(now.prompt());
         let lost = expected.saturating_sub(now.cache_read);
         if lost < LEAST_TOKENS || lost < expected / 10 {
             return None;
         }
         let (sent, common) = self.bytes;
-        // The end of a body is always new: brackets, and fields behind the messages.
+        // The end of a body always differs: closing brackets, and fields after the messages. So
+        // only a difference in the first three quarters counts as a change.
         let is_changed = common < sent - sent / 4;
+        // A plan of ours comes first: we take the blame even if the cache had gone cold as well.
         let by = if self.was_planned {
             "trimtab"
         } else if self.went_cold {

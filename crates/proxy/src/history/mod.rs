@@ -160,6 +160,7 @@ impl CallHistory {
     /// Tells the screens that something about a session changed.
     pub(crate) fn tell(&self, kind: &str, session: &str) {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without an open dashboard nothing is written for it.
         if let Some(feed) = feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             let event = json!({"type": kind, "session": session}).to_string();
             drop(feed.send(Arc::from(event)));
@@ -191,6 +192,7 @@ impl CallHistory {
                 state.compared.managed.add(record, money);
             }
         }
+        // A call without a session was not managed, so it has no history; the totals still change.
         if record.session.is_empty() {
             drop(state);
             return self.tell("call", "");

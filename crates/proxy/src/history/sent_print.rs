@@ -1,4 +1,4 @@
-//! Hashes of a sent body, by which the first byte that changed is found without keeping the body.
+//! Hashes of a sent body, which show where two bodies begin to differ without keeping them.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -166,10 +166,13 @@ impl SessionTable {
 impl SessionCalls {
     /// The cache break of a call, and what the next one is compared with.
     fn cache_break(&mut self, record: &Record, model: Option<&ModelInfo>) -> Option<ObservedBreak> {
+        // Without usage nothing is known about the cache, and the next call is compared with the
+        // last one that has it.
         let usage = record.usage?;
         if record.action == RecordAction::Asked || !record.is_answered_call() {
             return None;
         }
+        // A record does not say which body it is about, so the last one that was sent is taken.
         let before = std::mem::replace(&mut self.answered, self.sent.clone());
         let last = self.last_usage.replace(usage)?;
         let lifetime = match self.sent.lifetime_ms {
@@ -209,6 +212,7 @@ impl SessionCalls {
         }
         entry.last_event = event_text(record, broken);
         entry.last_ms = record.time_ms;
+        // A summary is no call of the client: its model and status say nothing about the session.
         if is_ours {
             entry.own_calls += 1;
             return;
@@ -317,6 +321,8 @@ fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
     if record.action == RecordAction::Asked {
         return "asked a model for a summary".to_owned();
     }
+    // Status 0 means that no answer came. The order of these checks is the order of importance: one
+    // event is shown.
     if record.status >= 400 || record.status == 0 {
         return format!("status {}", record.status);
     }

@@ -1,7 +1,7 @@
-//! What was learned of models, kept in the store so that it outlives the proxy.
+//! What was learned about models, kept in the store so that it survives a restart.
 //!
-//! It is a session of its own, to which a small record of one model is added whenever something
-//! was learned of it; the newest of each counts. Whoever removes the session has it forgotten.
+//! It is a session of its own. Each time something is learned about a model, a small record is
+//! appended; the newest record of each model counts. Removing the session makes the proxy forget.
 
 use std::collections::BTreeMap;
 
@@ -61,6 +61,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
         for record in &records {
             if let Ok(learned) = serde_json::from_slice::<LearnedModel>(record) {
                 let key = (learned.upstream.clone(), learned.model.clone());
+                // Later records replace earlier ones, because the log is read from its beginning.
                 found.insert(key, learned.on(today));
             }
         }
@@ -77,7 +78,7 @@ pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> 
     let mut added = add(store, &learned);
     for _ in 1..ATTEMPTS {
         match added {
-            // Somebody else wrote at the same time.
+            // Another proxy wrote at the same time, so the position has moved.
             Err(Error::Conflict { .. }) => added = add(store, &learned),
             added => return added,
         }
@@ -88,6 +89,7 @@ pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> 
 fn add(store: &dyn Store, learned: &LearnedModel) -> Result<()> {
     let place = SessionId::new(PLACE)?;
     let mut at = store.position(&place, Stream::Log)?;
+    // A log only grows, so the records that count are copied into a new one now and then.
     if at >= RECORDS {
         let counting: Vec<Vec<u8>> = read(store)?.iter().map(bytes).collect();
         let counting: Vec<&[u8]> = counting.iter().map(Vec::as_slice).collect();
@@ -106,6 +108,7 @@ impl LearnedModel {
     /// What of it holds on a day.
     fn on(mut self, today: u64) -> Self {
         if self.day.saturating_add(LASTS) < today {
+            // How a model counts stays: it is updated with every call.
             (self.window, self.cut, self.refused) = (None, None, None);
         }
         self

@@ -1,4 +1,5 @@
-//! What is known about the models that requests ask for.
+//! What is known about the models that requests ask for: from the catalogue, the settings, and
+//! what the proxy learned from errors and usage.
 
 pub(crate) mod learned;
 pub(crate) mod silent_truncation;
@@ -67,6 +68,8 @@ impl ModelTable {
         let set = rule.and_then(|rule| rule.window);
         let window = set.or(found.as_ref().map(ModelInfo::call_limit));
         KnownModel {
+            // The smallest figure counts. A window that is too large costs a refused request; one
+            // that is too small only shortens the window a little earlier.
             window: learned.into_iter().chain([window]).flatten().min(),
             model: found,
         }
@@ -98,7 +101,8 @@ impl ModelTable {
     /// silence, or by a refusal without figures, disproves that. True if it did.
     pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
-            // What it kept is a little more than what was taken as its window.
+            // The learned window is nine tenths of what the server kept, so only a clearly larger
+            // prompt disproves it.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
             let refused = learned.refused.take_if(|refused| tokens > *refused);
             cut.or(refused).is_some()
@@ -128,7 +132,8 @@ impl ModelTable {
     pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
         let learned = self.state().learned.get(&key(model_key)).cloned();
         if let Some(learned) = learned {
-            // Another proxy may have written at the same time: what it learned is as good.
+            // The write may fail because other proxies write at the same time. What they learned
+            // is as good.
             let _ = learned::write(store, learned);
         }
     }
@@ -140,6 +145,7 @@ impl ModelTable {
     ) -> bool {
         let mut state = self.state();
         let key = key(model_key);
+        // Names of models come from clients, so the table is bounded.
         if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
             return false;
         }

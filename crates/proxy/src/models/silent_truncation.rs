@@ -44,7 +44,7 @@ pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading)
     };
     let grown = now.sent.saturating_sub(before.sent);
     if grown < (before.sent / GROWN.0).max(GROWN.1) {
-        // Too little to tell: the older reading stays, until it is enough.
+        // Too little growth to tell. The older reading stays, so that the growth adds up.
         return None;
     }
     let cut = was_cut(before, &now, grown);
@@ -55,9 +55,9 @@ pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading)
 fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u64> {
     let most = now.read.max(before.read);
     let stands_still = now.read <= before.read.saturating_add(grown / READ);
-    // What was read is less than what was sent, by any estimate.
+    // The server read clearly less than was sent, even if the estimate is a tenth too high.
     let is_less = now.read < now.sent - now.sent / 10;
-    // Some servers leave out what they had cached: those read what was new, or far less.
+    // Some servers do not count what they had cached: they report only the new part, or far less.
     let only_new = now.read.abs_diff(grown) < grown / 2 || now.read < before.read / 2;
     let cut = stands_still && is_less && !only_new && most >= LEAST;
     cut.then(|| most / 100 * SURE_PERCENT)

@@ -1,7 +1,7 @@
 //! The audit log: who did what, one JSON line for each request and each order.
 //!
-//! Lines are written by a thread of its own. Requests never wait for it: when it cannot keep
-//! up, or the file cannot be written, lines are lost, counted, and that is said once.
+//! A thread of its own writes the lines. Requests never wait for it: if it cannot keep up, or the
+//! file cannot be written, lines are lost and counted, and the operator is told once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -60,6 +60,7 @@ impl AuditLog {
     pub(crate) fn open(&self, path: Option<&Path>) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(path) = path.map(Path::to_path_buf) else {
+            // Dropping the sender ends the thread after its last line.
             *writer = None;
             return;
         };
@@ -83,6 +84,8 @@ impl AuditLog {
             notices: self.notices.clone(),
             has_complained: false,
         };
+        // Opened here and not on the thread, so that an operator is told of a wrong path at the
+        // start.
         writer.open(path);
         let builder = std::thread::Builder::new().name("audit-log".to_owned());
         let started = builder.spawn(move || writer.run(&received));
@@ -154,10 +157,11 @@ impl AuditWriter {
 
     fn write(&mut self, line: &str) {
         let written = match &mut self.file {
-            // The line before may have been cut off in the middle.
+            // The last write failed and may have left half a line, so start a new one.
             Some(file) if self.has_complained => file.write_all(format!("\n{line}").as_bytes()),
             Some(file) => file.write_all(line.as_bytes()),
-            // A folder that came back, or rights that were mended, are noticed.
+            // Opening is tried again for every line, so that the log resumes by itself once its
+            // folder or its permissions are back.
             None => append_to(&self.path).and_then(|mut file| {
                 file.write_all(line.as_bytes())?;
                 self.file = Some(file);
@@ -193,7 +197,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A named pipe without a reader must not stop us.
+        // Opening a named pipe without a reader would block forever.
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits();
         options.mode(0o600).custom_flags(no_wait.cast_signed());
     }

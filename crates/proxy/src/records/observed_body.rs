@@ -52,7 +52,7 @@ impl ObservedBody {
         open: Option<(OpenRequest, Reservation)>,
     ) -> Self {
         let ended = inner.is_end_stream();
-        let mut noted = Self {
+        let mut observed = Self {
             inner,
             pending_record,
             watch,
@@ -62,10 +62,11 @@ impl ObservedBody {
             error: None,
             _open: open,
         };
+        // hyper never polls an empty body, so it must end here.
         if ended {
-            noted.end(true);
+            observed.end(true);
         }
-        noted
+        observed
     }
 
     /// Gives an error at the next poll. hyper drops frames that it has not flushed when it gets an
@@ -137,7 +138,7 @@ impl HttpBody for ObservedBody {
                 if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
                     this.watch_given();
                 }
-                // A body of known length is not asked for its end.
+                // hyper does not poll a body of known length again after its last frame.
                 if this.inner.is_end_stream() {
                     this.end(true);
                 }
@@ -158,6 +159,7 @@ impl HttpBody for ObservedBody {
     }
 }
 
+// The client went away, or the server stops: the record is still written, as cut off.
 impl Drop for ObservedBody {
     fn drop(&mut self) {
         self.end(false);

@@ -1,4 +1,5 @@
-//! What a session did before a call, as records tell it.
+//! Plans of a session as they appear in records: what was done before a call, why, and what it
+//! saved.
 
 use serde::Serialize;
 use trimtab::session::{SessionEvent, SessionEventKind};

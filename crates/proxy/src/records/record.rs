@@ -1,4 +1,5 @@
-//! What was done with a request, as one line of a log and as figures.
+//! The record of a request: what was done with it, as one line of the log and as part of the
+//! figures of all requests. It is written when the last byte of the answer is sent.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -163,6 +164,8 @@ impl Record {
         let (came, changed) = self.measures;
         let is_changed = self.action == RecordAction::Edited;
         let sent = if is_changed { changed } else { came };
+        // A prompt that was not measured, or that the provider truncated, says nothing about its
+        // counting.
         let is_managed = sent != Measure::default() && !self.silent_overflow;
         if let Some(reported) = reported.filter(|_| is_managed) {
             fits.learn(&self.session, sent, reported);
@@ -172,8 +175,11 @@ impl Record {
             RecordAction::Edited => {
                 let window = Some(self.window).filter(|window| *window > 0);
                 let tokens = |text: Measure| fits.tokens(&self.session, &text);
-                // Some kinds of text may have become more, such as the tools of ours.
+                // Both differences, because a measure cannot be negative: some kinds of text
+                // grow, for example by our tools.
                 let difference = tokens(came - sent) - tokens(sent - came);
+                // Only the difference is scaled by what the provider counted. The sent side is
+                // reported, or our estimate.
                 let sent = self.tokens_after;
                 let came = sent.saturating_add_signed(difference);
                 SavedTokens::of_changed(came, sent, reported, window)
@@ -204,6 +210,7 @@ impl fmt::Display for Record {
             ("id", &self.request_id),
             ("token", &self.token),
         ];
+        // Written with quotes and escapes, because most of these texts come from clients.
         for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             write!(f, " {name}={text:?}")?;
         }

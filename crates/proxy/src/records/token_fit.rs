@@ -1,4 +1,4 @@
-//! How many tokens a provider would count for what was left out of a prompt.
+//! Estimates how many tokens a provider would have counted for text that was left out of a prompt.
 //!
 //! The calibration of the estimator is for decisions: it learns for all texts of a model, and
 //! slowly. Here the question is how the text that was left out of one session would have
@@ -42,6 +42,8 @@ impl TokenFits {
         let mut fit = self.older_sessions.remove(session).unwrap_or_default();
         fit.add(sent, reported);
         if self.sessions.len() >= SESSIONS {
+            // Two generations: a session that is still used moves to the newer one, so no order of
+            // use has to be kept.
             self.older_sessions = std::mem::take(&mut self.sessions);
         }
         self.sessions.insert(session.to_owned(), fit);
@@ -79,6 +81,8 @@ impl TokenFit {
         let (before, counted) = match self.last.replace((sent, reported)) {
             Some((last, then)) => {
                 let (gone, added) = ((last - sent).tokens(), (sent - last).tokens());
+                // After a plan the prompt has lost text, and the change in tokens is not that of
+                // the added text.
                 if gone.saturating_mul(MOST_LOST) > added {
                     return;
                 }
@@ -90,6 +94,7 @@ impl TokenFit {
         if counted == 0 || added.tokens() == 0 {
             return;
         }
+        // Large increments are kept, because framing and rounding matter less in them.
         let largest = |other: &Increment| other.added.tokens() >= added.tokens();
         let at = self.increments.partition_point(largest);
         self.increments.insert(at, Increment { added, counted });
@@ -106,6 +111,7 @@ impl TokenFit {
             estimated += weight * increment.added.tokens() as f64;
         }
         if estimated > 0.0 {
+            // A wrong report, for example of a truncated prompt, must not make savings absurd.
             (counted / estimated).clamp(1.0 / MOST, MOST)
         } else {
             1.0

@@ -1,4 +1,5 @@
-//! Work off the threads that serve connections, for as long as somebody may wait for it.
+//! Runs blocking work on other threads than those that serve connections, with a deadline, and
+//! cancels it when nobody waits for it any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub(crate) async fn run_within<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, WorkFailure> {
     let flag = CancelFlag::default();
+    // Dropping a blocking task does not stop it. The flag does, also when this future is dropped
+    // because the client went away.
     let _guard = CancelOnDrop(flag.clone());
     let working = spawn_blocking(move || with_cancel(&flag, work));
     match timeout(limit, working).await {
@@ -51,7 +54,7 @@ pub(crate) async fn run_within<T: Send + 'static>(
 /// from a processor.
 pub(crate) fn worker_permits() -> Arc<Semaphore> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    // Some of it waits for a disk.
+    // Twice as many as processors, because some of the work waits for a disk.
     Arc::new(Semaphore::new(2 * processors))
 }
 

@@ -100,7 +100,7 @@ impl MemoryBudget {
 
 impl MemoryAccount {
     fn used(&self) -> MutexGuard<'_, MemoryUse> {
-        // Figures are changed in one go, so they are good even if somebody died here.
+        // The figures are changed together, so they are consistent even after a panic.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,6 +109,8 @@ impl MemoryUse {
     fn try_add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) -> Result<(), MemoryShortage> {
         if let Some(tenant) = tenant {
             let used = self.tenants.get(tenant).copied().unwrap_or(0);
+            // The tenant's own limit comes first: caches of others must not be emptied because one
+            // tenant asks for too much.
             if used.saturating_add(bytes) > self.tenant_limit {
                 return Err(MemoryShortage::Tenant);
             }
@@ -123,6 +125,8 @@ impl MemoryUse {
 
     fn add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) {
         self.process = self.process.saturating_add(bytes);
+        // An empty reservation adds no entry, or the map would grow with every tenant that ever
+        // came.
         if let Some(tenant) = tenant.filter(|_| bytes > 0) {
             let used = self.tenants.entry(Arc::clone(tenant)).or_default();
             *used = used.saturating_add(bytes);
@@ -154,6 +158,8 @@ impl Reservation {
         let try_add = || self.account.used().try_add(self.tenant.as_ref(), bytes);
         let added = match (try_add(), self.account.make_room.get()) {
             (Err(MemoryShortage::Process(missing)), Some(make_room)) => {
+                // Called without the lock on the figures: dropping caches gives back reservations,
+                // which takes it.
                 make_room(missing);
                 try_add()
             }
@@ -172,6 +178,7 @@ impl Reservation {
             if Instant::now() >= deadline {
                 return false;
             }
+            // Giving memory back wakes nobody, so this tries again at short intervals.
             tokio::time::sleep(WAIT / 10).await;
         }
         true

@@ -39,12 +39,15 @@ impl ReservedBuffer {
         let wanted = (self.first.len() + self.all.len()).saturating_add(more);
         let wanted = wanted.saturating_mul(self.factor);
         let missing = wanted.saturating_sub(memory.bytes());
+        // A larger step is tried first, so that the lock is not taken for every piece. If that
+        // fails, exactly what is missing may still fit.
         missing == 0 || memory.grow(missing.max(STEP)) || memory.grow_soon(missing).await
     }
 
     /// Adds bytes that may be all there are: the first ones are taken over, not copied. Room
     /// is made for `expected` of them in all: memory that is not written to costs nothing.
     pub(crate) fn push(&mut self, bytes: Bytes, expected: usize) {
+        // Many bodies come in one piece, which is then never copied.
         if self.len() == 0 {
             self.first = bytes;
             return;
@@ -71,6 +74,8 @@ impl ReservedBuffer {
         };
         match self.memory {
             Some(mut memory) => {
+                // The reservation of the bytes lives as long as the bytes. The rest is for
+                // planning, and is given back when planning ends.
                 let beyond = memory.split_off(bytes.len());
                 (memory.attach(bytes), Some(beyond))
             }

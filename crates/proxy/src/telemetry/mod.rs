@@ -1,7 +1,7 @@
 //! Traces and metrics over OTLP, as JSON over HTTP, if an endpoint is set.
 //!
-//! Requests only put their record into a channel. A task collects records and sends them together;
-//! what cannot be sent is dropped and counted, so that a collector that is down costs nothing.
+//! Requests only put their record into a channel. A task collects records and sends them together.
+//! Records that cannot be sent are dropped, so a collector that is down costs nothing.
 
 mod spans;
 mod sums;
@@ -85,6 +85,7 @@ impl OtlpExporter {
 
     async fn send(&mut self, batch: &[Arc<Record>]) {
         let spans: Vec<Value> = batch.iter().flat_map(|record| spans_of(record)).collect();
+        // The sums are cumulative, so a batch that cannot be sent is contained in the next one.
         for record in batch {
             self.sums.add(record);
         }
@@ -97,6 +98,7 @@ impl OtlpExporter {
             "scopeSpans": [{"scope": scope.clone(), "spans": spans}]}]});
         let metrics = json!({"resourceMetrics": [{"resource": resource,
             "scopeMetrics": [{"scope": scope, "metrics": self.sums.metrics()}]}]});
+        // If traces cannot be sent, metrics cannot either: it is the same server.
         let sent = match self.post("v1/traces", &traces).await {
             Ok(()) => self.post("v1/metrics", &metrics).await,
             failed => failed,

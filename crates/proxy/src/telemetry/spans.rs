@@ -1,4 +1,5 @@
-//! A call of a model as spans, with the names of the conventions for generative AI.
+//! Writes a call of a model as OpenTelemetry spans, with the attribute names of the conventions for
+//! generative AI.
 
 use serde_json::{Value, json};
 use trimtab::session::SessionEventKind;
@@ -6,6 +7,7 @@ use trimtab_model::Dialect;
 
 use crate::records::record::{Record, RecordAction};
 
+// The numbers of span kinds and status codes in OTLP.
 const CLIENT: u8 = 3;
 const INTERNAL: u8 = 1;
 const ERROR: u8 = 2;
@@ -118,6 +120,7 @@ pub(super) fn nanoseconds(milliseconds: u64, more: f64) -> String {
 fn trace_of(record: &Record) -> (String, Option<String>) {
     let mut parts = record.trace_parent.split('-').skip(1);
     let is_hex = |text: &&str, length: usize| {
+        // The standard declares ids of zeros invalid.
         let is_zero = text.bytes().all(|byte| byte == b'0');
         text.len() == length && !is_zero && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };

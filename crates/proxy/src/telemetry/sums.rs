@@ -30,6 +30,7 @@ impl UsageSums {
 
     pub(super) fn add(&mut self, record: &Record) {
         let mut key = (record.model.clone(), provider(record.dialect));
+        // Names of models come from clients, and each one is a time series at the collector.
         if self.by_model.len() >= MODELS && !self.by_model.contains_key(&key) {
             key.0.clear();
         }

@@ -1,4 +1,5 @@
-//! Compressed request bodies, unpacked within limits.
+//! Decompresses request bodies and errors within limits. Decompression stops at the limit and
+//! frees what it has, so a small body that expands enormously costs little.
 
 use std::io::{self, Read};
 
@@ -60,6 +61,7 @@ impl Encoding {
             return Ok(None);
         };
         let encoding = encoding.to_str().map_err(|_| NotDecoded::Unknown)?;
+        // Several encodings on top of each other are legal but not supported.
         if encodings.next().is_some() {
             return Err(NotDecoded::Unknown);
         }
@@ -93,6 +95,7 @@ pub(crate) fn decode(
     let Some(encoding) = Encoding::named(headers)? else {
         return Ok(None);
     };
+    // Text compresses well below this ratio; what expands further is made to exhaust memory.
     let by_ratio = body.len().saturating_mul(limits.decode_ratio).max(FREE);
     let most = limits.decoded_bytes.min(by_ratio);
     unpack(encoding, body, most, Some(memory)).map(Some)
@@ -114,7 +117,7 @@ fn unpack(
     match encoding {
         Encoding::Gzip => output.read(flate2::read::MultiGzDecoder::new(body))?,
         Encoding::Deflate => {
-            // With the wrapper that the standard wants, or without it, as some clients send it.
+            // HTTP means the zlib format by this name, but some clients send raw deflate data.
             let wrapped = output.read(flate2::read::ZlibDecoder::new(body));
             if wrapped == Err(NotDecoded::Damaged) {
                 output.bytes.clear();
@@ -154,8 +157,8 @@ impl DecodedOutput {
         memory: Option<Reservation>,
     ) -> Result<Self, NotDecoded> {
         let mut output = Self {
-            // Room for all of it at once: memory that is not written to costs nothing, and
-            // nothing has to be copied while it grows.
+            // Room for everything at once: pages that are never written to cost no memory, and
+            // nothing has to be copied while the output grows.
             bytes: Vec::with_capacity(most.saturating_add(STEP)),
             most,
             window: encoding.window(),
@@ -184,6 +187,7 @@ impl DecodedOutput {
                 .truncate(at + read.as_ref().map_or(0, |read| *read));
             match read {
                 Ok(0) => return Ok(()),
+                // Checked after each step, so at most one step is decompressed beyond the limit.
                 Ok(_) if self.bytes.len() > self.most => return Err(NotDecoded::TooLarge),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -193,7 +197,7 @@ impl DecodedOutput {
     }
 
     fn finish(mut self) -> Bytes {
-        // Room that was not needed is only given back where that saves something.
+        // Shrinking may copy the bytes, so it is done only if it saves at least half.
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to_fit();
         }

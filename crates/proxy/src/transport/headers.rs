@@ -1,4 +1,4 @@
-//! Headers that we read, add and leave out.
+//! The headers that we read, add and remove, on the way to the upstream and back to the client.
 
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
@@ -16,7 +16,7 @@ pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-trimtab-token");
 const MODE: HeaderName = HeaderName::from_static("x-trimtab-mode");
 /// Request: `true` is short for the mode `bypass`.
 const BYPASS: HeaderName = HeaderName::from_static("x-trimtab-bypass");
-/// Request: the preset for a session that begins with this request.
+/// Request: the preset of the session from this request on.
 pub(crate) const PRESET: HeaderName = HeaderName::from_static("x-trimtab-preset");
 /// Request and response: the name of the session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-trimtab-session");
@@ -53,6 +53,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 pub(crate) fn client_name(headers: &HeaderMap) -> String {
     let name = header_text(headers, &USER_AGENT).unwrap_or_default();
     let word = name.split_whitespace().next().unwrap_or_default();
+    // Headers of clients appear in logs and on the dashboard, so their length is bounded.
     word.chars().take(60).collect()
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn trace_parent(headers: &HeaderMap) -> String {
     text.chars().take(60).collect()
 }
 
-/// Takes out what concerns one connection only, and what that connection's header names.
+/// Removes headers that concern one connection only, and those that `Connection` names.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -80,10 +81,12 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 /// The headers of a request as they go upstream.
 pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
-    // The client sets its own; a body says its length itself.
+    // The HTTP client sets `Host` for the upstream's address, and the length from the body, which
+    // may have been edited. `Expect` was answered by our own server.
     for name in [HOST, CONTENT_LENGTH, EXPECT] {
         headers.remove(name);
     }
+    // Collected first, because a map cannot be changed while its keys are borrowed.
     let ours: Vec<HeaderName> = headers
         .keys()
         .filter(|name| name.as_str().starts_with(PREFIX))
@@ -126,7 +129,7 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
-/// The value of a header, if it is there once and is text.
+/// The first value of a header, if it is text and not blank.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let value = headers.get(name)?.to_str().ok()?.trim();
     (!value.is_empty()).then_some(value)

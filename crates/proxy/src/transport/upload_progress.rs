@@ -1,4 +1,5 @@
-//! What a connection is doing, and how long it has been waiting for its client.
+//! The progress of one connection: what it is doing, and since when it waits for its client.
+//! `transport::connections` decides by it which connections end.
 
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,8 @@ impl ConnectionProgress {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             requests: 0,
+            // The time for the first head runs from the connection on, or a client could connect
+            // and send nothing.
             head_since: Some(now),
             idle_since: now,
             is_http2: false,
@@ -96,6 +99,7 @@ impl ConnectionProgress {
     /// Bytes came.
     pub(crate) fn note_read(&mut self, now: Instant) {
         self.last_byte = now;
+        // The first byte between two requests begins the next head.
         if self.requests == 0 && !self.is_http2 && !self.is_tunnel {
             self.head_since.get_or_insert(now);
         }
@@ -114,6 +118,7 @@ impl ConnectionProgress {
 
     /// The rest of a body is awaited.
     pub(crate) fn begin_body(&mut self, now: Instant) {
+        // Called on every poll that finds nothing; the time counts from the first of them.
         if self.body_since.is_none() {
             self.body_bytes = 0;
             self.body_since = Some(now);
@@ -146,6 +151,8 @@ impl ConnectionProgress {
             return Some(ConnectionPriority::Stalled(since));
         }
         match self.head_since {
+            // The client keeps up, so only we or the model can be slow: this connection is never
+            // given up.
             _ if self.requests > 0 => None,
             Some(since) => Some(ConnectionPriority::NoRequest(since)),
             None => Some(ConnectionPriority::Idle(self.idle_since)),

@@ -1,4 +1,5 @@
-//! Connections to upstreams.
+//! The HTTP client for upstreams: a pool of connections, with a time limit for the head of an
+//! answer and for every pause in its body.
 
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ impl UpstreamClient {
     ) -> Result<Response<Incoming>, UpstreamFailure> {
         if let Some(credentials) = self.outgoing.credentials(request.uri()) {
             let headers = request.headers_mut();
+            // Only for plain HTTP through an egress proxy; with TLS the connector authenticates
+            // when it opens the tunnel.
             headers.insert(PROXY_AUTHORIZATION, credentials);
         }
         match tokio::time::timeout(self.answer_time, pool.request(request)).await {
@@ -97,6 +100,7 @@ impl UpstreamFailure {
     fn new(error: &Error) -> Self {
         let mut why = error.to_string();
         let mut source = std::error::Error::source(error);
+        // hyper's own text is only "client error (Connect)". The causes say what happened.
         while let Some(cause) = source {
             why = format!("{why}: {cause}");
             source = cause.source();

@@ -1,4 +1,4 @@
-//! A body that passes unchanged while something looks at its frames.
+//! A body that passes unchanged while a `FrameWatch` sees its frames.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
+        // Asked after the poll: a body of known length is at its end with its last frame, and hyper
+        // does not poll it again.
         let is_end = self.inner.is_end_stream();
         self.watch.polled(&polled, is_end);
         polled

@@ -48,6 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        // A read of zero bytes is the end of the stream, and no progress.
         if buffer.filled().len() > before {
             self.connection.progress().note_read(Instant::now());
         }
