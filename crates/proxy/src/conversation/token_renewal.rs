@@ -126,9 +126,13 @@ impl IncomingConversation<'_> {
         // Fingerprints skip the system messages once the model has answered. As proof, all messages
         // are compared in full.
         let known = branch.unaltered_messages();
+        // The positions ascend, so one pass over the body is enough. Reading each message by itself
+        // would parse an entry of Messages again for every message in it.
+        let mut presented = self.scan.messages(0).enumerate();
         known.into_iter().all(|(at, message)| {
-            let presented = self.scan.message(at);
-            presented.is_some_and(|presented| says_the_same(&presented, &message))
+            let found = presented.find(|(place, _)| *place == at);
+            let found = found.and_then(|(_, found)| found);
+            found.is_some_and(|found| says_the_same(&found, &message))
         })
     }
 }

@@ -100,7 +100,9 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
 /// The estimate of a body's messages and tools, for a model that nothing is known of.
 fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     let scan = BodyScan::new(body, dialect).ok()?;
-    let messages = (0..scan.len()).filter_map(|at| scan.message(at));
+    // Not `scan.message(at)` for each position: an entry of Messages can contain many messages, and
+    // would be parsed for each of them.
+    let messages = scan.messages(0).flatten();
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
 }

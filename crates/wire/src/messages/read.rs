@@ -43,6 +43,7 @@ pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Vec<Message> {
         if spelled != first.role.as_str() {
             first.meta.wire_role = Some(spelled);
         }
+        // The fields of the entry go to its first message, and are written once.
         first.meta.stop_reason = fields.take_string("stop_reason");
         first.meta.extra.extend(fields.into_extra());
     }

@@ -54,6 +54,7 @@ pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     let usual = as_list && fields.names().eq(["type", "role"]);
     let mut joined = false;
     for part in &mut parts {
+        // An answer with other parts is kept as one opaque part, because only texts can be split.
         let Part::Text(text) = part else { return None };
         if joined {
             spelling_marks::set(&mut text.extra, spelling_marks::JOINED, RawJson::of(&true));
@@ -91,6 +92,7 @@ pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     }
     fields.take("type");
     let has_summary = summary.is_some();
+    // Open models have their reasoning in `content`, OpenAI has a summary of it.
     let thoughts = [summary, fields.list("content")];
     let texts: Vec<String> = thoughts
         .into_iter()

@@ -153,6 +153,7 @@ fn write_call(call: &Call) -> RawJson {
 fn own_entry(extra: &ExtraFields) -> Option<RawJson> {
     let raw = spelling_marks::get(extra, spelling_marks::RAW)?;
     let fields: JsonFields = serde_json::from_str(raw).ok()?;
+    // An original of another dialect has neither field, and would be invalid here.
     let ours = fields.has("call_id") || fields.has("output");
     ours.then(|| RawJson::parse(raw).ok()).flatten()
 }

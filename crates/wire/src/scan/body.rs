@@ -135,6 +135,8 @@ impl BodyReader<'_> {
         let first = self.cursor.peek();
         let start = self.cursor.offset();
         self.lists += 1;
+        // Saved before the list is scanned: a longer body with the same beginning continues from
+        // here.
         self.head_state = (first == Some(b'[')).then(|| {
             Box::new(BodyHead {
                 start: self.start,
@@ -220,6 +222,7 @@ impl BodyReader<'_> {
         for message in &mut self.tables.messages {
             message.part = message.part.saturating_add(parts);
         }
+        // The message numbers move by one, because the system field becomes message 0.
         for entry in &mut self.tables.entries {
             entry.message = entry.message.saturating_add(1);
         }
@@ -264,6 +267,7 @@ impl BodyReader<'_> {
     fn tool(&mut self) -> ScanResult<ToolSpan> {
         let mut tool = self.object_or_value(|reader, key, tool: &mut ToolSpan| {
             let value = match key {
+                // Chat Completions nests the definition in a field named like its type.
                 "function" | "custom" => return reader.tool_name(tool),
                 _ => reader.cursor.value()?,
             };

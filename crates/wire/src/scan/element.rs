@@ -79,6 +79,7 @@ impl<'a> BodyReader<'a> {
             }
         }
         let span = Span::new(start, self.cursor.offset());
+        // The end of an object is known only now. Markers of inner objects have theirs already.
         let unnamed = |marker: &&mut MarkerSpan| marker.object.is_empty();
         let new = self.request.markers.iter_mut().skip(first_marker);
         new.filter(unnamed).for_each(|marker| marker.object = span);
@@ -105,6 +106,7 @@ impl<'a> BodyReader<'a> {
         if let Some(old) = old {
             markers.remove(first + old);
         }
+        // `null` is the same as no marker, but it still overrides an earlier field of this name.
         if !is_null(self.text, value) {
             markers.push(MarkerSpan {
                 name,

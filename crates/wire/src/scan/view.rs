@@ -102,6 +102,7 @@ impl<'a> BodyScan<'a> {
                 Some(Cow::Owned(own.to_owned()))
             }),
             Dialect::Chat => {
+                // A custom tool call has its name in a field that is named like its type.
                 let own = || pick(json, [&type_name]).and_then(|[own]| own);
                 let inner = [function, own()].into_iter().flatten();
                 let mut names = inner.filter_map(|json| pick(json, ["name"]));
@@ -121,6 +122,7 @@ impl<'a> BodyScan<'a> {
         match self.dialect {
             Dialect::Chat => chat::read_message(self.json(first.span)).ok(),
             Dialect::Messages => {
+                // An entry of Messages can hold several messages: outputs and texts are split.
                 let number = at.checked_sub(first.message as usize)?;
                 let read = messages::read_message(self.json(first.span)).ok()?;
                 read.into_iter().nth(number)

@@ -166,6 +166,8 @@ impl ContainerMembers {
                     "",
                 );
             }
+            // A removed member also counts as previous: the next removal starts where this one
+            // ended, so that the ranges do not overlap.
             if !dropped || previous.is_some() {
                 previous = Some(*span);
             }
@@ -177,6 +179,8 @@ impl ContainerMembers {
         }
         let end = self.spans.get(last).map_or(0, |span| span.end);
         if !tail.is_empty() {
+            // Behind the last remaining member, and not at the end of the container: removed
+            // members after it take their commas along.
             edits.insert(end, tail);
         }
     }

@@ -143,6 +143,7 @@ impl Splicer<'_, '_, '_> {
     }
 
     fn finish(mut self) -> (ByteEdits, Vec<usize>) {
+        // Containers are written last, after all changes to their members are known.
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();
         (self.edits, self.skipped)

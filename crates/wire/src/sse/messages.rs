@@ -56,6 +56,7 @@ fn add(
     each: &mut impl FnMut(StreamEvent<'_>),
 ) -> Option<()> {
     let names = ["text", "thinking", "partial_json", "signature"];
+    // A delta has one of these fields; its `type` says the same and need not be compared.
     let [said, thought, json, seal] = pick(delta, names)?;
     if let Some(delta) = said.and_then(TextDelta::new) {
         each(StreamEvent::Text(delta));

@@ -49,10 +49,12 @@ impl EventCutter {
                 match bytes.get(length) {
                     Some(b'\n') => length += 1,
                     Some(_) => {}
+                    // The line feed may come with the next piece.
                     None => self.after_return = true,
                 }
             }
             let (line, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            // The line is empty if nothing of it came in an earlier piece either.
             let is_blank = end == 0 && self.event.len() == self.line;
             self.event.extend_from_slice(line);
             self.line = self.event.len();

@@ -88,6 +88,7 @@ impl StreamRewriter {
         send("response.output_text.done", "text", &quoted, true);
         send("response.content_part.done", "part", &part(text), true);
         send("response.output_item.done", "item", &done, false);
+        // The last event of the answer repeats all parts, so it must have this one too.
         self.shown_parts.push(done);
     }
 }
