@@ -22,7 +22,7 @@ const LASTS: u64 = 30;
 /// How often a record is added while others add theirs.
 const ATTEMPTS: usize = 4;
 /// The longest name of a model that is remembered.
-const NAME: usize = 256;
+pub(crate) const NAME: usize = 256;
 
 /// What was learned of a model at an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use trimtab_store::Store;
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{LearnedModel, MODELS};
+use learned::{LearnedModel, MODELS, NAME};
 
 /// The catalogue, what was learned, and what was looked up before.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
@@ -145,8 +145,9 @@ impl ModelTable {
     ) -> bool {
         let mut state = self.state();
         let key = key(model_key);
-        // Names of models come from clients, so the table is bounded.
-        if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
+        // Names of models come from clients, so their number and their length are bounded.
+        let is_new = !state.learned.contains_key(&key);
+        if is_new && (state.learned.len() >= MODELS || model_key.1.len() > NAME) {
             return false;
         }
         let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
@@ -168,6 +169,10 @@ fn key(model_key: ModelKey<'_>) -> (String, String) {
 
 impl ModelTableState {
     fn find(&mut self, model: &str) -> Option<ModelInfo> {
+        // A body can have a name of megabytes, which must not stay in memory.
+        if model.len() > NAME {
+            return None;
+        }
         if let Some(found) = self.lookups.get(model) {
             return found.clone();
         }
@@ -183,6 +188,16 @@ impl ModelTableState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overlong_model_names_are_not_kept() {
+        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
+        let name = "gpt-4o".repeat(NAME);
+        assert_eq!(models.model_limits("u", &name, None).window, None);
+        assert!(!models.learn_window(("u", &name), 8_000));
+        let state = models.state();
+        assert!(state.lookups.is_empty() && state.learned.is_empty());
+    }
 
     #[test]
     fn the_settings_win_and_errors_lower() {

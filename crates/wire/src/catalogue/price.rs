@@ -55,6 +55,7 @@ impl Price {
         if decimals.len() > DECIMALS || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
+        // Parsed as text and not as a float, so that a published price is exact.
         let micros: u64 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
         let whole: u64 = whole.parse().ok()?;
         Some(Self(whole.checked_mul(ONE)?.checked_add(micros)?))

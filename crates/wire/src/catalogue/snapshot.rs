@@ -62,6 +62,7 @@ impl Snapshot {
             .skip_while(|(_, line)| line.starts_with('#'))
         {
             match SnapshotEntry::parse(line) {
+                // A binary search needs ascending ids.
                 Some(entry) if entry.id > before => before = entry.id,
                 _ => return Err(number + 1),
             }
@@ -77,6 +78,7 @@ impl Snapshot {
     /// Merges both; for equal ids, the newer line wins.
     pub(super) fn merged(&self, newer: &Self) -> Self {
         let lines = self.lines().chain(newer.lines());
+        // The map sorts by bytes, as the search expects, and a later line replaces an earlier one.
         let lines: BTreeMap<&str, &str> = lines.map(|line| (id_of(line), line)).collect();
         let about = self
             .as_str()
@@ -114,6 +116,8 @@ impl Snapshot {
         // Both are starts of lines (or the end), and the target line starts between them.
         let (mut low, mut high) = (0, body.len());
         while low < high {
+            // The middle is a byte inside some line. Both bounds move to starts of lines, so the
+            // range shrinks in every step.
             let (start, line) = line_around(body, low.midpoint(high));
             if id_of(line) < id {
                 low = (start + line.len() + 1).min(body.len());

@@ -60,7 +60,7 @@ impl CopilotSession {
     }
 
     fn plain(&mut self, role: Role, line: &JsonFields<'_>, data: &JsonFields<'_>) {
-        // The typed text, and the text that was sent.
+        // The text that was sent comes first; the other one is what the user typed.
         let sent = ["transformedContent", "content"]
             .into_iter()
             .find_map(|name| data.get(name).and_then(string));

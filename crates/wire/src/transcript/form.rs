@@ -110,6 +110,7 @@ pub(super) fn recognise(raw: &RawValue) -> Option<LineContent> {
 }
 
 fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
+    // Gemini CLI also writes a list `messages`, so it must be checked before other documents.
     if is_gemini(fields) {
         return Some(LineContent::Log(TranscriptForm::GeminiCli));
     }

@@ -81,6 +81,7 @@ fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message
     close(current, &mut outputs, messages);
     let added = messages.iter_mut().skip(first);
     if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
+        // The figures of a message are those of its last answer.
         last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
         last.meta.stop_reason = info.get("finish").and_then(string);
         last.meta.kind = info.is_true("summary").then_some(MessageKind::Summary);

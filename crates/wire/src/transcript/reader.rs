@@ -104,6 +104,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let text = self.lines.text()?;
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(()),
+            // The end of the line came before the end of the value.
             Err(error) if error.is_eof() => self.lines.take_rest(),
             Err(error) => Err(ReadError::syntax(&error, self.lines.number)),
         }

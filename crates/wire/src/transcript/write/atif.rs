@@ -82,6 +82,7 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     };
     let message = new.message;
     let mut step = ObjectWriter::new()
+        // `renumbered` sets the numbers when all steps are known.
         .raw("step_id", "0")
         .maybe(
             "timestamp",

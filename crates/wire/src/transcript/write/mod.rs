@@ -204,6 +204,7 @@ impl FileLayout {
         let is_gone =
             |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
         let behind_all = after.is_none();
+        // Snapshots and notes between removed messages would refer to something that is gone.
         if is_gone(before) && (is_gone(after) || behind_all) {
             UnitFate::Removed
         } else {
