@@ -35,6 +35,7 @@ pub(super) fn document(text: &str) -> Option<&RawValue> {
 impl FormWriter for GeminiWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
         let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
+        // Such a line holds the whole session, so an output in it cannot be patched alone.
         if fields.has("$set") {
             return None;
         }
@@ -152,6 +153,7 @@ fn written_answer(object: ObjectWriter, message: &Message) -> String {
         _ => None,
     });
     let thoughts = thoughts.map(|text| {
+        // The reader joins both with a line break.
         let (subject, description) = text.split_once('\n').unwrap_or((text, ""));
         let thought = ObjectWriter::new().text("subject", subject);
         thought.text("description", description).end()

@@ -111,6 +111,7 @@ fn made_id(new: &NewMessage<'_>) -> String {
         return format!("msg_{}", name(new.like(), new.number, new.message));
     };
     let time = if new.is_last {
+        // Behind all others if nothing follows, else just before the element that follows.
         time.saturating_add(1)
     } else {
         time.saturating_sub(1)
