@@ -98,6 +98,7 @@ impl Agent {
             rounds: 0,
             usage: Usage::default(),
         };
+        // Events are forwarded even if the turn failed: they say what the session did before.
         let worked = self.work(&mut turn).await;
         self.tell_session();
         worked?;
@@ -191,6 +192,7 @@ impl Agent {
         *resumes += 1;
         let why = failed.error.without_hint();
         self.event_sender.send(AgentEvent::BrokeOff { why });
+        // Without any text there is nothing to continue; the same request is simply sent again.
         if !failed.text.trim().is_empty() {
             let note = Message::user(GO_ON).with_kind(MessageKind::Note);
             self.session.admit(note)?;

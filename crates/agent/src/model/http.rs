@@ -284,6 +284,8 @@ impl CallAttempt<'_> {
         let bytes = self.collect(body).await?;
         if !parts.status.is_success() {
             let status = parts.status.as_u16();
+            // Noted beside the error, because `answer` decides whether to send the request again
+            // without the field.
             self.refused = refused_field(status, &bytes);
             return Err(FailedResponse::new(status, &parts.headers, &bytes).to_error(&place));
         }
@@ -307,6 +309,8 @@ impl CallAttempt<'_> {
         let limit = self.shared.timeouts.first_byte;
         match timeout(limit, self.shared.client.request(request)).await {
             Ok(Ok(response)) => Ok(response),
+            // Only a failed connection says that nobody is there. Later failures may be worth more
+            // attempts.
             Ok(Err(error)) if error.is_connect() => Err(ModelError::Unreachable {
                 url: url(),
                 why: innermost_cause(&error),
@@ -360,6 +364,8 @@ impl CallAttempt<'_> {
         while let Some(bytes) = self.bytes(&mut body).await? {
             size += bytes.len();
             self.deliver(reader.push(&bytes)).await?;
+            // Some servers keep the connection open after the end of the answer, so waiting for its
+            // end could take until the timeout.
             if reader.is_ended() || size > MOST_BYTES {
                 // Read the end of the body so that the connection returns to the pool. A failure
                 // only costs the reuse.
@@ -405,6 +411,7 @@ impl CallAttempt<'_> {
             place.stream_error(reported.verdict, &reported.message)
         })?;
         for piece in pieces {
+            // Usage is not shown to the user, so the call can still be repeated after it.
             self.delivered |= !matches!(piece, ReplyPiece::Usage(_));
             self.sink.send(piece).await;
         }

@@ -80,6 +80,7 @@ impl ModelBackend for ScriptedModel {
         // Only requests of a conversation have a name; summary requests have none.
         let next = (request.conversation.is_some() != self.summaries).then(|| {
             let mut player = self.player();
+            // The position makes the ids of calls unique within the conversation.
             let position = player.position();
             (position, player.next_reply())
         });

@@ -94,6 +94,7 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
     let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));
     let (mut bytes, mut number, mut is_started) = (Vec::new(), 1, false);
     while number < wanted.end && bytes.len() as u64 <= MOST {
+        // Read in pieces of the buffer and not line by line: a line can be larger than the memory.
         let piece = reader.fill_buf()?;
         if piece.is_empty() {
             break;

@@ -137,6 +137,7 @@ impl FileSearch<'_> {
 
     fn is_wanted(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return true };
+        // Models write `*.rs` for files in any folder.
         glob.is_match(path) || path.file_name().is_some_and(|name| glob.is_match(name))
     }
 
@@ -155,6 +156,7 @@ impl FileSearch<'_> {
             regex: !self.args.literal,
             ignore_case: self.args.ignore_case,
             max_line_bytes: LONGEST_LINE,
+            // The limit is for all files together.
             max_matches: MOST - self.lines.len().min(MOST),
             ..Query::literal(self.args.pattern.as_str()).until(is_over)
         }

@@ -72,6 +72,7 @@ impl Workspace {
         }
         let protected_files = match &confirm {
             Confirm::Ask(_) => confirm.clone(),
+            // "Always" was said about commands. A protected file needs somebody who looks at it.
             Confirm::Always | Confirm::Never => Confirm::Never,
         };
         Ok(Self {
@@ -153,6 +154,7 @@ impl Workspace {
             return Some(path);
         }
         let below = |root: &Path| path.strip_prefix(root).ok();
+        // Users and models write the path that they see, which may go through a link.
         below(&self.root).or_else(|| below(&self.named))
     }
 }
