@@ -67,7 +67,7 @@ fn is_empty(value: &[u8]) -> bool {
     value.is_empty() || value.eq_ignore_ascii_case(b"bearer")
 }
 
-/// The user that the operator's header names.
+/// The user that the configured header names.
 pub(super) fn user_header<'a>(
     tenancy: &TenancySettings,
     headers: &'a HeaderMap,
@@ -77,8 +77,8 @@ pub(super) fn user_header<'a>(
     (!value.is_empty()).then_some(value)
 }
 
-/// A header that says that somebody else than the peer asks, or that may be a credential which
-/// the settings do not name.
+/// A header that suggests several users behind the peer: one of a reverse proxy, or one that may be
+/// an unknown credential.
 pub(super) fn foreign_sign<'a>(
     tenancy: &TenancySettings,
     headers: &'a HeaderMap,

@@ -15,7 +15,7 @@ use crate::config::ProxyConfig;
 /// Names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Refuses a request that names a host that is not ours; `local` is our end of its connection.
+/// Refuses a request that names a host that is not ours. `local` is our address on its connection.
 pub(super) fn check(
     config: &ProxyConfig,
     local: SocketAddr,
@@ -39,7 +39,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The host that a request names, as it is written there.
+/// The host that a request names, in its spelling.
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     hosts(uri, headers).into_iter().next().flatten()
 }
@@ -61,7 +61,7 @@ fn not_ours(host: &str) -> String {
     )
 }
 
-/// True if `host`, with or without a port, is a name of ours.
+/// True if `host`, with or without a port, is one of our names.
 fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
     let Some(name) = without_port(host) else {
         return false;
@@ -77,7 +77,7 @@ fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host))
 }
 
-/// An address as it is written in a host; none for that which means all of them.
+/// An address in the form of a host; none for the unspecified address.
 fn written(address: IpAddr) -> Option<String> {
     match address {
         address if address.is_unspecified() => None,
@@ -86,7 +86,7 @@ fn written(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The name in `name:port`; none if what follows the colon is no port.
+/// The name in `name:port`; none if no port follows the colon.
 fn without_port(host: &str) -> Option<&str> {
     let (name, port) = match host.rsplit_once(':') {
         // In `[::1]` the last colon is part of the address.

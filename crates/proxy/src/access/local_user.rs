@@ -23,7 +23,7 @@ pub(super) fn is_own_user(_peer: SocketAddr, _local: SocketAddr) -> bool {
     true
 }
 
-/// The user in a list of sockets whose socket leads from `from` to `to`.
+/// The owner of the socket that connects `from` to `to`, in a list of sockets.
 #[cfg(target_os = "linux")]
 fn owner(list: &str, from: SocketAddr, to: SocketAddr) -> Option<u32> {
     let wanted = (canonical(from), canonical(to));

@@ -40,27 +40,27 @@ use tenant::PresentedIdentity;
 use token::{AdmittedToken, CarriedToken};
 use wrong_tokens::WrongTokens;
 
-/// What is remembered of who asks.
+/// The state of access control: wrong tokens and the use of quotas.
 #[derive(Default)]
 pub(crate) struct AccessState {
     wrong_tokens: WrongTokens,
     rates: TenantRates,
 }
 
-/// Who sent a request that is let in.
+/// The sender of an admitted request.
 pub(crate) struct RequestCaller {
-    /// Whose it is, or why that is not known: then nothing is kept of it.
+    /// Its tenant, or why it has none. Without a tenant nothing of the request is stored.
     pub(crate) tenant: Result<Tenant, UnknownTenant>,
-    /// The name of its token.
+    /// Its token.
     pub(crate) token: Option<AdmittedToken>,
-    /// Counts it as long as it lives.
+    /// Counts the request against its quota until this is dropped.
     pub(crate) counted: Option<CountedRequest>,
 }
 
-/// Why nobody knows whose a request is.
+/// Why a request has no tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnknownTenant {
-    /// More about it.
+    /// The explanation for the log.
     pub(crate) detail: String,
 }
 
@@ -84,18 +84,18 @@ impl UnknownTenant {
     }
 }
 
-/// Everything that is needed to judge a request.
+/// Everything that access control needs to check a request.
 pub(crate) struct AccessCheck<'a> {
     pub(crate) state: &'a AccessState,
     pub(crate) config: &'a ProxyConfig,
     pub(crate) tokens: &'a TokenTable,
-    /// What tells tenants apart; none while there is no store.
+    /// The keys that separate tenants; none without a store.
     pub(crate) keys: Option<&'a TenantKeys>,
     pub(crate) connection: &'a InboundConnection,
 }
 
 impl AccessCheck<'_> {
-    /// Lets a request in or says why not. A token is taken out of its headers.
+    /// Admits or refuses a request. Its token is removed from the headers.
     pub(crate) async fn admit(
         &self,
         parts: &mut Parts,
@@ -138,9 +138,9 @@ impl AccessCheck<'_> {
         })
     }
 
-    /// The dashboard shows the conversations of everybody. Browsers send its password by
-    /// themselves, so the page that asks is checked even then; and without a token only our own
-    /// user may look.
+    /// Checks a request to the dashboard, which shows all conversations. Browsers send its password
+    /// automatically, so the origin is checked even with a valid token. Without a token only our
+    /// own user is admitted.
     async fn check_dashboard(&self, parts: &Parts, has_token: bool) -> Result<(), AccessRefusal> {
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
@@ -151,7 +151,7 @@ impl AccessCheck<'_> {
         Err(AccessRefusal::other_user())
     }
 
-    /// The token of a request, which it must carry where there are any.
+    /// The token of a request. It is required if any is set.
     async fn token(
         &self,
         parts: &mut Parts,
@@ -181,9 +181,9 @@ impl AccessCheck<'_> {
         })
     }
 
-    /// Whose a request is. Without a credential and a token of its own that is known only
-    /// where nothing says that several users are behind it, and without any token only of
-    /// processes of our own user.
+    /// The tenant of a request. A request without a credential and without a named token has one
+    /// only if nothing suggests that several users are behind it, and, without any token, only if
+    /// it comes from a process of our own user.
     async fn tenant(
         &self,
         parts: &Parts,
@@ -210,7 +210,7 @@ impl AccessCheck<'_> {
         Ok(keys.tenant(&presented))
     }
 
-    /// Counts a request against the limits of its tenant, or of its address.
+    /// Counts a request against the quota of its tenant, or of its address.
     fn counted(
         &self,
         tenant: &Result<Tenant, UnknownTenant>,

@@ -9,12 +9,12 @@ use http::header::{HeaderMap, ORIGIN};
 use super::refusal::AccessRefusal;
 use crate::config::ProxyConfig;
 
-/// How the page that makes a request is related to us, as browsers say.
+/// The header in which browsers name the relation between the page and us.
 const FETCH_SITE: &str = "sec-fetch-site";
-/// Relations of requests that no other page makes: our own, and what a person typed.
+/// The relations that no foreign page has: our own pages, and addresses that a person typed.
 const OWN_SITES: [&str; 2] = ["same-origin", "none"];
 
-/// Refuses a request of a page that is not ours; we were called as `scheme` and `host`.
+/// Refuses a request of a foreign page. We were called as `scheme` and `host`.
 pub(super) fn check(
     config: &ProxyConfig,
     (scheme, host): (&str, &str),

@@ -11,32 +11,32 @@ use super::refusal::AccessRefusal;
 use crate::config::TenantQuotas;
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// How many tenants are counted; above it those that use nothing are forgotten.
+/// The maximum number of tenants that are counted. Above it, idle ones are forgotten.
 const TENANTS: usize = 10_000;
-/// When to try again if too many requests are under way: nobody knows how long they take.
+/// The suggested delay if too many requests are in progress: their duration is unknown.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 type TenantUseByName = HashMap<String, TenantUse>;
 
-/// What tenants use now.
+/// The current use of all tenants.
 #[derive(Clone, Default)]
 pub(crate) struct TenantRates(Arc<Mutex<TenantUseByName>>);
 
-/// What one tenant uses now.
+/// The current use of one tenant.
 struct TenantUse {
     requests: MinuteAllowance,
     input_bytes: MinuteAllowance,
     concurrent: u64,
 }
 
-/// An allowance of one minute, of which some may be used up.
+/// An allowance per minute, which may be partly used.
 #[derive(Clone, Copy)]
 struct MinuteAllowance {
-    /// When all of it is back.
+    /// The time when it is full again.
     whole_at: Instant,
 }
 
-/// A request that counts as long as this lives.
+/// A request in progress, counted until this is dropped.
 pub(crate) struct CountedRequest {
     rates: TenantRates,
     name: String,
@@ -45,7 +45,7 @@ pub(crate) struct CountedRequest {
 }
 
 impl TenantRates {
-    /// Counts a request of the tenant `name`, whose body has so many bytes as far as is known.
+    /// Counts a request of the tenant `name` with a body of `bytes`, 0 if unknown.
     pub(super) fn begin(
         &self,
         name: &str,
@@ -107,7 +107,7 @@ impl TenantUse {
 }
 
 impl MinuteAllowance {
-    /// How long to wait until one more can be used; none if that is now.
+    /// The delay until one more can be used; none if it can be used now.
     fn wait(self, per_minute: u64, now: Instant) -> Option<Duration> {
         if per_minute == 0 {
             return None;
@@ -118,8 +118,7 @@ impl MinuteAllowance {
         missing.checked_sub(MINUTE).filter(|wait| !wait.is_zero())
     }
 
-    /// Uses some of it up. One request may use more than there is: then it takes longer until
-    /// the next.
+    /// Uses an amount. One request may exceed the allowance; the next one then waits longer.
     fn charge(&mut self, per_minute: u64, amount: u64, now: Instant) {
         if per_minute > 0 {
             self.whole_at = self.whole_at.max(now) + time_of(per_minute, amount);
@@ -127,7 +126,7 @@ impl MinuteAllowance {
     }
 }
 
-/// How long it takes for so much to come back.
+/// The time until an amount is refilled.
 fn time_of(per_minute: u64, amount: u64) -> Duration {
     let nanoseconds = MINUTE.as_nanos() * u128::from(amount) / u128::from(per_minute);
     // Without a bound, one huge body at a low rate could overflow the clock. A day is longer than
@@ -137,7 +136,7 @@ fn time_of(per_minute: u64, amount: u64) -> Duration {
 }
 
 impl CountedRequest {
-    /// Charges what a body had that did not say how long it is.
+    /// Charges the bytes of a body that did not announce its length.
     pub(crate) fn charge_rest(&mut self, bytes: u64) {
         // A body that ended early is not refunded.
         let rest = bytes.saturating_sub(self.charged_bytes);
@@ -163,8 +162,8 @@ impl Drop for CountedRequest {
     }
 }
 
-/// Keeps the number of tenants within its bound. Who made up many credentials is forgotten
-/// within a minute of the last request, and sooner if there are too many.
+/// Keeps the number of tenants within its bound. Invented credentials are forgotten within a minute
+/// of their last request, and sooner if there are too many.
 fn forget_idle(by_name: &mut TenantUseByName, now: Instant) {
     if by_name.len() < TENANTS {
         return;

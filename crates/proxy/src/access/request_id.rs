@@ -2,12 +2,12 @@
 
 use http::HeaderMap;
 
-/// Where clients put an id of their own.
+/// The header with a client's own id.
 const CLIENT_HEADER: &str = "x-request-id";
-/// The longest id of a client that is taken over.
+/// The longest client id that is used.
 const LONGEST: usize = 128;
 
-/// The client's own id where it is well-formed, else a new one.
+/// The client's own id if it is well-formed, else a new one.
 pub(crate) fn for_request(headers: &HeaderMap) -> String {
     let mut given = headers.get_all(CLIENT_HEADER).iter();
     // Of two ids, nobody could say which one the client's log shows.

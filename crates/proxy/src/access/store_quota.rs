@@ -9,14 +9,15 @@ use trimtab_store::Store;
 
 use super::tenant::Tenant;
 
-/// What the sessions of all tenants begin with, before the tenant's name.
+/// The prefix of the sessions of all tenants, before the tenant's name.
 pub(crate) const SESSIONS: &str = "proxy/";
-/// The store is asked again after this time at the earliest.
+/// The shortest time between two readings of the store.
 const AT_LEAST: Duration = Duration::from_secs(1);
-/// And after so many times what asking took: a large store is asked less often.
+/// The time between two readings as a multiple of their duration, so that a large store is read
+/// less often.
 const PAUSE_FACTOR: u32 = 50;
 
-/// What every tenant had in the store when it was last asked.
+/// The bytes of every tenant at the last reading of the store.
 #[derive(Default)]
 pub(crate) struct StoreUse(Mutex<Option<StoreTotals>>);
 
@@ -26,7 +27,7 @@ struct StoreTotals {
 }
 
 impl StoreUse {
-    /// The bytes of the tenant's outputs, as of a moment ago. None if the store cannot say.
+    /// The recent size of the tenant's outputs in bytes; none if the store cannot tell.
     pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant) -> Option<u64> {
         // The lock is held while the store is read: others that need the totals would otherwise all
         // read it at the same time.

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{ProxyConfig, TokenRole};
 use crate::transport::headers;
 
-/// The name of the token that the setting `token` holds.
+/// The name of the token in the setting `token`.
 const DEFAULT: &str = "default";
 const BEARER: &[u8] = b"Bearer ";
 const BASIC: &[u8] = b"Basic ";
@@ -27,20 +27,20 @@ struct KnownToken {
 /// A token that a request carried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdmittedToken {
-    /// Whose it is.
+    /// Its name.
     pub(crate) name: Arc<str>,
     /// What it allows.
     pub(super) role: TokenRole,
 }
 
 impl AdmittedToken {
-    /// True if it has a name of its own: one person's, as far as we know.
+    /// True if it has a name of its own, and so identifies one user.
     pub(super) fn is_named(&self) -> bool {
         &*self.name != DEFAULT
     }
 }
 
-/// A digest of a token. Two of them are compared in constant time.
+/// A digest of a token, compared in constant time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct TokenDigest(blake3::Hash);
 
@@ -55,14 +55,14 @@ impl TokenDigest {
     }
 }
 
-/// What a request carries in the place of a token.
+/// The token that a request carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CarriedToken {
     /// Nothing.
     None,
-    /// Something that is no token of ours.
+    /// A token that we do not know.
     Wrong,
-    /// A token of ours, in this header.
+    /// A valid token, in this header.
     Right(AdmittedToken, HeaderName),
 }
 
@@ -101,8 +101,8 @@ impl TokenTable {
         !self.0.is_empty()
     }
 
-    /// What these headers carry. Where a provider's key stands, a token counts only on
-    /// endpoints of our own.
+    /// The token in these headers. In `Authorization`, which otherwise holds a provider's key, it
+    /// counts only on our own endpoints.
     pub(super) fn carried(&self, headers: &HeaderMap, is_own: bool) -> CarriedToken {
         let by_header = headers
             .get(headers::TOKEN)
@@ -123,7 +123,7 @@ impl TokenTable {
         }
     }
 
-    /// Compares with every token, so that the time does not tell which one is nearly right.
+    /// Compares with every token, so that the duration reveals nothing about them.
     fn find(&self, presented: &[u8]) -> Option<AdmittedToken> {
         let digest = TokenDigest::of_token(presented);
         let mut found = None;
@@ -136,7 +136,7 @@ impl TokenTable {
     }
 }
 
-/// The token in the header `Authorization`: a bearer's, or the password of a browser.
+/// The token in the header `Authorization`: a bearer token, or the password of a browser.
 fn in_authorization(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     if let Some(token) = value.strip_prefix(BEARER) {
         return Some(Cow::Borrowed(token));

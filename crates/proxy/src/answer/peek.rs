@@ -21,27 +21,27 @@ use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// The longest error that is read: none is longer than a page.
 const LONGEST_ERROR: usize = 256 << 10;
-/// Whole answers up to this size are read before they are passed on: no error is longer.
+/// Complete answers up to this size are read before they are forwarded. No error is longer.
 const SHORT_ANSWER: usize = 64 << 10;
 
-/// What is known of the request.
+/// What is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentRequest {
-    /// The model's window in tokens, where it is known.
+    /// The model's window in tokens, if known.
     pub(crate) window: Option<u64>,
-    /// Our estimate of what was sent, in tokens.
+    /// The estimated tokens of the request.
     pub(crate) estimate: u64,
 }
 
-/// What an answer is.
+/// The classification of an answer.
 pub(crate) enum PeekedAnswer {
-    /// An answer to be passed on.
+    /// An answer to forward.
     Answer(Response<ProxyBody>),
-    /// The request was too large; the answer that says so.
+    /// The request was too large, with the answer that reports it.
     Overflow(OverflowVerdict, Response<ProxyBody>),
 }
 
-/// Looks at an answer as far as needed.
+/// Reads as much of an answer as needed to classify it.
 pub(crate) async fn peek(
     answer: Response<ProxyBody>,
     sent: SentRequest,
@@ -65,7 +65,7 @@ pub(crate) async fn peek(
     }
 }
 
-/// A status that says no.
+/// Classifies an answer with an error status.
 async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
     let error = match collect(body, LONGEST_ERROR).await {
@@ -87,7 +87,7 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
     judged(verdict, Response::from_parts(parts, body::full_body(error)))
 }
 
-/// A stream: held back until its first event that is not only a greeting.
+/// Classifies a stream. It is held back until its first event with content or an error.
 async fn stream(
     answer: Response<ProxyBody>,
     sent: SentRequest,
@@ -127,7 +127,7 @@ async fn stream(
     }
 }
 
-/// An answer in one piece: short ones may be errors.
+/// Classifies a complete answer. Only short ones can be errors.
 async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
     match collect(body, SHORT_ANSWER).await {
@@ -157,7 +157,7 @@ fn informed(
     }
 }
 
-/// Only what a smaller request can cure is an overflow here.
+/// Treats only errors that a smaller request can cure as overflows.
 fn judged(verdict: OverflowVerdict, answer: Response<ProxyBody>) -> PeekedAnswer {
     let helps = matches!(
         verdict.action,
@@ -223,7 +223,7 @@ enum FirstEvent {
     Content,
 }
 
-/// The outline of an event or of a whole answer.
+/// The fields that classify an event or a complete answer.
 #[derive(Deserialize)]
 struct EventOutline<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -255,7 +255,7 @@ fn has_error(outline: &EventOutline<'_>) -> bool {
     outline.error.is_some_and(|error| error.get() != "null")
 }
 
-/// True for a whole answer that is an error although its status says otherwise.
+/// True for a complete answer that is an error despite its status.
 fn is_error(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
     serde_json::from_str::<EventOutline<'_>>(text).is_ok_and(|outline| has_error(&outline))

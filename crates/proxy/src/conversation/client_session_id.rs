@@ -20,10 +20,10 @@ const HEADERS: [&str; 6] = [
 /// The longest name that is used as it is.
 const LONGEST: usize = 128;
 
-/// The name that a client gives its session, and where it stood.
+/// The name that a client gives its session, and the place where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientSessionHint {
-    /// Where it stood: the same name in two places is two sessions.
+    /// The place. The same name in two places means two sessions.
     pub(crate) from: &'static str,
     /// The name.
     pub(crate) name: String,
@@ -54,12 +54,12 @@ impl ClientSessionHint {
     }
 }
 
-/// What a request says about its session: in its headers, or else in its body.
+/// The session that a request names in its headers, or else in its body.
 pub(crate) fn find(headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     in_headers(headers).or_else(|| in_body(scan))
 }
 
-/// What headers say about a session: ours, or else those of known clients.
+/// The session that headers name: our own header, or else those of known clients.
 pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
     if let Some(name) = headers::header_text(headers, &headers::SESSION) {
         return ClientSessionHint::new("x-trimtab-session", name);

@@ -12,13 +12,13 @@ const BATCH: usize = 256;
 pub(crate) struct SharedBeginning {
     /// How many messages of the log.
     pub(crate) messages: usize,
-    /// True if the other one goes on with messages of its own. Then plans hold for it that were
-    /// made after all of these messages had been sent.
+    /// True if the other conversation continues with its own messages. Then plans that were made
+    /// after all of these messages were sent apply to it as well.
     pub(crate) goes_on: bool,
 }
 
 impl SharedBeginning {
-    /// True if an entry of the journal was there when a conversation of this length was sent.
+    /// True if a journal entry existed when a conversation of this length was sent.
     fn includes(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
         match serde_json::from_slice(entry) {
@@ -34,9 +34,9 @@ impl SharedBeginning {
     }
 }
 
-/// Brings session `to`, which has the first entries of `from` and nothing else, to the
-/// `beginning` of it, with the plans that were made for that. `has` says how many entries of the
-/// log and the journal it has. It may redeem the refs of the other.
+/// Extends session `to`, which has only the first entries of `from`, to the `beginning` of `from`,
+/// with the plans for it. `has` is the number of log and journal entries that `to` has. It may read
+/// the outputs of `from`.
 pub(crate) fn copy(
     store: &dyn Store,
     from: &SessionId,
@@ -53,7 +53,7 @@ pub(crate) fn copy(
     copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)
 }
 
-/// Copies entries from a position on until there are enough, or one does not hold any more.
+/// Copies entries from a position on, until there are enough or one does not apply.
 fn copy_stream(
     store: &dyn Store,
     (from, to): (&SessionId, &SessionId),

@@ -11,23 +11,23 @@ use trimtab_store::{Result, SessionId, Store, Stream};
 
 use crate::conversation::message_map;
 
-/// Calls of ours in an answer that also has calls of the client's: they are put back when the
-/// client comes with its outputs.
+/// Calls of our tools in an answer that also calls the client's tools. They are put back when the
+/// client sends its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingOwnCalls {
     /// How long the log was when the model answered.
     pub(crate) at: usize,
     /// Each call with its index among the parts of the answer.
     pub(crate) calls: Vec<(usize, Call)>,
-    /// What they were answered with.
+    /// Their outputs.
     pub(crate) outputs: Vec<Output>,
-    /// The ids of the calls that the client was given.
+    /// The ids of the client's own calls in the answer.
     pub(crate) theirs: Vec<String>,
 }
 
 impl PendingOwnCalls {
-    /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
-    /// client that asked again may come with another one.
+    /// True if `message`, which arrives at log length `at`, is the answer that contained them. A
+    /// client that asked again may send another answer.
     fn belongs_to(&self, message: &Message, at: usize) -> bool {
         let ids = message.calls().map(|call| &call.id);
         // Ids may repeat within a conversation, so the position counts as well.
@@ -35,7 +35,7 @@ impl PendingOwnCalls {
     }
 }
 
-/// The calls of ours, if they were in `message`, which comes when the log is `at` long.
+/// The pending calls, if they belong to `message`, which arrives at log length `at`.
 pub(crate) fn calls_in_message(
     pending: Option<PendingOwnCalls>,
     message: &Message,
@@ -44,14 +44,14 @@ pub(crate) fn calls_in_message(
     pending.filter(|pending| pending.belongs_to(message, at))
 }
 
-/// The parts of an answer that the client sees: all but the calls of ours.
+/// The parts of an answer that the client sees: all except calls of our tools.
 pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
     let shown = |part: &&Part| part.as_call().is_none_or(|call| !is_ours(&call.name));
     answer.parts.iter().filter(shown).cloned().collect()
 }
 
-/// The client's message as the provider gave it: without what it said in hidden rounds before,
-/// and with the calls of ours.
+/// The client's message as the provider sent it: without texts of earlier hidden rounds, and with
+/// the calls of our tools.
 pub(crate) fn restore_provider_message(
     mut message: Message,
     before: &[Part],
@@ -72,7 +72,7 @@ pub(crate) fn restore_provider_message(
     message
 }
 
-/// `parts` with calls of ours among them, each at its index; those that are further go last.
+/// `parts` with our calls inserted at their indexes, or at the end.
 fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
     let mut parts = parts.into_iter();
     let mut restored: Vec<Part> = Vec::new();
@@ -86,8 +86,8 @@ fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
     restored
 }
 
-/// `parts` without those that were said before. None if they do not begin with them, or if
-/// nothing would be left.
+/// `parts` without those in `before`. None if they do not begin with them, or if nothing would be
+/// left.
 fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
     let mut left: Vec<Option<Part>> = parts.iter().cloned().map(Some).collect();
     // For each kind of part, how far the client's parts are matched. Positions only move forward,
@@ -109,7 +109,7 @@ fn same_kind(one: &Part, other: &Part) -> bool {
     discriminant(one) == discriminant(other)
 }
 
-/// What is left of `part` behind `said`: nothing, or more text. None if it begins otherwise.
+/// The rest of `part` after `said`: nothing, or more text. None if it begins differently.
 #[expect(
     clippy::option_option,
     reason = "no match, a whole match, a match with a rest"
@@ -139,7 +139,7 @@ fn place(session: &SessionId) -> Result<SessionId> {
     SessionId::new(format!("{session}/kept"))
 }
 
-/// Keeps the calls of ours that `session` was answered with.
+/// Stores the pending calls of `session`.
 pub(crate) fn keep(
     store: &dyn Store,
     session: &SessionId,
@@ -152,7 +152,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// The calls of ours that `session` was answered with when its log was `at` long.
+/// The pending calls of `session` at log length `at`.
 pub(crate) fn find(
     store: &dyn Store,
     session: &SessionId,

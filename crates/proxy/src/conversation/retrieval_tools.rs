@@ -11,15 +11,14 @@ use trimtab_wire::scan::BodyScan;
 /// The tools in one dialect.
 #[derive(Clone)]
 pub(crate) struct OfferedTools {
-    /// As entries of `tools`.
+    /// The entries for `tools`.
     pub(crate) definitions: Vec<RawJson>,
-    /// What they add to a window.
+    /// Their size in the window.
     pub(crate) measure: Measure,
 }
 
-/// What the tools of ours are called beside those of a client: by their usual names, or by others
-/// where the client has tools of these names. None if they are not needed, because the client has
-/// the MCP server of ours.
+/// The names of our tools beside those of a client: the usual ones, or others if the client has
+/// tools with these names. None if the client has our MCP server, which offers them.
 pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
     if has_mcp_server(scan) {
         return None;
@@ -29,8 +28,7 @@ pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
     ToolNames::beside(&taken)
 }
 
-/// True if the client has the tools of ours from an MCP server, which is known by the prefix that
-/// clients put before their names.
+/// True if the client has our tools from an MCP server. Clients put a prefix before such names.
 pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
     tools.any(|tool| {

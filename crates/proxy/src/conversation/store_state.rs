@@ -19,47 +19,46 @@ use crate::resources::notices::Notices;
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreOpening {
-    /// At the start: it may be made if it is not there.
+    /// At the start. A missing store may be created.
     First,
-    /// After it was lost: only the store itself is taken, a new one is not made. Its disk may
-    /// not be mounted at the moment.
+    /// After it was lost. No new store is created, because its disk may just not be mounted.
     Again,
 }
 
 /// Opens the store.
 pub(crate) type OpenStore = Box<dyn Fn(StoreOpening) -> Result<Arc<dyn Store>> + Send + Sync>;
 
-/// An open store, with what was made from its secret and its sessions.
+/// An open store, with the keys and caches that belong to it.
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    /// What tells tenants apart.
+    /// The keys that separate tenants.
     pub(crate) keys: TenantKeys,
-    /// The conversations in memory.
+    /// The client sessions in memory.
     pub(crate) client_sessions: ClientSessions,
-    /// What is remembered of the bodies of conversations.
+    /// The parsed bodies of recent requests.
     pub(crate) parsed_bodies: ParsedBodies,
 }
 
 enum StoreStanding {
-    /// Never opened so far.
+    /// It was never opened.
     Unopened(String),
     Usable(Arc<OpenedStore>),
-    /// It can be read, and not be written.
+    /// It can be read but not written.
     ReadOnly(Arc<OpenedStore>),
     /// It was opened before, and cannot be used now.
     Lost(String),
 }
 
-/// Whether there is a store to work with.
+/// The state of the store.
 pub(crate) struct StoreState {
     open: OpenStore,
     notices: Notices,
-    /// What the conversations in memory are counted against.
+    /// The memory budget of sessions and parsed bodies.
     memory: MemoryBudget,
     standing: RwLock<StoreStanding>,
-    /// Held while the store is looked at: one at a time.
+    /// Held during a check, so that only one runs at a time.
     looking: Mutex<()>,
-    /// What was found to be damaged in a store that can be used.
+    /// The first damage that was found in a usable store.
     damage: Mutex<Option<String>>,
     /// How often the store failed.
     failures: AtomicU64,
@@ -81,7 +80,7 @@ impl StoreState {
         state
     }
 
-    /// What the conversations in memory are counted against.
+    /// The memory budget of sessions and parsed bodies.
     pub(crate) fn memory(&self) -> &MemoryBudget {
         &self.memory
     }
@@ -104,7 +103,7 @@ impl StoreState {
         }
     }
 
-    /// What is wrong with the store, if something is.
+    /// The problem of the store, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.standing() {
             StoreStanding::Usable(_) => self.damage().clone(),
@@ -113,7 +112,7 @@ impl StoreState {
         }
     }
 
-    /// Looks at the store again: whether it is still there, or there again. May wait for it.
+    /// Checks whether the store is still, or again, usable. May block.
     pub(crate) fn recheck(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         // Computed without holding the lock on `standing`: opening may wait for a disk or a
@@ -129,7 +128,7 @@ impl StoreState {
         }
     }
 
-    /// How the store stands now; none if that has not changed.
+    /// The new standing of the store; none if it has not changed.
     fn new_standing(&self) -> Option<StoreStanding> {
         let standing = self.standing();
         let (opened, was_read_only) = match &*standing {
@@ -199,7 +198,7 @@ impl StoreState {
         }
     }
 
-    /// Takes in why a request could not be managed.
+    /// Records a failure of the store.
     pub(crate) fn note_failure(&self, error: &Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if error.is_damaged() {
@@ -225,12 +224,12 @@ impl StoreState {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Tells the operator something.
+    /// Sends a notice to the operator.
     pub(crate) fn notify(&self, notice: &str) {
         self.notices.send(notice);
     }
 
-    /// Makes everything durable, and lets go of the sessions in memory.
+    /// Makes everything durable, and ends the leases of sessions in memory.
     pub(crate) fn close(&self) {
         if let Some(opened) = self.usable() {
             opened.client_sessions.flush();
@@ -250,7 +249,7 @@ impl StoreState {
 }
 
 impl OpenedStore {
-    /// Keeps collection away from these sessions for a while.
+    /// Protects these sessions from collection for a while.
     pub(crate) fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
         if sessions.is_empty() {
             return Ok(());

@@ -21,9 +21,9 @@ use crate::conversation::branch::Branch;
 use crate::conversation::fork::branch_name;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
-/// The most client sessions that are looked through, the newest first.
+/// The maximum number of client sessions to search, the newest first.
 const CLIENT_SESSIONS: usize = 4;
-/// The most branches of each that are looked through, the newest first.
+/// The maximum number of branches to search in each, the newest first.
 const BRANCHES: usize = 16;
 
 /// True if requests with these headers present an access token, which will be renewed.
@@ -42,16 +42,16 @@ pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
     token.is_some_and(|token| token.starts_with("sk-ant-oat") || is_jwt(token))
 }
 
-/// A conversation that comes under a name, as it came.
+/// A conversation that may continue one under another credential.
 pub(crate) struct IncomingConversation<'a> {
-    /// Where all client sessions of that name are listed, whoever presents which credential.
+    /// The list of all client sessions with this name, whatever their credentials.
     pub(crate) place: &'a str,
     pub(crate) scan: &'a BodyScan<'a>,
     pub(crate) fingerprints: &'a FingerprintChain,
 }
 
 impl IncomingConversation<'_> {
-    /// Lists a client session that begins under the name.
+    /// Registers a new client session in the list.
     pub(crate) fn register(
         &self,
         store: &dyn Store,
@@ -63,8 +63,8 @@ impl IncomingConversation<'_> {
         Ok(())
     }
 
-    /// The session of another client session that the conversation goes on from, and how long its
-    /// log is.
+    /// The session of another client session that the conversation continues, and the length of its
+    /// log.
     pub(crate) fn find(
         &self,
         store: &Arc<dyn Store>,
@@ -113,7 +113,7 @@ impl IncomingConversation<'_> {
         Ok(None)
     }
 
-    /// True if every message of the client's in `branch` was presented, word for word.
+    /// True if the request contains every client message of `branch` verbatim.
     fn goes_on_from(&self, branch: &mut Branch) -> bool {
         let length = branch.fingerprints().len();
         if self.fingerprints.common_length(branch.fingerprints()) < length
@@ -137,7 +137,7 @@ impl IncomingConversation<'_> {
     }
 }
 
-/// True if two messages say the same.
+/// True if two messages have the same content.
 fn says_the_same(one: &Message, other: &Message) -> bool {
     let output = |output: &Output| (output.call_id.clone(), output.text().into_owned());
     one.role == other.role

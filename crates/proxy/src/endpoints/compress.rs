@@ -16,7 +16,7 @@ use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
 use crate::resources::deadline::{self, WorkFailure};
 use crate::transport::body::ProxyBody;
 
-/// What is said about a body that is no conversation.
+/// The error for a body that is not a conversation.
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
@@ -64,7 +64,7 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     }
 }
 
-/// The window, and what it saves.
+/// The window and its savings.
 fn compressed(managed: &ManagedRequest) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
@@ -84,7 +84,7 @@ fn compressed(managed: &ManagedRequest) -> Option<Value> {
     }))
 }
 
-/// A conversation in which there is nothing to do.
+/// The answer for an unchanged conversation.
 fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
     let tokens = prompt_tokens(dialect, body)?;
     Some(json!({
@@ -97,7 +97,7 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
     }))
 }
 
-/// The estimate of a body's messages and tools, for a model that nothing is known of.
+/// The estimated tokens of a body's messages and tools, for an unknown model.
 fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     let scan = BodyScan::new(body, dialect).ok()?;
     // Not `scan.message(at)` for each position: an entry of Messages can contain many messages, and

@@ -20,16 +20,16 @@ use crate::request::plan::PlanningJob;
 
 /// Shorter outputs are not replaced, in bytes.
 const LEAST_OUTPUT: usize = 1_000;
-/// The window of a model that nothing is known of, in tokens.
+/// The assumed window of an unknown model, in tokens.
 const USUAL_WINDOW: u64 = 100_000;
-/// Nothing makes these rows shorter later, when there are more of them. So each is shown as if the
-/// window were smaller by this factor.
+/// Rows are not shortened later, when there are more of them. So each is shown as if the window
+/// were smaller by this factor.
 const SHARE: u64 = 8;
 /// The length of a ref in hexadecimal digits.
 const HASH_LENGTH: usize = 20;
 
-/// True if a request wants one row for each of its rows: it says so, or it has no answer of a
-/// model, so it cannot be a whole conversation.
+/// True if a request wants one row for each of its rows: it says so, or it contains outputs without
+/// any answer, so it cannot be a whole conversation.
 pub(super) fn wants_rows(dialect: Dialect, body: &[u8]) -> bool {
     let Ok(scan) = BodyScan::new(body, dialect) else {
         return false;
@@ -119,7 +119,7 @@ fn view(
     (view.text().len() < text.len()).then_some((view, hash))
 }
 
-/// The session of a conversation, which is known by its first row.
+/// The session of a conversation, identified by its first row.
 fn session(job: &PlanningJob, scan: &BodyScan<'_>) -> Option<SessionId> {
     let first = scan.message(0)?;
     let first = serde_json::to_vec(&first).ok()?;

@@ -15,10 +15,10 @@ use crate::request::context::RequestContext;
 use crate::routing::own_endpoint::{COMPRESS, METRICS, OwnEndpoint, READY, RETRIEVE, STATUS};
 use crate::transport::body::{ProxyBody, ReceivedBody, receive};
 
-/// What is said where there is no memory for a body.
+/// The error if there is no memory for a body.
 const NO_MEMORY: &str = "there is no memory for the body now\n\
     hint: try again, or raise limits.memory_bytes";
-/// What is said where an endpoint needs a store and there is none.
+/// The error if an endpoint needs the store.
 const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
 /// Answers a request to one of our endpoints.
@@ -61,8 +61,8 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
     }
 }
 
-/// Says whether requests should come here. Without a store they still pass, so that is no reason
-/// to send them elsewhere.
+/// Whether requests should be sent here. Without a store they still pass, so that is no reason to
+/// send them elsewhere.
 fn ready(context: RequestContext) -> Response<ProxyBody> {
     let is_managing = context.shared.store_state.usable().is_some();
     let (status, word) = if context.shared.is_stopping.load(Ordering::Relaxed) {

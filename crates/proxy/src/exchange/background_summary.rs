@@ -24,16 +24,16 @@ use crate::transport::headers;
 use trimtab_wire::answer::{WholeAnswer, is_cut_off};
 use trimtab_wire::auth::key_headers;
 
-/// The most that is read of a summary.
+/// The maximum size of a summary answer, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// What a process claims that writes a summary.
+/// The name of the claim of a process that writes a summary.
 const SUMMARY: &str = "summary";
-/// How long a claim lasts, as a multiple of the time for one request: a long conversation needs
-/// several.
+/// The duration of a claim as a multiple of the time for one request. A long conversation needs
+/// several requests.
 const CLAIM_FACTOR: u32 = 3;
 
-/// Asks for a summary while the client goes on; it is carried out when it has come.
+/// Requests a summary in the background, and executes its plan when it has arrived.
 pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSummary) {
     let managed = Arc::clone(managed);
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -69,8 +69,7 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
     });
 }
 
-/// Claims the summary of a conversation. False if it is being written, here or by another process
-/// that shares the store.
+/// Claims the summary of a conversation. False if this or another process is writing it.
 fn claim(managed: &ManagedRequest) -> Result<bool, BranchError> {
     let time = managed.job.settings.config.limits.summary_time();
     managed.with_branch(|branch| {
@@ -88,7 +87,7 @@ fn asks_a_model(managed: &ManagedRequest) -> bool {
     managed.job.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
 }
 
-/// Asks for everything that `pending` wants.
+/// Sends all requests of `pending`.
 pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
         let time = managed.job.settings.config.limits.summary_time();
@@ -106,7 +105,7 @@ pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummar
     }
 }
 
-/// Whom to ask, and how.
+/// A request for a summary, and its destination.
 struct SummaryWriter {
     dialect: Dialect,
     /// The name of the upstream in reports.
@@ -116,7 +115,7 @@ struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// What will be written about asking it.
+    /// The record of the request.
     fn new_record(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
         let mut pending_record = managed.job.shared.new_record(self.request.method(), path);
@@ -172,8 +171,8 @@ async fn send(
     read(writer.dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
 }
 
-/// The same upstream with the client's own credentials; the same model, unless the policy names
-/// another one for summaries.
+/// A request to the client's upstream with the client's credentials, for its model or the policy's
+/// model for summaries.
 fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let work = &managed.job;
     let scan = BodyScan::new(&work.body, work.dialect).ok()?;
@@ -197,7 +196,7 @@ fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<Summar
     })
 }
 
-/// The model that the settings name.
+/// A request to the summariser of the settings.
 fn by_settings(summariser: &SummariserConfig, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let dialect = summariser.dialect;
     let body = write(dialect, &summariser.model, wanted, None, None)?;
@@ -230,8 +229,7 @@ fn credentials(summariser: &SummariserConfig) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// A request for a summary in the dialect's own form. Tools that were called must be defined,
-/// and none may be called.
+/// The body of a summary request. Tools that were called must be defined, but none may be called.
 fn write(
     dialect: Dialect,
     model: &str,
@@ -276,7 +274,7 @@ fn write(
     serde_json::to_string(&body).ok()
 }
 
-/// The field for the messages, and what stands in it.
+/// The name and the entries of the field with the messages.
 fn conversation(
     dialect: Dialect,
     said: &[Message],
@@ -306,7 +304,7 @@ fn conversation(
     }
 }
 
-/// Takes the cache markers out of entries, their parts, and what outputs are made of.
+/// Removes the cache markers of entries, their parts, and the content of outputs.
 fn strip_markers(entries: &mut Value) {
     let objects = entries.as_array_mut().into_iter().flatten();
     for object in objects.filter_map(Value::as_object_mut) {
@@ -322,7 +320,7 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
     list.iter().map(parse).collect()
 }
 
-/// What the summariser said.
+/// Reads the answer of the summariser.
 fn read(dialect: Dialect, body: &[u8]) -> Option<SummariserAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
     let ending = match answer.stop.as_deref() {

@@ -12,7 +12,7 @@ use crate::conversation::branch::Branch;
 use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 
-/// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
+/// Learns from an answer on a blocking thread. If it takes too long, nothing is learned.
 pub(crate) async fn learn_later(
     managed: Arc<ManagedRequest>,
     window: u64,
@@ -23,7 +23,7 @@ pub(crate) async fn learn_later(
     learning.await.unwrap_or(());
 }
 
-/// Learns from what was seen of the answer to a window of the session.
+/// Learns from the answer to window number `window` of the session.
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
     let mut learned = false;
     let pending = managed.with_branch(|branch| {
@@ -57,7 +57,7 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
     }
 }
 
-/// Writes what was learned of the model to the store.
+/// Writes what was learned about the model to the store.
 pub(super) fn write_down(managed: &ManagedRequest) {
     let shared = &managed.job.shared;
     let store = managed.job.opened.store.as_ref();

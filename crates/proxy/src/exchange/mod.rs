@@ -33,29 +33,29 @@ use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
-/// How often a request is sent again, smaller.
+/// The maximum number of smaller requests after an overflow.
 const RECOVERIES: u32 = 2;
-/// A refusal of fewer tokens than this teaches no window: something else is wrong.
+/// A rejection of fewer tokens than this says nothing about the window.
 const LEAST_REFUSED: u64 = 4_096;
-/// Work on a request that is under way may take so many times as long as planning: without it
-/// there is no answer.
+/// The time limit for work on a request in progress, as a multiple of the planning time. Without
+/// this work there is no answer.
 const UNDER_WAY: u32 = 5;
 
-/// A request under way.
+/// A managed request in progress.
 pub(crate) struct Exchange {
     pub(crate) managed: Arc<ManagedRequest>,
-    /// The body as it came, compressed if it was.
+    /// The original body, still compressed if it was.
     received_body: Bytes,
     pub(crate) outgoing: OutgoingBody,
-    /// Why it is sent as it came, if it is.
+    /// Why the original body is sent, if it is.
     bypass_reason: Option<&'static str>,
     options: ComposeOptions,
     recoveries: u32,
-    /// True if the last answer says that the request was too large, and nothing more helped.
+    /// True if the last answer reports an overflow that could not be cured.
     overflowed: bool,
-    /// What must be durable before a model reads the request.
+    /// The writes that must be durable before a model reads the request.
     unwritten: Option<Arc<StagedStore>>,
-    /// What a summary is wanted for.
+    /// The plan that waits for a summary.
     pending: Option<PendingSummary>,
 }
 
@@ -75,8 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the request and waits for an answer that is not an overflow, with a summary first
-    /// where one is wanted.
+    /// Requests a summary if one is needed, sends the request, and recovers from overflows.
     pub(crate) async fn run(
         &mut self,
         context: &mut RequestContext,
@@ -90,8 +89,8 @@ impl Exchange {
         answer
     }
 
-    /// Has a summary written where one is wanted: before the request is sent if requests wait
-    /// for it, else meanwhile.
+    /// Requests a summary if one is needed: before sending if requests wait for it, else in the
+    /// background.
     async fn summarise(&mut self) {
         let Some(mut pending) = self.pending.take() else {
             return;
@@ -107,12 +106,12 @@ impl Exchange {
             .await;
     }
 
-    /// True if our window is sent, and not the body as it came.
+    /// True if our window is sent instead of the original body.
     fn is_ours(&self) -> bool {
         self.managed.mode == ProxyMode::On && self.bypass_reason.is_none()
     }
 
-    /// Notes in the record what is done.
+    /// Fills the record.
     fn fill_record(&mut self, context: &mut RequestContext) {
         let record = &mut context.pending_record.record;
         record.plans.append(&mut self.outgoing.plans);
@@ -144,7 +143,7 @@ impl Exchange {
         };
     }
 
-    /// Sends until there is an answer that is not an overflow, or nothing more helps.
+    /// Sends the request until the answer is not an overflow, or nothing more helps.
     pub(crate) async fn answer(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let mut original = None;
         let before = self.recoveries;
@@ -199,8 +198,8 @@ impl Exchange {
         });
     }
 
-    /// True if a refused request has the whole conversation in it, of which the client sent only
-    /// a part, and that part was not refused yet.
+    /// True if a rejected request contained a completed conversation, and the client's own partial
+    /// request was not tried yet.
     fn may_do_as_it_came(&self, status: StatusCode) -> bool {
         let was_edited = self.edited().is_some() && self.recoveries == 0;
         self.managed.job.is_pieced && was_edited && is_refusal(status)
@@ -213,7 +212,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the request as it stands.
+    /// Sends the request.
     async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let client = self.managed.job.shared.client.clone();
         let limits = self.managed.job.settings.config.limits;
@@ -242,8 +241,8 @@ impl Exchange {
             .await
     }
 
-    /// Plans the request again from what another process has written to its conversation. False
-    /// if that failed.
+    /// Plans the request again after another process wrote to its conversation. False if that
+    /// fails.
     async fn plan_again(&mut self) -> bool {
         let work = self.managed.job.clone();
         let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
@@ -254,7 +253,7 @@ impl Exchange {
         true
     }
 
-    /// The body, if it is not sent as it came.
+    /// The new body, unless the original is sent.
     fn edited(&self) -> Option<&Bytes> {
         self.outgoing.body.as_ref().filter(|_| self.is_ours())
     }
@@ -341,14 +340,13 @@ impl Exchange {
         true
     }
 
-    /// How long work on a request may take that is under way.
+    /// The time limit for work on a request in progress.
     fn patience(&self) -> Duration {
         let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
     }
 
-    /// Remembers what an error says or shows about the model's window, and gives the window that
-    /// is known then.
+    /// Learns the model's window from an error, and returns the window that is known then.
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.model_limits.window;
@@ -384,7 +382,7 @@ impl Exchange {
         Some(known)
     }
 
-    /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
+    /// The rejected tokens minus a tenth, because the excess is unknown.
     fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
         let answer = self.outgoing.answer.unwrap_or_default();
         let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
@@ -396,7 +394,7 @@ impl Exchange {
         tokens - tokens / 10
     }
 
-    /// Works on the conversation again, off this thread, and takes the new body.
+    /// Works on the conversation on another thread, and builds the body again.
     pub(crate) async fn replan<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
@@ -413,18 +411,18 @@ impl Exchange {
         Some(done)
     }
 
-    /// True if this answer, which was given last, says that the request itself is wrong.
+    /// True if the last answer rejects the request itself.
     pub(crate) fn is_refused(&self, answer: &Response<ProxyBody>) -> bool {
         self.overflowed || is_refusal(answer.status())
     }
 
-    /// From now on this is what is sent, and the tools of ours are not offered.
+    /// Sends `outgoing` from now on, without our tools.
     pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
         self.options.offer = false;
         self.outgoing = outgoing;
     }
 
-    /// Gives the answer to the client.
+    /// Delivers the answer to the client.
     pub(crate) async fn deliver(
         self,
         context: RequestContext,
@@ -440,8 +438,7 @@ impl Exchange {
         context.deliver(answer, Some(Box::new(watch)))
     }
 
-    /// Watches an answer with this status, and learns from it at its end. Not every answer reports
-    /// its usage.
+    /// A watch that reads the usage of an answer and learns from it.
     pub(crate) fn watch(&self, status: StatusCode) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
         // Usage teaches something only if it is about the window that the session handed out.
@@ -457,12 +454,12 @@ impl Exchange {
     }
 }
 
-/// True for a status that says that the request itself is wrong.
+/// True for a status that rejects the request itself.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
 }
 
-/// How long an answer there is room for, where that is all that is wrong.
+/// The room for an answer, if only its reserve was too large.
 fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
     if verdict.action != Cure::LowerReserve {
         return None;
@@ -478,8 +475,8 @@ fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>)
     (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
 }
 
-/// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
-/// only be made smaller.
+/// Turns a rejection that only a smaller prompt can cure into a prompt overflow: a request above
+/// the whole rate limit, or one whose answer cannot be shorter.
 fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
     if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
         verdict.kind = OverflowKind::Prompt;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use trimtab_model::Usage;
 use trimtab_wire::catalogue::ModelInfo;
 
-/// A smaller loss is no break: providers cache in blocks, and count differently.
+/// The minimum loss of a cache break in tokens. Providers cache in blocks and count differently.
 const LEAST_TOKENS: u64 = 2_048;
 
 /// A call whose prefix was not read from the cache.
@@ -13,23 +13,23 @@ const LEAST_TOKENS: u64 = 2_048;
 pub(crate) struct ObservedBreak {
     /// Who caused it: `trimtab`, `client`, `provider`, or `time` if the cache had gone cold.
     pub(crate) by: &'static str,
-    /// The first byte of the body that differs from the body before, to within 256 bytes; none if
-    /// nothing in it does.
+    /// The first byte that differs from the previous body, to within 256 bytes; none if the body
+    /// was not changed.
     pub(crate) byte: Option<usize>,
-    /// Tokens that were paid again.
+    /// The tokens that were billed again.
     pub(crate) tokens: u64,
-    /// Tokens that were read from the cache all the same.
+    /// The tokens that were still read from the cache.
     pub(crate) kept: u64,
-    /// What they cost beyond reading them, in dollars; none if the price is not known.
+    /// The extra cost in dollars; none if the price is unknown.
     pub(crate) cost: Option<f64>,
 }
 
-/// What is known about two calls in a row.
+/// Two consecutive calls of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallPair {
-    /// What the provider reported for both.
+    /// The reported usage of both.
     pub(crate) usages: (Usage, Usage),
-    /// Bytes that the body before had, and bytes that both begin with.
+    /// The size of the previous body, and of the common prefix.
     pub(crate) bytes: (usize, usize),
     /// True if a plan of ours changed something that was sent before.
     pub(crate) was_planned: bool,
@@ -77,7 +77,7 @@ impl CallPair {
     }
 }
 
-/// What it costs to send so many tokens that could have been read from the cache.
+/// The extra cost of sending tokens that could have been read from the cache.
 fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
     let sent = if writes {
         Usage {

@@ -14,7 +14,7 @@ use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 use crate::config::ModelRule;
 use learned::{LearnedModel, MODELS, NAME};
 
-/// The catalogue, what was learned, and what was looked up before.
+/// The catalogue with learned limits and a cache of lookups.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
 struct ModelTableState {
@@ -29,18 +29,18 @@ struct ModelTableState {
 pub(crate) struct KnownModel {
     /// Tokens of prompt and answer together.
     pub(crate) window: Option<u64>,
-    /// All that the catalogue has.
+    /// The entry of the catalogue.
     pub(crate) model: Option<ModelInfo>,
 }
 
 /// An upstream and a model there.
 pub(crate) type ModelKey<'a> = (&'a str, &'a str);
 
-/// How many observations of a model's counts are made between two that are written down.
+/// The number of calibration updates between two writes to the store.
 const WRITTEN_EVERY: u32 = 64;
 
 impl ModelTable {
-    /// What the catalogue says, and what was learned before.
+    /// A table with a catalogue and limits that were learned before.
     pub(crate) fn new(catalogue: Catalogue, before: Vec<LearnedModel>) -> Self {
         let before = before
             .into_iter()
@@ -52,7 +52,7 @@ impl ModelTable {
         }))
     }
 
-    /// What is known of a model: the settings' word, lowered by what an error proved.
+    /// The limits of a model: from the settings or the catalogue, lowered by what was learned.
     pub(crate) fn model_limits(
         &self,
         upstream: &str,
@@ -75,14 +75,14 @@ impl ModelTable {
         }
     }
 
-    /// Remembers the window that an error named. True if that is new.
+    /// Remembers the window in an error. True if it is new.
     pub(crate) fn learn_window(&self, model_key: ModelKey<'_>, window: u64) -> bool {
         self.change(model_key, |learned| {
             learned.window.replace(window) != Some(window)
         })
     }
 
-    /// Remembers that so many tokens were refused as too many. True if that is new.
+    /// Remembers that this many tokens were rejected as too many. True if it is new.
     pub(crate) fn learn_refused(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
@@ -90,15 +90,15 @@ impl ModelTable {
         })
     }
 
-    /// Remembers the window of a server that cut a prompt silently. True if that is new.
+    /// Remembers the window of a server that truncated a prompt silently. True if it is new.
     pub(crate) fn learn_truncation(&self, model_key: ModelKey<'_>, window: u64) -> bool {
         self.change(model_key, |learned| {
             learned.cut.replace(window) != Some(window)
         })
     }
 
-    /// Takes in how much a model read: more than a window that was only found out by its
-    /// silence, or by a refusal without figures, disproves that. True if it did.
+    /// Records a prompt size that a model accepted. It disproves a smaller window that was inferred
+    /// from a truncation, or from a rejection without figures. True if it did.
     pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
             // The learned window is nine tenths of what the server kept, so only a clearly larger
@@ -109,7 +109,7 @@ impl ModelTable {
         })
     }
 
-    /// What was learned of a model's counts.
+    /// The calibration of a model.
     pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
         let state = self.state();
         let learned = state.learned.get(&key(model_key));
@@ -117,8 +117,8 @@ impl ModelTable {
         learned.unwrap_or_default()
     }
 
-    /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
-    /// every observation counts, later many of them do.
+    /// Updates the calibration of a model. True if it should be written to the store: often at
+    /// first, rarely later.
     pub(crate) fn keep_calibration(&self, model_key: ModelKey<'_>, learned: &Calibration) -> bool {
         self.change(model_key, |known| {
             let before = known.calibration.as_ref().map_or(0, Calibration::learned);
@@ -128,7 +128,7 @@ impl ModelTable {
         })
     }
 
-    /// Writes down what was learned of a model. A store that fails costs nothing but that.
+    /// Writes the learned data of a model to the store. Failures are ignored.
     pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
         let learned = self.state().learned.get(&key(model_key)).cloned();
         if let Some(learned) = learned {

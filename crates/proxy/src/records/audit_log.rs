@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::records::record::Record;
 use crate::resources::notices::Notices;
 
-/// How many lines may wait to be written.
+/// The maximum number of lines that wait to be written.
 const WAITING: usize = 8_192;
 
 /// The audit log of a proxy.
@@ -36,7 +36,7 @@ enum AuditOrder {
     Open(PathBuf),
 }
 
-/// The thread's end.
+/// The state of the writing thread.
 struct AuditWriter {
     file: Option<File>,
     path: PathBuf,
@@ -55,8 +55,8 @@ impl AuditLog {
         }
     }
 
-    /// Writes to `path` from now on, or to nothing. The file is opened again even if it is the
-    /// same one: it may have been moved away.
+    /// Writes to `path` from now on; none disables the log. The same path is opened again, because
+    /// the file may have been moved away.
     pub(crate) fn open(&self, path: Option<&Path>) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(path) = path.map(Path::to_path_buf) else {
@@ -99,12 +99,12 @@ impl AuditLog {
         }
     }
 
-    /// Writes down what was done with a request.
+    /// Writes the line of a request.
     pub(crate) fn request(&self, record: &Record) {
         self.write(|| line_of(record));
     }
 
-    /// Writes down an order that did not come as a request, such as `reload`.
+    /// Writes the line of an order of the operator, such as `reload`.
     pub(crate) fn order(&self, action: &str, reason: &str) {
         let time_ms = trimtab_store::now_millis();
         self.write(|| json!({"time_ms": time_ms, "action": action, "reason": reason}));
@@ -119,12 +119,12 @@ impl AuditLog {
         }
     }
 
-    /// How many lines were lost.
+    /// The number of lost lines.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written that was given so far, and ends.
+    /// Waits until all lines are written, and ends the thread.
     pub(crate) fn close(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(AuditThread { orders, thread }) = writer.take() {
@@ -190,7 +190,7 @@ impl AuditWriter {
     }
 }
 
-/// A file to append to, which only we may read. What is there and is no file is refused.
+/// Opens a file for appending, readable only by us. Anything but a regular file is rejected.
 fn append_to(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -209,7 +209,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What is written of a request: no text and no key.
+/// The line of a request. It contains no text and no key.
 fn line_of(record: &Record) -> Value {
     json!({
         "time_ms": record.time_ms,

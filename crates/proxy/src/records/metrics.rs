@@ -152,14 +152,14 @@ impl Metrics {
         }
     }
 
-    /// Counts a call whose prefix was paid again.
+    /// Counts a cache break.
     pub(crate) fn add_cache_break(&self, by: &'static str, tokens: u64) {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         values.count("trimtab_cache_breaks_total", &[("by", by)], 1);
         values.count("trimtab_cache_break_tokens_total", &[("by", by)], tokens);
     }
 
-    /// Writes everything that was counted so far.
+    /// Writes all metrics.
     pub(crate) fn write(&self, to: &mut Exposition) {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, help) in COUNTERS {

@@ -17,14 +17,14 @@ use crate::records::record::{Record, RecordAction};
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
 const LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
-/// So many sessions are remembered, and at most as many that were used before these.
+/// The number of sessions in each of the two generations.
 const SESSIONS: usize = 4_096;
 
 /// The savings so far.
 pub struct Savings {
     catalogue: Catalogue,
     sessions: HashMap<String, SessionSavings>,
-    /// The sessions of before, until they are used again.
+    /// The older generation. A session moves back when it is used again.
     older_sessions: HashMap<String, SessionSavings>,
     total: SavingsTotal,
 }
@@ -129,8 +129,8 @@ impl Savings {
         }))
     }
 
-    /// What is remembered of a session. A session that is forgotten starts over, so clients that
-    /// open many sessions cannot fill the memory.
+    /// The figures of a session. Unused sessions are forgotten, so that clients with many sessions
+    /// cannot fill the memory.
     fn session(&mut self, name: &str) -> &mut SessionSavings {
         if !self.sessions.contains_key(name) {
             let known = self.older_sessions.remove(name).unwrap_or_default();

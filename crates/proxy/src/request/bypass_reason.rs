@@ -15,27 +15,27 @@ const INSTRUCTIONS: [(&str, &str); 3] = [
     ),
     ("You are performing a CONTEXT CHECKPOINT COMPACTION", ""),
 ];
-/// The words of an instruction at the end of a text that holds the whole history. Clients that
-/// ask so offer no tools.
+/// Words of an instruction at the end of a text that contains the whole history. Such requests
+/// offer no tools.
 const CLOSING_INSTRUCTION: [&str; 2] = ["create a concise checkpoint", "summary"];
-/// How far from the end of the text those words are looked for.
+/// How many bytes at the end of the text are searched for those words.
 const CLOSING_BYTES: usize = 4 << 10;
 /// The item with which Codex asks the provider to compact.
 const TRIGGER: &[u8] = b"\"compaction_trigger\"";
 
-/// Why a request passes as it came.
+/// Why a request passes unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Unmanaged {
     /// The reason in one word, for the log.
     pub(crate) reason: &'static str,
-    /// More about it, where something failed.
+    /// Details, if something failed.
     pub(crate) detail: String,
-    /// The model that the request asks for, where that is known.
+    /// The requested model, if known.
     pub(crate) model: Option<String>,
 }
 
 impl Unmanaged {
-    /// There is nothing to do, or nothing that may be done.
+    /// Nothing needs to be done, or nothing may be done.
     pub(crate) fn because(reason: &'static str) -> Self {
         Self {
             reason,
@@ -43,7 +43,7 @@ impl Unmanaged {
         }
     }
 
-    /// Planning did not come to an end.
+    /// Planning was not completed.
     pub(crate) fn failed(reason: &'static str) -> Self {
         Self::because(reason).with_detail(format!("planning: {reason}"))
     }
@@ -65,7 +65,7 @@ impl Unmanaged {
     }
 }
 
-/// Why a request passes untouched, if it is not a turn of its conversation.
+/// Why a request passes unchanged, if it is not a turn of its conversation.
 pub(crate) fn bypass_reason(
     path: &str,
     headers: &HeaderMap,
@@ -79,7 +79,7 @@ pub(crate) fn bypass_reason(
     (says || asks_for_summary(scan)).then_some("own-compaction")
 }
 
-/// True if only the tokens are to be counted.
+/// True if the request only asks for a token count.
 pub(crate) fn is_token_count(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.trim_end_matches('/').ends_with("/count_tokens")

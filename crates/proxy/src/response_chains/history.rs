@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::resources::memory_budget::Reservation;
 
-/// The items of a request and its answer, behind those before them.
+/// The items of a request and its answer, linked to those before them.
 pub(crate) struct ChainHistory {
     previous: Option<Arc<Self>>,
     /// Items in JSON, joined by commas.
     items: String,
-    /// Bytes of all items that are remembered.
+    /// The counter of all remembered bytes.
     bytes: Arc<AtomicUsize>,
     _memory: Reservation,
 }
@@ -38,7 +38,7 @@ impl ChainHistory {
         self.items.get(place)
     }
 
-    /// All items from the beginning on, in runs that are joined by commas.
+    /// All items from the beginning on, as comma-joined runs.
     pub(super) fn items(&self) -> Vec<&str> {
         let mut items = Vec::new();
         let mut history = Some(self);

@@ -16,11 +16,11 @@ use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
-/// Remembers an answer. It does so before the client has the end of it: the next request may
-/// come at once.
+/// Remembers an answer. This happens before the client has its end, because the next request may
+/// follow at once.
 pub(crate) struct AnswerTap {
     chains: Arc<ResponseChains>,
-    /// What is remembered with the answer, until it is.
+    /// What to remember with the answer; none once that is done.
     next: Option<NextLink>,
 }
 

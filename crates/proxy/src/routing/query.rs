@@ -8,7 +8,7 @@ pub(crate) fn field(path: &str, name: &str) -> Option<String> {
     Some(decoded(value))
 }
 
-/// Text of a query: `+` and `%` undone.
+/// Decodes `+` and `%` in a query value.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();

@@ -11,12 +11,12 @@ use trimtab::provider::Provider;
 use crate::config::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
 use crate::routing::spoken_dialects::{API_KEY, NoRoute, SpokenDialects};
 
-/// An upstream, ready to be sent to.
+/// An upstream with its compiled rules.
 #[derive(Debug)]
 pub(crate) struct UpstreamRoute {
     /// Its settings.
     pub(crate) upstream: UpstreamConfig,
-    /// The provider whose own address it is.
+    /// The provider, if it is a provider's official address.
     provider: Option<Provider>,
     models: Vec<GlobMatcher>,
 }
@@ -37,7 +37,7 @@ impl UpstreamRoute {
         self.upstream.address(path)
     }
 
-    /// The part of `path` that is sent, if it is one of ours.
+    /// The part of `path` after our prefix; none if the path does not match.
     fn upstream_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
         // A prefix ends at a slash: `/anthropic` is no prefix of `/anthropic2/v1`.
@@ -59,7 +59,8 @@ impl UpstreamRoute {
             || model.is_some_and(|model| self.models.iter().any(|glob| glob.is_match(model)))
     }
 
-    /// False for a provider's own address and a credential that is plainly another's.
+    /// False if this is a provider's official address and the key clearly belongs to another
+    /// provider.
     fn may_see(&self, headers: &HeaderMap) -> bool {
         let Some(provider) = self.provider else {
             return true;
@@ -77,13 +78,13 @@ impl UpstreamRoute {
     }
 }
 
-/// A glob over whole names, in which `*` also stands for slashes.
+/// A glob over whole names, in which `*` also matches slashes.
 fn matcher(glob: &str) -> Option<GlobMatcher> {
     let glob = GlobBuilder::new(glob).literal_separator(false).build();
     glob.ok().map(|glob| glob.compile_matcher())
 }
 
-/// All upstreams, and what holds for some models.
+/// All upstreams, and the rules for single models.
 #[derive(Debug)]
 pub(crate) struct RoutingTable {
     routes: Vec<Arc<UpstreamRoute>>,
@@ -91,7 +92,7 @@ pub(crate) struct RoutingTable {
 }
 
 impl RoutingTable {
-    /// The routes of these settings, which were checked.
+    /// The routes of validated settings.
     pub(crate) fn new(config: &ProxyConfig) -> Self {
         let mut routes: Vec<Arc<UpstreamRoute>> = config
             .upstreams()
@@ -115,8 +116,9 @@ impl RoutingTable {
         }
     }
 
-    /// The upstream for a request, and the part of its path that is sent there. One that does
-    /// not take the dialect is never chosen: the request carries a key for somebody else.
+    /// The upstream for a request, and the part of its path that is sent there. An upstream that
+    /// does not take the dialect is never chosen, because the request carries a key for another
+    /// provider.
     pub(crate) fn choose<'p>(
         &self,
         path: &'p str,
@@ -145,7 +147,7 @@ impl RoutingTable {
         }
     }
 
-    /// What holds for a model.
+    /// The first rule that matches a model.
     pub(crate) fn rule(&self, model: &str) -> Option<&ModelRule> {
         let mut rules = self.rules.iter();
         rules
@@ -153,7 +155,7 @@ impl RoutingTable {
             .map(|(_, rule)| rule)
     }
 
-    /// What is done with a request unless its headers say otherwise.
+    /// The mode of a request, unless its headers set one.
     pub(crate) fn mode(
         &self,
         config: &ProxyConfig,

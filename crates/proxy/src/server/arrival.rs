@@ -22,10 +22,10 @@ use crate::transport::connections::{Connection, OpenRequest};
 use crate::transport::headers;
 use crate::transport::watched_body::counted;
 
-/// Bytes that a request takes in buffers of its connections while it is under way, about.
+/// Approximate bytes of the connection buffers that a request in progress uses.
 const STREAM_BUFFERS: usize = 64 << 10;
 
-/// A request of which nobody knows yet who sent it.
+/// A request whose sender is not yet known.
 pub(crate) struct ArrivedRequest {
     shared: Arc<SharedState>,
     settings: Arc<LiveSettings>,
@@ -37,17 +37,17 @@ pub(crate) struct ArrivedRequest {
     open: Option<(OpenRequest, Reservation)>,
 }
 
-/// A request that is let in.
+/// A request that passed access control.
 pub(crate) struct AdmittedRequest {
     pub(crate) context: RequestContext,
-    /// Its body, watched as it comes.
+    /// Its body, counted while it is read.
     pub(crate) body: ProxyBody,
-    /// The connection, if it asks for a WebSocket.
+    /// The client's end of the tunnel, if it asks for a WebSocket.
     pub(crate) websocket: Option<websocket::TunnelClient>,
 }
 
 impl ArrivedRequest {
-    /// Takes a request from its connection. Its record is written in any case.
+    /// Takes a request from its connection and opens its record, which is always written.
     pub(crate) fn accept(shared: Arc<SharedState>, request: Request<Incoming>) -> Self {
         let (mut parts, incoming) = request.into_parts();
         let connection = parts.extensions.remove::<Arc<Connection>>();
@@ -78,7 +78,7 @@ impl ArrivedRequest {
         }
     }
 
-    /// Finds out who sent the request, and lets it in; if not, gives the answer that says why.
+    /// Runs access control. Returns the admitted request, or the answer that refuses it.
     pub(crate) async fn authenticate(
         mut self,
     ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {

@@ -44,48 +44,47 @@ use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::upstream_client::UpstreamClient;
 use crate::transport::watched_stream::WatchedStream;
 
-/// How much of a request or an answer waits in a connection at most, in each direction; it is
-/// also the longest request head.
+/// The size of a connection's buffer in each direction, and so the longest request head.
 const BUFFER: usize = 64 << 10;
 /// The longest list of headers over HTTP/2, in bytes.
 const HEADER_LIST: u32 = 64 << 10;
-/// How many bytes a client may send ahead over HTTP/2, on one stream and in all.
+/// How many unread bytes a client may send over HTTP/2, on one stream and on a connection.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// How many connections may wait to be accepted: more would wait a second for another try.
+/// How many connections may wait to be accepted. Clients beyond that retry after a second.
 const BACKLOG: u32 = 4_096;
-/// How long the last lines of the audit log may take.
+/// Time limit for writing the last lines of the audit log at shutdown.
 const AUDIT_TIME: Duration = Duration::from_secs(5);
-/// How long to wait before accepting again after that failed.
+/// The pause after accepting a connection failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How often a place is looked for while a client waits for one.
+/// The interval at which a waiting connection tries again to get a place.
 const PLACE_AGAIN: Duration = Duration::from_millis(5);
-/// How long connections have to end that were told to end at once.
+/// Time limit for connections that were ordered to close at once.
 const CUT_TIME: Duration = Duration::from_secs(1);
 
-/// Why a proxy did not start.
+/// The reasons why a proxy does not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The settings are not good.
+    /// The settings are invalid.
     #[error(transparent)]
     Config(#[from] ProxyConfigError),
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     #[error(
         "cannot listen on {address}: {why}\nhint: choose another with --listen or proxy.listen; port 0 takes any that is free"
     )]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
-    /// Certificate or key cannot be used.
+    /// The certificate or its key cannot be used.
     #[error("{0}")]
     Tls(#[from] TlsProblem),
 }
 
-/// A proxy that is about to start.
+/// A proxy that has not started yet.
 pub struct Proxy {
     config: ProxyConfig,
     open: OpenStore,
@@ -98,13 +97,13 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy with these settings, which keeps what it must keep in `store`.
+    /// A proxy with these settings, which stores outputs and sessions in `store`.
     pub fn new(config: ProxyConfig, store: Arc<dyn Store>) -> Self {
         Self::opening(config, move |_| Ok(Arc::clone(&store)))
     }
 
-    /// A proxy with these settings, which opens its store by itself. As long as that is not
-    /// possible, requests pass as they came, and it is tried again.
+    /// A proxy with these settings, which opens its store itself. While that fails, requests pass
+    /// unchanged, and opening is tried again.
     pub fn opening(
         config: ProxyConfig,
         open: impl Fn(StoreOpening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
@@ -121,14 +120,14 @@ impl Proxy {
         }
     }
 
-    /// The same, sending traces and metrics to a collector.
+    /// Sends traces and metrics to a collector.
     #[must_use]
     pub fn otlp(mut self, target: Option<OtlpTarget>) -> Self {
         self.otlp = target;
         self
     }
 
-    /// The same, with `checks` that the dashboard shows: they may wait, and give JSON.
+    /// Sets the checks that the dashboard shows. They may block, and return JSON.
     #[must_use]
     pub fn checks(
         mut self,
@@ -138,37 +137,36 @@ impl Proxy {
         self
     }
 
-    /// The same, telling `notices` what an operator should know: that the store cannot be used
-    /// or can be used again, what was removed from it, that a certificate was read again or
-    /// cannot be used, that the audit log cannot be written.
+    /// Sends messages for the operator to `notices`: the store fails or works again, sessions were
+    /// removed from it, a certificate was reloaded or is invalid, the audit log cannot be written.
     #[must_use]
     pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Box::new(notices));
         self
     }
 
-    /// The same, telling `sink` what was done with each request, at the end of its answer.
+    /// Sends the record of each request to `sink`, at the end of its answer.
     #[must_use]
     pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.sink = Some(Box::new(sink));
         self
     }
 
-    /// The same, with another catalogue of models than the embedded one.
+    /// Uses another catalogue of models than the embedded one.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Some(catalogue);
         self
     }
 
-    /// The same, with connections to upstreams that `network` makes.
+    /// Connects to upstreams through `network`.
     #[must_use]
     pub fn network(mut self, network: OutboundNetwork) -> Self {
         self.outgoing = network;
         self
     }
 
-    /// Starts a proxy on the runtime that this is called from.
+    /// Starts a proxy on the current runtime.
     pub async fn start(
         config: ProxyConfig,
         store: Arc<dyn Store>,
@@ -176,7 +174,7 @@ impl Proxy {
         Self::new(config, store).run().await
     }
 
-    /// Starts it on the runtime that this is called from.
+    /// Starts the proxy on the current runtime.
     #[expect(
         clippy::unused_async,
         reason = "it has to be called on a runtime, which only a future shows"
@@ -242,7 +240,7 @@ impl Proxy {
     }
 }
 
-/// Takes records for the dashboard.
+/// A sink that gives records to the dashboard's history.
 fn record_sink(history: &Arc<CallHistory>) -> RecordSink {
     let history = Arc::clone(history);
     Box::new(move |record| history.note_record(record))
@@ -263,15 +261,15 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Whether to go on.
+/// Whether the proxy should keep running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopSignal {
     Run,
-    /// Accept nothing more, and let open streams end for so long.
+    /// Accept no more connections, and give open streams this long to end.
     Drain(Duration),
 }
 
-/// A proxy that runs. Dropping it stops it at once.
+/// A running proxy. Dropping it stops it at once.
 pub struct RunningProxy {
     address: SocketAddr,
     shared: Arc<SharedState>,
@@ -283,7 +281,7 @@ pub struct RunningProxy {
 }
 
 impl RunningProxy {
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -293,9 +291,9 @@ impl RunningProxy {
         self.shared.report()
     }
 
-    /// Lets other settings hold from the next request on; streams that are open go on. Where
-    /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
-    /// again.
+    /// Applies other settings from the next request on; open streams continue. The listening
+    /// address and the connections to upstreams keep their settings. Certificate, key and audit log
+    /// are opened again.
     pub fn reload(&self, config: ProxyConfig) -> Result<(), ProxyConfigError> {
         if let Err(error) = config.check() {
             self.audit.order("reload", "refused");
@@ -313,8 +311,7 @@ impl RunningProxy {
         Ok(())
     }
 
-    /// Accepts nothing more, lets open streams end within the time that the settings give
-    /// them, and ends.
+    /// Accepts no more connections, gives open streams the configured time to end, and stops.
     pub async fn shutdown(mut self) {
         let time = self.shared.settings.get().config.limits.drain_time();
         // `/readyz` answers 503 from here on, so a load balancer sends nothing new while we drain.
@@ -349,12 +346,12 @@ impl Drop for RunningProxy {
     }
 }
 
-/// Accepts connections, and ends those that take too long or are too many.
+/// Accepts connections, and ends those that miss their deadlines or are too many.
 struct ConnectionAcceptor {
     shared: Arc<SharedState>,
     stopped: watch::Receiver<StopSignal>,
     tls: Arc<InboundTls>,
-    /// Where we listen.
+    /// Our listening address.
     address: SocketAddr,
 }
 
@@ -408,13 +405,13 @@ impl ConnectionAcceptor {
         self.shared.settings.get().config.limits
     }
 
-    /// True if there is a place for one more connection, or one was made.
+    /// True if there is a place for one more connection, or one could be freed.
     fn has_place(&self, limits: &ProxyLimits) -> bool {
         let connections = &self.shared.connections;
         connections.len() < limits.connections || connections.end_lowest_priority()
     }
 
-    /// Lets open requests and tunnels end within `time`, then cuts them off.
+    /// Gives open requests and tunnels `time` to end, then closes them.
     async fn drain(&self, time: Duration) {
         let connections = &self.shared.connections;
         connections.tell_all(ConnectionOrder::Finish);
@@ -429,7 +426,7 @@ impl ConnectionAcceptor {
         }
     }
 
-    /// Serves a connection that was accepted.
+    /// Serves an accepted connection in a task of its own.
     fn serve_connection(&self, (stream, peer): (TcpStream, SocketAddr)) {
         // With Nagle's algorithm, a small event of a stream would wait for the acknowledgement of
         // the one before it.
@@ -490,7 +487,7 @@ async fn serve<S>(
     }
 }
 
-/// How HTTP is spoken with clients.
+/// The HTTP settings of client connections.
 fn http_builder(limits: &ProxyLimits) -> auto::Builder<TokioExecutor> {
     let ping = Duration::from_millis(limits.ping_ms);
     let mut builder = auto::Builder::new(TokioExecutor::new());

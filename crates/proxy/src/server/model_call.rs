@@ -29,15 +29,15 @@ use crate::transport::headers;
 /// Compressed bodies up to this size are decompressed on the thread that serves the connection.
 const DECOMPRESSED_AT_ONCE: usize = 16 << 10;
 
-/// A request that calls a model, and whose window may be managed.
+/// A request that calls a model and may be managed.
 pub(crate) struct ModelCall {
     pub(crate) dialect: Dialect,
     opened: Arc<OpenedStore>,
 }
 
 impl ModelCall {
-    /// Recognises a call by its method, path and headers. If it is none, gives why it passes
-    /// and what the client speaks.
+    /// Recognises a call by its method, path and headers. Otherwise returns the reason why the
+    /// request passes, and the dialects that its client may speak.
     pub(crate) fn recognise(
         context: &RequestContext,
     ) -> Result<Self, (&'static str, SpokenDialects)> {
@@ -64,16 +64,16 @@ impl ModelCall {
 
 /// The body of a call.
 pub(crate) struct ReadBody {
-    /// As it came, compressed if it was.
+    /// The original bytes, still compressed if they were.
     pub(crate) received: Bytes,
-    /// Its hash, which was taken while it came.
+    /// The hash that was computed while it arrived.
     hashed: PrefixHash,
-    /// What is reserved for planning.
+    /// The memory that is reserved for planning.
     memory: Option<Reservation>,
 }
 
-/// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
-/// broke off.
+/// Reads the body of a call. If it is too long or there is no memory, returns the reason and the
+/// whole body to pass on; `None` if the body broke off.
 pub(crate) async fn read_body(
     context: &mut RequestContext,
     call: &ModelCall,
@@ -104,7 +104,7 @@ pub(crate) async fn read_body(
     }
 }
 
-/// Plans what is sent for a call, within the limits of time, number and memory.
+/// Plans a call within the limits of time, concurrency and memory.
 pub(crate) async fn plan(
     context: &mut RequestContext,
     call: &ModelCall,
@@ -167,8 +167,8 @@ async fn plan_body(
     planned.unwrap_or_else(|unfinished| Err(Unmanaged::failed(unfinished.reason())))
 }
 
-/// The body of the whole conversation, if the client sent only a part of it and the rest was
-/// seen here.
+/// The body with the whole conversation, if the client sent only a part of it and the rest passed
+/// through this proxy.
 fn whole_conversation(
     context: &mut RequestContext,
     dialect: Dialect,
@@ -185,7 +185,7 @@ fn whole_conversation(
     read.full_body
 }
 
-/// The body without its compression; or why it stays as it is.
+/// The decompressed body, or the reason why it passes unchanged.
 async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Bytes, &'static str> {
     if !context.headers.contains_key(CONTENT_ENCODING) {
         return Ok(received.clone());

@@ -13,18 +13,19 @@ use crate::config::StoreRetention;
 use crate::conversation::store_state::OpenedStore;
 use crate::request::shared::SharedState;
 
-/// How often the store is looked at.
+/// The interval between two checks of the store.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long collection stays away from a session in memory after we are killed.
+/// The duration of a lease: how long a session in memory is safe from collection after we are
+/// killed.
 const LEASE: Duration = Duration::from_mins(15);
 /// A lease is renewed when it is this old.
 const RENEW_AFTER: Duration = Duration::from_mins(5);
-/// A conversation that was not used for so long is let go from memory. Only then it can age.
+/// A conversation is dropped from memory after this time without use. Only then can it expire.
 const IDLE: Duration = Duration::from_hours(12);
 /// How often old sessions are removed.
 const RETAIN_EVERY: Duration = Duration::from_hours(1);
 
-/// Looks after the store until the proxy is gone.
+/// Checks the store regularly until the proxy is dropped.
 pub(crate) async fn run(shared: Weak<SharedState>) {
     let mut keeper = StoreKeeper::default();
     loop {
@@ -44,7 +45,7 @@ pub(crate) async fn run(shared: Weak<SharedState>) {
 
 #[derive(Default)]
 struct StoreKeeper {
-    /// When each session was leased last, in the store that it is for.
+    /// The time of each session's last lease, in the store `opened`.
     leased: HashMap<SessionId, Instant>,
     opened: Weak<OpenedStore>,
     retained: Option<Instant>,
@@ -94,7 +95,7 @@ impl StoreKeeper {
     }
 }
 
-/// Removes what the settings do not want kept, and says so.
+/// Removes sessions that exceed the retention settings, and reports it.
 fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention) {
     let request = CollectOptions {
         older_than: retention.max_age(),

@@ -25,7 +25,7 @@ use crate::transport::headers;
 use crate::transport::upload_progress::ConnectionOrder;
 
 const WEBSOCKET: &str = "websocket";
-/// What a client is told that wants to converse over a WebSocket.
+/// The answer to a client that wants to hold a conversation over a WebSocket.
 const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
 
@@ -76,7 +76,7 @@ pub(crate) async fn answer(
     connect(context, &route, rest, client).await
 }
 
-/// Connects the client to the upstream, if that agrees.
+/// Connects the client to the upstream, if the upstream accepts the upgrade.
 async fn connect(
     mut context: RequestContext,
     route: &UpstreamRoute,
@@ -122,7 +122,7 @@ fn ask_for_websocket(headers: &mut HeaderMap) {
     headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
 }
 
-/// Passes bytes both ways until both have ended.
+/// Passes bytes both ways until both sides have ended.
 async fn copy_both_ways(client: OnUpgrade, upstream: OnUpgrade) {
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else {
         return;

@@ -23,13 +23,13 @@ use crate::transport::upstream_client::UpstreamClient;
 use spans::spans_of;
 use sums::UsageSums;
 
-/// How many records may wait to be sent; further ones are dropped.
+/// The maximum number of waiting records; further ones are dropped.
 const WAITING: usize = 2_048;
-/// How many records are sent together at most.
+/// The maximum number of records per batch.
 const BATCH: usize = 256;
-/// How long records wait for others.
+/// How long a batch waits for more records.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long a collector may take.
+/// The time limit for the collector.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where traces and metrics go.
@@ -41,7 +41,7 @@ pub struct OtlpTarget {
     pub headers: Vec<(String, String)>,
 }
 
-/// Starts to send records to a collector; gives what takes them.
+/// Starts sending records to a collector, and returns the sink for them.
 pub(crate) fn start(target: OtlpTarget, client: UpstreamClient, notices: Notices) -> RecordSink {
     let (sender, records) = mpsc::channel(WAITING);
     let exporter = OtlpExporter {
@@ -64,7 +64,7 @@ struct OtlpExporter {
     client: UpstreamClient,
     notices: Notices,
     sums: UsageSums,
-    /// True if the last batch could not be sent, which was told.
+    /// True if the last batch could not be sent, which was reported.
     has_failed: AtomicBool,
 }
 

@@ -103,7 +103,7 @@ fn number(name: &str, value: u64) -> Value {
     json!({"key": name, "value": {"intValue": value.to_string()}})
 }
 
-/// The provider whose dialect was spoken.
+/// The provider of a dialect.
 pub(super) fn provider(dialect: Option<Dialect>) -> &'static str {
     match dialect {
         Some(Dialect::Messages) => "anthropic",

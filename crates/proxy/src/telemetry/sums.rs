@@ -8,7 +8,7 @@ use trimtab_model::Usage;
 use super::spans::{nanoseconds, provider, text};
 use crate::records::record::Record;
 
-/// How many models are told apart; what follows is added up without a name.
+/// The maximum number of models; further ones are added up without a name.
 const MODELS: usize = 64;
 
 /// A figure of a usage, with its name.

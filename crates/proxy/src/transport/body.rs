@@ -17,10 +17,10 @@ use tokio::time::{Instant, Sleep};
 use crate::resources::memory_budget::Reservation;
 use crate::resources::reserved_buffer::ReservedBuffer;
 
-/// What can go wrong while a body passes.
+/// An error of a body.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Any body that we send.
+/// The type of all bodies.
 pub(crate) type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body of these bytes.
@@ -30,32 +30,30 @@ pub(crate) fn full_body(bytes: impl Into<Bytes>) -> ProxyBody {
         .boxed_unsync()
 }
 
-/// A body that passes as it comes.
+/// An incoming body, unchanged.
 pub(crate) fn pass_through(incoming: Incoming) -> ProxyBody {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
-/// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
-/// timer watches an answer.
+/// The body of an answer. It fails if nothing arrives for `idle`; no other timer limits an answer.
 pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
     IdleLimitedBody::sent_by("upstream", pass_through(incoming), idle).boxed_unsync()
 }
 
-/// As much of a body as was asked for.
+/// A body that was read up to a limit.
 pub(crate) enum CollectedBody {
     /// All of it.
     Whole(Bytes),
-    /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
-    /// it, or the error.
+    /// It is longer, broke off, or exceeds the memory: the bytes read, and the rest or the error.
     Longer(Bytes, ProxyBody),
 }
 
-/// Reads a body up to a number of bytes, which must be few: nobody counts them.
+/// Reads a body up to a small number of bytes, without a reservation.
 pub(crate) async fn collect(body: ProxyBody, limit: usize) -> CollectedBody {
     receive(body, limit, (None, 1), |_| ()).await.into()
 }
 
-/// Reads a body up to a number of bytes, into memory that is reserved as it comes.
+/// Reads a body up to a number of bytes, into memory that is reserved while it grows.
 pub(crate) async fn collect_reserved(
     body: ProxyBody,
     limit: usize,
@@ -76,20 +74,20 @@ impl From<ReceivedBody> for CollectedBody {
     }
 }
 
-/// A body that was read as far as it could be.
+/// A received body.
 pub(crate) enum ReceivedBody {
-    /// All of it, and the memory that is reserved for the work on it.
+    /// All of it, and the memory that is reserved for work on it.
     Whole(Bytes, Option<Reservation>),
-    /// It is longer than the limit: what was read, and the rest of it.
+    /// It exceeds the limit: the bytes read, and the rest.
     TooLong(Bytes, ProxyBody),
-    /// There is no memory for more of it: what was read, and the rest of it.
+    /// There is no memory for it: the bytes read, and the rest.
     NoMemory(Bytes, ProxyBody),
-    /// It broke off: what was read, and why.
+    /// It broke off: the bytes read, and the error.
     Broken(Bytes, BoxError),
 }
 
-/// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
-/// for each byte of it. `seen` is shown each piece.
+/// Reads a body up to `limit` bytes, and reserves `factor` bytes of memory per byte. `seen` gets
+/// each piece.
 pub(crate) async fn receive(
     mut body: ProxyBody,
     limit: usize,
@@ -125,7 +123,7 @@ pub(crate) async fn receive(
     ReceivedBody::Whole(bytes, memory)
 }
 
-/// A body that is nothing but an error.
+/// A body that consists only of an error.
 pub(crate) fn failing_body(error: BoxError) -> ProxyBody {
     StreamBody::new(FailingBody(Some(error))).boxed_unsync()
 }
@@ -140,8 +138,8 @@ impl Stream for FailingBody {
     }
 }
 
-/// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
-/// it before. What `ready` fails with, the body fails with.
+/// A body whose last byte is sent only after `ready` succeeds, so that nobody has the complete body
+/// before. It fails if `ready` fails.
 pub(crate) fn held_body(
     bytes: Bytes,
     ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -195,7 +193,7 @@ impl HttpBody for HeldBody {
     }
 }
 
-/// A body that begins with bytes that were read from it before.
+/// A body with bytes that were already read put back at its beginning.
 pub(crate) fn rejoined_body(read: Bytes, rest: ProxyBody) -> ProxyBody {
     if read.is_empty() {
         return rest;
@@ -250,16 +248,17 @@ pub(crate) struct IdleTimeout {
     limit: Duration,
 }
 
-/// A body that fails when nothing has come for too long while somebody waited for it.
+/// A body that fails if nothing arrives for too long while somebody waits for it.
 pub(crate) struct IdleLimitedBody {
     inner: ProxyBody,
     sender: &'static str,
     limit: Duration,
-    /// Since when somebody waits: the time in which nobody wants more does not count.
+    /// When the current wait started. Time without a waiting reader does not count.
     waiting: Option<Instant>,
-    /// Never later than the deadline: moving it for every event would cost more.
+    /// A timer at or before the deadline. Moving it for every event would cost more than checking
+    /// late.
     alarm: Pin<Box<Sleep>>,
-    /// Whom the alarm wakes, once it was set.
+    /// The task that the timer wakes.
     wakes: Option<Waker>,
 }
 

@@ -13,12 +13,12 @@ use crate::transport::body::{self, BoxError, IdleLimitedBody, IdleTimeout, Proxy
 use crate::transport::connections::Connection;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 
-/// What went wrong with the body of a request, if anything did.
+/// The fault of a request body, if there is one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BodyFault(Arc<OnceLock<(StatusCode, String)>>);
 
 impl BodyFault {
-    /// The status and the words with which the request is answered.
+    /// The status and the text of the answer.
     pub(crate) fn get(&self) -> Option<&(StatusCode, String)> {
         self.0.get()
     }
@@ -42,15 +42,14 @@ impl BodyFault {
     }
 }
 
-/// Watches a body that a client sends. The body is given up when nothing of it comes for too
-/// long.
+/// Watches the body of a client. Reading fails if nothing arrives for too long.
 pub(crate) struct ClientBody {
     fault: BodyFault,
     connection: Option<Arc<Connection>>,
 }
 
 impl ClientBody {
-    /// The body, and what will be known of its faults.
+    /// The body, and its fault, which is set later.
     pub(crate) fn wrap(
         incoming: Incoming,
         limit: Duration,
@@ -65,7 +64,7 @@ impl ClientBody {
         (watched_body(body, watch), fault)
     }
 
-    /// Tells the connection whether its client keeps up.
+    /// Reports the progress of the client to the connection.
     fn note_progress(&self, polled: &PolledFrame, is_end: bool) {
         let Some(connection) = &self.connection else {
             return;

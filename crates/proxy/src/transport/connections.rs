@@ -30,7 +30,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection that was accepted.
+    /// Adds an accepted connection.
     pub(crate) fn add(self: &Arc<Self>) -> Arc<Connection> {
         let connection = Arc::new(Connection {
             number: self.next.fetch_add(1, Ordering::Relaxed),
@@ -44,12 +44,12 @@ impl Connections {
         connection
     }
 
-    /// How many there are, without those that are about to go.
+    /// The number of connections without an order to end.
     pub(crate) fn len(&self) -> usize {
         self.staying.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection that is worth least. False if all of them are needed.
+    /// Ends the connection with the lowest priority. False if all of them are needed.
     pub(crate) fn end_lowest_priority(&self) -> bool {
         let now = Instant::now();
         let open = self.open();
@@ -68,7 +68,7 @@ impl Connections {
         true
     }
 
-    /// Ends all connections whose time is over.
+    /// Ends all connections that missed a deadline.
     pub(crate) fn end_late(&self, limits: &ProxyLimits) {
         let now = Instant::now();
         for connection in self.open().values() {
@@ -77,7 +77,7 @@ impl Connections {
         }
     }
 
-    /// Tells all of them the same.
+    /// Gives all connections the same order.
     pub(crate) fn tell_all(&self, order: ConnectionOrder) {
         for connection in self.open().values() {
             connection.order(order);
@@ -107,7 +107,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// What it is doing.
+    /// Its progress.
     pub(crate) fn progress(&self) -> MutexGuard<'_, ConnectionProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ impl Connection {
         *self.order.borrow() == ConnectionOrder::Serve
     }
 
-    /// Gives an order, unless there is a stricter one.
+    /// Gives an order, unless a stricter one was given.
     fn order(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
             // Counted once per connection, with its first order. The place is free from then on,
@@ -130,20 +130,20 @@ impl Connection {
         });
     }
 
-    /// Waits for an order that is at least so strict.
+    /// Waits for an order that is at least as strict.
     pub(crate) async fn wait_for_order(&self, least: ConnectionOrder) {
         let mut orders = self.order.subscribe();
         // It cannot fail: the sender is here.
         drop(orders.wait_for(|order| *order >= least).await);
     }
 
-    /// Notes down that a request begins; it ends when what is returned is dropped.
+    /// Records the start of a request. It ends when the returned value is dropped.
     pub(crate) fn begin_request(self: &Arc<Self>, version: http::Version) -> OpenRequest {
         self.progress().begin(version == http::Version::HTTP_2);
         OpenRequest(Arc::clone(self))
     }
 
-    /// Notes down that it is gone.
+    /// Removes the connection.
     pub(crate) fn leave(&self) {
         self.order(ConnectionOrder::Close);
         self.all.open().remove(&self.number);
@@ -151,7 +151,7 @@ impl Connection {
     }
 }
 
-/// A request that is under way on a connection.
+/// A request in progress on a connection.
 pub(crate) struct OpenRequest(Arc<Connection>);
 
 impl Drop for OpenRequest {

@@ -13,20 +13,20 @@ use crate::resources::memory_budget::Reservation;
 /// The largest window of a zstd frame that is accepted, as a power of two: 8 MiB, what
 /// decoders must support.
 const ZSTD_WINDOW: u32 = 23;
-/// How much is unpacked at a time.
+/// The size of one decompression step in bytes.
 const STEP: usize = 64 << 10;
-/// What even a tiny body may unpack to.
+/// The decompressed size that even a tiny body may have.
 const FREE: usize = 64 << 10;
 
-/// The most that the compressed text of an error is unpacked to.
+/// The maximum decompressed size of an error.
 const LONGEST_ERROR: usize = 1 << 20;
 
-/// Why a body was not unpacked; it then passes as it came.
+/// Why a body was not decompressed. It then passes unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotDecoded {
-    /// An encoding, or several of them, that we do not know.
+    /// An unknown encoding, or several encodings.
     Unknown,
-    /// It unpacks to more than is allowed.
+    /// Its decompressed size exceeds a limit.
     TooLarge,
     /// It is damaged.
     Damaged,
@@ -35,7 +35,7 @@ pub(crate) enum NotDecoded {
 }
 
 impl NotDecoded {
-    /// Why the request passes as it came, in a word.
+    /// The reason in one word, for records.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::NoMemory => "memory",
@@ -44,7 +44,7 @@ impl NotDecoded {
     }
 }
 
-/// The encodings that are known.
+/// The supported encodings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Gzip,
@@ -54,7 +54,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding that headers name; none if there is none.
+    /// The encoding in the headers, if any.
     fn named(headers: &HeaderMap) -> Result<Option<Self>, NotDecoded> {
         let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
         let Some(encoding) = encodings.next() else {
@@ -75,7 +75,7 @@ impl Encoding {
         }))
     }
 
-    /// The memory that its decoder takes for itself: the largest window that it looks back on.
+    /// The memory of its decoder, which is mostly its window.
     fn window(self) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 128 << 10,
@@ -85,7 +85,7 @@ impl Encoding {
     }
 }
 
-/// The body, unpacked into memory that is reserved as it grows; none if it is not compressed.
+/// The decompressed body, in memory that is reserved while it grows; none if it is not compressed.
 pub(crate) fn decode(
     headers: &HeaderMap,
     body: &Bytes,
@@ -101,7 +101,7 @@ pub(crate) fn decode(
     unpack(encoding, body, most, Some(memory)).map(Some)
 }
 
-/// The text of an error that came as an answer, unpacked if it is compressed.
+/// The decompressed text of an error; none if it is not compressed.
 pub(crate) fn decode_error(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
     let encoding = Encoding::named(headers).ok()??;
     unpack(encoding, body, LONGEST_ERROR, None).ok()
@@ -141,11 +141,11 @@ fn zstd_reader(body: &[u8]) -> Result<impl Read, NotDecoded> {
     Ok(decoder)
 }
 
-/// What is being unpacked.
+/// The output of a decompression.
 struct DecodedOutput {
     bytes: Vec<u8>,
     most: usize,
-    /// What the decoder takes for itself.
+    /// The memory of the decoder.
     window: usize,
     memory: Option<Reservation>,
 }
@@ -175,8 +175,7 @@ impl DecodedOutput {
         has_room.then_some(()).ok_or(NotDecoded::NoMemory)
     }
 
-    /// Reads to the end, but never more than is allowed: a size that the body declares is not
-    /// believed.
+    /// Reads to the end or to the limit. Sizes that the body declares are ignored.
     fn read(&mut self, mut reader: impl Read) -> Result<(), NotDecoded> {
         loop {
             let at = self.bytes.len();

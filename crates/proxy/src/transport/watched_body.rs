@@ -11,16 +11,16 @@ use http_body_util::BodyExt;
 
 use crate::transport::body::{BoxError, ProxyBody};
 
-/// What polling a body gives.
+/// The result of polling a body.
 pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
-/// Looks at the frames of a body.
+/// Observes the frames of a body.
 pub(crate) trait FrameWatch: Send + Unpin + 'static {
-    /// Takes in what the body gave; `is_end` if nothing can follow.
+    /// Observes the result of a poll. `is_end` is true if nothing can follow.
     fn polled(&mut self, polled: &PolledFrame, is_end: bool);
 }
 
-/// The same body, with `watch` looking at it.
+/// The same body, observed by `watch`.
 pub(crate) fn watched_body<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// The same body, whose bytes are added to `total`.
+/// The same body. Its bytes are added to `total`.
 pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
     watched_body(inner, ByteCounter(total))
 }

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::connections::Connection;
 
-/// A stream that tells its connection what is read and written, and leaves it when dropped:
-/// also after it became a tunnel.
+/// A stream that reports reads and writes to its connection, and removes the connection when it is
+/// dropped, also as a tunnel.
 pub(crate) struct WatchedStream<S> {
     inner: S,
     connection: Arc<Connection>,
@@ -23,7 +23,7 @@ impl<S> WatchedStream<S> {
         Self { inner, connection }
     }
 
-    /// Notes down how a write went.
+    /// Reports the result of a write.
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let now = Instant::now();
         match &polled {

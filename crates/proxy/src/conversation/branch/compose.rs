@@ -29,54 +29,54 @@ use crate::records::record::PromptSizes;
 /// A body that is ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutgoingBody {
-    /// The body; none if it is sent as it came.
+    /// The body; none if the client's body is sent unchanged.
     pub(crate) body: Option<Bytes>,
-    /// What came and what is sent.
+    /// The sizes of the original and the sent prompt.
     pub(crate) sizes: PromptSizes,
-    /// What the session expects a provider to count for what is sent, in tokens. It rests on
-    /// figures that were reported before, so it cannot be compared with the sizes.
+    /// The tokens that the provider is expected to count for the prompt. It is based on reported
+    /// usage, so it cannot be compared with `sizes`.
     pub(crate) tokens: u64,
-    /// How long an answer it asks for, in tokens, where it says so.
+    /// The output limit in tokens, if it has one.
     pub(crate) answer: Option<u64>,
-    /// What the retrieval tools are called that are offered in it; none if they are not.
+    /// The names of the offered retrieval tools; none if they are not offered.
     pub(crate) offered: Option<ToolNames>,
-    /// Which window of its session it is.
+    /// The number of the window in its session.
     pub(crate) window: u64,
-    /// What was repaired in it because the provider would have refused it.
+    /// The kinds of repairs, without which the provider would reject it.
     pub(crate) repairs: Vec<&'static str>,
-    /// What the session has to say about its plans, in words.
+    /// Notes of the session about its plans.
     pub(crate) notes: Vec<String>,
-    /// What the session did since the last body.
+    /// The plans since the last body.
     pub(crate) plans: Vec<PlanNote>,
-    /// Messages of the log.
+    /// The number of messages in the log.
     pub(crate) messages: usize,
-    /// Plans that hold and changed something that was sent before.
+    /// The number of active plans that changed earlier messages.
     pub(crate) decisions: usize,
 }
 
-/// What may be done to a body beside its window.
+/// Options for building a body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ComposeOptions {
-    /// True to offer the retrieval tools where the window shows a ref.
+    /// True to offer the retrieval tools if the window shows a ref.
     pub(crate) offer: bool,
-    /// The longest answer to ask for, where an error made us lower it.
+    /// The output limit, if an overflow lowered it.
     pub(crate) lowered: Option<u64>,
-    /// True if the answer stops by itself where the window is full.
+    /// True if the provider lets an answer stop at the end of the window.
     pub(crate) may_overrun: bool,
 }
 
-/// The shortest answer that is worth asking for.
+/// The shortest useful output limit, in tokens.
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
 impl ComposeOptions {
-    /// What the tools of ours are called beside those of a body, where they may be offered.
+    /// The names of our tools beside those of a body, if they may be offered.
     fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
         self.offer
             .then(|| retrieval_tools::choose_names(scan))
             .flatten()
     }
 
-    /// The limit of the answer, if it has to be another one than the client asked for.
+    /// The output limit, if it must differ from the client's.
     fn limit(self, scan: &BodyScan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
             return self.lowered;
@@ -94,13 +94,13 @@ impl ComposeOptions {
     }
 }
 
-/// How far the window was searched for refs.
+/// The state of the search for refs in a window.
 #[derive(Debug, Default)]
 pub(super) struct RefSearch {
     entries: usize,
     plans: usize,
     found: bool,
-    /// The refs that the plans name.
+    /// The refs that plans have inserted.
     named_by_plans: HashSet<String>,
 }
 
@@ -202,7 +202,7 @@ impl Branch {
         })
     }
 
-    /// What came and what is sent. `ours` are the tools that are added.
+    /// The sizes of the original and the sent prompt. `ours` is the size of the added tools.
     fn sizes(
         &mut self,
         is_changed: bool,
@@ -230,8 +230,8 @@ impl Branch {
         kinds.into_iter().collect()
     }
 
-    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will have
-    /// to because it does not fit. Gives their names if they may be offered.
+    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will show
+    /// one because it does not fit. Returns their names if they may be offered.
     pub(crate) fn budget_retrieval_tools(
         &mut self,
         scan: &BodyScan<'_>,
@@ -248,8 +248,8 @@ impl Branch {
         Ok(offers)
     }
 
-    /// Tells the session, before anything is admitted, how large the tools are that its first ref
-    /// brings along, and what they are called.
+    /// Tells the session the size and the names of the tools that its first ref would add. Called
+    /// before anything is admitted.
     pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {
         let offers = options.names(scan);
         let tools =
@@ -277,8 +277,8 @@ impl Branch {
         Ok(self.session.calibration().tokens(&total))
     }
 
-    /// The body with the window carried out on it; none if it is sent as it came. The changes
-    /// in `whole` are not about messages; `offered` are the tools of ours in it.
+    /// The body with the window applied; none if the client's body is sent unchanged. `whole`
+    /// contains changes outside of the messages, and `offered` the names of our tools.
     fn carry_out(
         &mut self,
         scan: &BodyScan<'_>,
@@ -330,7 +330,7 @@ impl Branch {
         Ok(shown)
     }
 
-    /// True if the window shows a ref that the model could ask for.
+    /// True if the window shows a ref that the model could retrieve.
     fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
         self.session.window()?;
         let decided = self.decided();
@@ -351,14 +351,14 @@ impl Branch {
     }
 }
 
-/// True if what is shown of an output leaves something out and says where it is.
+/// True if the view of an output is shortened and names its ref.
 fn shows_ref(output: &Output) -> bool {
     // A complete output is stored too, but the model has no reason to read it again.
     let stored = output.stored.as_ref().filter(|_| output.trimmed);
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }
 
-/// The body after the changes, if a provider would accept it; none if they change nothing.
+/// Applies the changes and validates the result. None if nothing changes.
 fn spliced(scan: &BodyScan<'_>, changes: &[BodyChange]) -> Result<Option<Bytes>, BranchError> {
     let mismatch = |why: String| BranchError::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;

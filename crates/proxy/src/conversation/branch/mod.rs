@@ -26,25 +26,25 @@ use compose::RefSearch;
 
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
 
-/// Bytes of memory that a conversation takes beside its messages, about.
+/// Approximate memory of a conversation besides its messages, in bytes.
 const BRANCH_BYTES: usize = 8 << 10;
-/// Bytes of memory that a message takes beside its text, about: measures, slots and entries.
+/// Approximate memory of a message besides its text, in bytes: measures, slots and entries.
 const MESSAGE_BYTES: usize = 1 << 10;
-/// Bytes of text that make a token, about: where only tokens are known.
+/// Approximate bytes of text per token, if only the tokens are known.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Why a window was not carried out on a body.
+/// Why a window was not applied to a body.
 #[derive(Debug)]
 pub(crate) enum BranchError {
     /// The session failed.
     Session(SessionError),
-    /// The body does not fit the session's log: a fault of ours.
+    /// The body does not match the session's log, which is an internal fault.
     Mismatch(String),
 }
 
 impl BranchError {
-    /// True if another process has written to the session: what it wrote has to be read, and
-    /// the request planned again.
+    /// True if another process has written to the session. Its writes must be read, and the request
+    /// planned again.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Session(SessionError::Store(error)) if is_conflict(error))
     }
@@ -68,45 +68,45 @@ impl std::fmt::Display for BranchError {
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
-    /// The store of the session: what is written waits there.
+    /// The store of the session, which collects writes until a flush.
     staged: Arc<StagedStore>,
     flush_scheduled: FlushScheduled,
     message_map: MessageMap,
     /// The size of the client's messages before any edit.
     received_measure: Measure,
-    /// How far the window was searched for refs, and whether there is one.
+    /// How far the window was searched for refs, and whether one was found.
     refs: RefSearch,
-    /// The tool definitions that were measured last.
+    /// The fingerprint and the size of the last tool definitions.
     tools: (Fingerprint, Measure),
-    /// What the tools of each server measure.
+    /// The size of the tools of each MCP server.
     server_tools: Vec<(String, Measure)>,
-    /// What the tools of ours take, where they are counted with them.
+    /// The size of our tools, if they are offered.
     tools_measure: Measure,
-    /// Calls of ours in the answer that the client has, and will send back without them.
+    /// Calls of our tools in the last answer, which the client will send back without them.
     pending_calls: Option<PendingOwnCalls>,
-    /// When it was asked about last.
+    /// The time of the last request.
     last_request: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
-    /// True once a request said which policy decides.
+    /// True once a request chose the policy.
     chosen: bool,
-    /// What the provider read of an earlier window.
+    /// What the provider reported for an earlier window.
     reading: Option<PromptReading>,
-    /// How often what was sent before had been changed when a window was sent last, and the tokens
-    /// of that window.
+    /// For the last window that was sent: the number of changes to earlier windows so far, and its
+    /// tokens.
     sent: (usize, u64),
-    /// Bytes of the last body of it that was let in.
+    /// The size of the last admitted body.
     body_bytes: usize,
-    /// True if there is reasoning in it: providers leave that out as they see fit.
+    /// True if it contains reasoning, which providers may leave out of a prompt.
     thinks: bool,
-    /// How many decisions had been made when a request was composed last.
+    /// The number of journal entries at the last composed request.
     composed: usize,
-    /// The branch that it is a copy of, and the entries that its log and its journal had then.
+    /// The branch that it was copied from, and its log and journal lengths after the copy.
     copy_of: Option<(usize, (u64, u64))>,
 }
 
 impl Branch {
-    /// Opens a conversation, which may be new. None if the session is not one of ours.
+    /// Opens a conversation, which may be new. None if the proxy did not write the session.
     pub(crate) fn open(
         store: &Arc<dyn Store>,
         id: SessionId,
@@ -160,20 +160,19 @@ impl Branch {
         stored.0 > log || stored.1 > journal
     }
 
-    /// Notes down that it holds nothing but the beginning of another branch.
+    /// Records that it is only a copy of the beginning of another branch.
     pub(crate) fn mark_as_copy(&mut self, branch: usize) {
         self.copy_of = Some((branch, self.session.positions()));
     }
 
-    /// How many entries its log and its journal have, if they are still nothing but the
-    /// beginning of that branch.
+    /// The lengths of its log and journal, if it is still only a copy of the beginning of that
+    /// branch.
     pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
         let positions = self.session.positions();
         (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
-    /// The client's messages as they came, with their positions; without those that are not
-    /// sent as they came.
+    /// The client's unaltered messages, with their positions.
     pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
         let log = self.session.projection().log();
         let places = self.message_map.unaltered();
@@ -182,7 +181,7 @@ impl Branch {
             .collect()
     }
 
-    /// How much of the log the client's first messages are.
+    /// The log length that corresponds to the client's first messages.
     pub(crate) fn log_length(&self, messages: usize) -> usize {
         self.message_map.log_length(messages)
     }
@@ -192,28 +191,28 @@ impl Branch {
         &mut self.session
     }
 
-    /// Where what it writes waits. Nothing that depends on it may be sent before it is flushed.
+    /// The staged writes. Nothing that depends on them may be sent before they are flushed.
     pub(crate) fn staged(&self) -> &Arc<StagedStore> {
         &self.staged
     }
 
-    /// Whether a later write is scheduled.
+    /// Whether a flush is scheduled.
     pub(crate) fn flush_scheduled(&self) -> &FlushScheduled {
         &self.flush_scheduled
     }
 
-    /// Makes durable what it has written.
+    /// Makes its writes durable.
     pub(crate) fn flush(&self) -> Result<(), SessionError> {
         Ok(self.staged.flush()?)
     }
 
-    /// True if its session is in the store as it is here.
+    /// True if the store has its complete session.
     pub(crate) fn is_stored(&self, store: &dyn Store) -> bool {
         let logged = self.session.projection().log().len() as u64;
         self.staged.flush().is_ok() && store.position(self.id(), Stream::Log).ok() == Some(logged)
     }
 
-    /// True if its window shows a ref of an output that is gone.
+    /// True if its window shows a ref whose output was removed.
     pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
         let shown = self.shown_refs().unwrap_or_default();
         shown.iter().any(|id| {
@@ -227,15 +226,15 @@ impl Branch {
         self.session.id()
     }
 
-    /// Tells the session how long it was idle. After a restart that is not known.
+    /// Tells the session how long it was idle. This is unknown after a restart.
     pub(crate) fn note_idle_time(&mut self) {
         if let Some(asked) = self.last_request.replace(Instant::now()) {
             self.session.idle(asked.elapsed());
         }
     }
 
-    /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
-    /// change it. A policy that a request asked for is replaced only if another request asks.
+    /// Uses `policy` from now on. Earlier messages stay unchanged until the policy has a reason to
+    /// change them. A policy that a request chose is replaced only by another request.
     pub(crate) fn set_policy(
         &mut self,
         policy: &Arc<Policy>,
@@ -251,7 +250,7 @@ impl Branch {
         Ok(())
     }
 
-    /// Takes the tool definitions of the next call; the same ones are measured once.
+    /// Sets the tool definitions of the next call. They are measured only if they changed.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
         let fingerprint = fingerprint_of(json.as_bytes(), key);
         if self.tools.0 != fingerprint {
@@ -265,7 +264,7 @@ impl Branch {
         self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
-    /// What the tool definitions of each server take, in tokens.
+    /// The tokens of the tool definitions of each server.
     pub(crate) fn server_tools(&self) -> Vec<(&str, u64)> {
         let calibration = self.session.calibration();
         let tools = self.server_tools.iter();
@@ -274,8 +273,7 @@ impl Branch {
             .collect()
     }
 
-    /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
-    /// window.
+    /// Its approximate memory in bytes. Texts count twice, for the log and for the window.
     pub(crate) fn memory_bytes(&self) -> usize {
         let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
         // After a restart no body has come yet, so only the tokens of the log are known.
@@ -328,7 +326,7 @@ impl Branch {
         Ok(())
     }
 
-    /// What the model said to the client in hidden rounds behind the client's last message.
+    /// The visible parts of hidden rounds after the client's last message.
     fn said_in_hidden(&self) -> Vec<Part> {
         let last = self
             .message_map
@@ -342,7 +340,7 @@ impl Branch {
             .collect()
     }
 
-    /// Lets in a round that the client does not see.
+    /// Admits a round that the client does not see.
     pub(crate) fn admit_hidden(
         &mut self,
         answer: Message,
@@ -360,7 +358,7 @@ impl Branch {
         Ok(())
     }
 
-    /// Keeps calls of ours that are put back when the client comes with its outputs.
+    /// Stores calls of our tools until the client sends its outputs.
     pub(crate) fn keep_pending_calls(
         &mut self,
         mut pending: PendingOwnCalls,
@@ -378,14 +376,14 @@ impl Branch {
         std::mem::replace(&mut self.composed, decisions) == decisions
     }
 
-    /// How many decisions were made so far.
+    /// The number of journal entries so far.
     pub(crate) fn decisions(&self) -> usize {
         let entries = self.session.projection().journal().entries();
         entries.len()
     }
 
-    /// True if the client's messages fit the window as they came, with what is kept free for
-    /// the answer, or if the window is not known.
+    /// True if the client's unchanged messages and the reserve for the answer fit the window, or if
+    /// the window is unknown.
     pub(crate) fn fits_unchanged(&self) -> bool {
         let setup = self.session.setup();
         // Checked on what the client sent, before any plan: a body that fits may pass unchanged.
@@ -397,13 +395,13 @@ impl Branch {
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
 
-    /// How often what was sent before was changed so far.
+    /// How often earlier windows were changed so far.
     fn decided(&self) -> usize {
         self.session.projection().journal().undoable()
     }
 
-    /// Takes in how much of the window a model says it read; gives the window that it must
-    /// have, if it cut what it was sent.
+    /// Records the prompt size that a model reports. Returns its window, if it must have truncated
+    /// the prompt.
     pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
         // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
         if self.thinks {
@@ -420,7 +418,7 @@ impl Branch {
         silent_truncation::next_reading(&mut self.reading, now)
     }
 
-    /// Does what the policy wants done at these moments; gives what waits for a summary.
+    /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
         // A further plan would make the one outdated that the summary is being written for.
         if self.summarising {

@@ -12,8 +12,8 @@ use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Message, Part};
 
-/// The window with the retrieval tools under `names`; none if it has them under no others. What
-/// the client wrote stays as it came.
+/// The window with the retrieval tools renamed to `names`; none if nothing needs to be renamed.
+/// Messages of the client stay unchanged.
 pub(super) fn with_tool_names(
     names: ToolNames,
     log: &Log,

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use trimtab::film::server_of;
 use trimtab_model::estimate::Measure;
 
-/// The name under which tools are listed that belong to no server: the client's own.
+/// The name for tools without a server, which are the client's own.
 const OWN: &str = "client";
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct FunctionDefinition {
     name: String,
 }
 
-/// What the definitions of each server measure, in the order in which they come.
+/// The size of the definitions of each server, in the order of their appearance.
 pub(super) fn measure(json: &str) -> Vec<(String, Measure)> {
     let tools: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
     let mut servers: Vec<(String, Measure)> = Vec::new();

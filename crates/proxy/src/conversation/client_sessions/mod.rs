@@ -24,18 +24,18 @@ use crate::resources::memory_budget::Reservation;
 
 pub(crate) use registry::ClientSessions;
 
-/// The most branches of a client session that are looked through; older ones are not found again.
+/// The maximum number of branches to search in a client session. Older ones are not found any more.
 const BRANCHES: usize = 64;
-/// Bytes of memory that a client session takes beside its branches, about.
+/// Approximate memory of a client session besides its branches, in bytes.
 const CLIENT_SESSION_BYTES: usize = 1 << 10;
 
 /// The conversations of one client session.
 pub(crate) struct ClientSession {
     name: String,
     used: AtomicU64,
-    /// When it was used last, in seconds since the client sessions began.
+    /// The time of its last use, in seconds since the registry was created.
     used_at: AtomicU64,
-    /// The memory that its branches take.
+    /// The memory of its branches.
     memory: Mutex<Reservation>,
     branches: Mutex<LoadedBranches>,
 }
@@ -44,14 +44,14 @@ pub(crate) struct ClientSession {
 #[derive(Default)]
 pub(crate) struct LoadedBranches {
     loaded: Vec<(usize, Branch)>,
-    /// How many there are; unknown until they were looked for in the store.
+    /// The number of branches; unknown until the store was searched.
     count: Option<usize>,
-    /// How often something had been removed from the store when they were looked at last.
+    /// The number of removals from the store at the last check.
     removals: Option<u64>,
 }
 
 impl ClientSession {
-    /// Its branches, for as long as a request is planned.
+    /// Locks its branches while a request is planned.
     pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
         self.branches.lock().unwrap_or_else(|poisoned| {
             // A thread that panicked may have left half of a change. The store has the last
@@ -63,12 +63,12 @@ impl ClientSession {
         })
     }
 
-    /// The same, unless another thread works on them.
+    /// The same, but returns none if another thread has the lock.
     pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, LoadedBranches>> {
         self.branches.try_lock().ok()
     }
 
-    /// True if no thread works on it and all of it is written.
+    /// True if no thread works on it and all its writes are durable.
     fn is_idle(&self) -> bool {
         let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
         match self.branches.try_lock() {
@@ -79,7 +79,7 @@ impl ClientSession {
         }
     }
 
-    /// Counts how much memory it takes now, about, unless another thread works on it.
+    /// Updates its memory reservation, unless another thread works on it.
     pub(crate) fn update_memory_use(&self) {
         if let Some(branches) = self.free_branches() {
             let bytes = branches.memory_bytes();
@@ -88,7 +88,7 @@ impl ClientSession {
         }
     }
 
-    /// Bytes of memory that it took when it was weighed last.
+    /// Its memory in bytes at the last update.
     fn memory_bytes(&self) -> usize {
         self.memory().bytes()
     }
@@ -97,7 +97,7 @@ impl ClientSession {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the branch that a conversation belongs to, which may be a new one.
+    /// The number of the branch of a conversation, which may be new.
     pub(crate) fn find_or_open_branch(
         &self,
         branches: &mut LoadedBranches,
@@ -135,7 +135,8 @@ impl ClientSession {
         self.fork_branch(branches, store, chain, setup, came)
     }
 
-    /// Begins a new branch with what the conversation shares with another one, if it does.
+    /// Creates a new branch, starting with the messages that the conversation shares with another
+    /// one.
     fn fork_branch(
         &self,
         branches: &mut LoadedBranches,
@@ -170,8 +171,9 @@ impl ClientSession {
         Ok(number)
     }
 
-    /// Extends the copy of a branch that the conversation follows to where they part. So a client
-    /// that goes back and sends the same messages again needs only one branch for it.
+    /// Extends a branch that is only a copy, up to the point where the conversation leaves its
+    /// origin. A client that goes back and sends the same messages again then needs only one more
+    /// branch.
     fn follow(
         &self,
         branches: &mut LoadedBranches,
@@ -196,7 +198,7 @@ impl ClientSession {
         Ok(Some(number))
     }
 
-    /// The conversation under another credential that a new branch goes on from.
+    /// The conversation under another credential that a new branch continues.
     fn renewed(
         &self,
         store: &Arc<dyn Store>,
@@ -213,7 +215,7 @@ impl ClientSession {
         Ok(found)
     }
 
-    /// Reads the branches that are in the store and may be the one.
+    /// Loads the branches of the store that share messages with the conversation.
     fn load(
         &self,
         branches: &mut LoadedBranches,
@@ -277,13 +279,13 @@ impl ClientSession {
     }
 }
 
-/// The name under which a client session of a tenant is kept.
+/// The store name of a tenant's client session.
 pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
     let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
     format!("{SESSIONS}{tenant}/{dialect}/{name}")
 }
 
-/// What a dialect is called in the names of sessions.
+/// The name of a dialect in session names.
 pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Chat => "chat",
@@ -292,7 +294,7 @@ pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// True if `session` is a branch of the client session, the first or another.
+/// True if `session` is a branch of the client session.
 pub(crate) fn is_branch(session: &str, client_session: &str) -> bool {
     let rest = session.strip_prefix(client_session);
     rest.is_some_and(|rest| {
@@ -316,20 +318,20 @@ impl LoadedBranches {
         loaded.find(|branch| branch.id().as_str() == session)
     }
 
-    /// Bytes of memory that all of them take, about.
+    /// Their approximate memory in bytes.
     fn memory_bytes(&self) -> usize {
         let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
         bytes.sum()
     }
 
-    /// Makes durable what all of them have written.
+    /// Makes the writes of all of them durable.
     fn flush(&self) -> Result<(), SessionError> {
         self.loaded
             .iter()
             .try_for_each(|(_, branch)| branch.flush())
     }
 
-    /// Forgets a branch that failed: it is read from the store when it comes back.
+    /// Drops a failed branch from memory. It is loaded from the store again.
     pub(crate) fn forget(&mut self, number: usize) {
         if let Some(branch) = self.get(number) {
             // Its staged writes must be in the store before it is read again. If that fails, they
@@ -349,8 +351,8 @@ impl LoadedBranches {
         }
     }
 
-    /// Forgets branches whose sessions or outputs are gone, if something was removed from the
-    /// store since the last time. The next request begins them anew.
+    /// Drops branches whose session or outputs were removed from the store since the last check.
+    /// The next request starts them over.
     fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
         if self.removals.replace(removals) == Some(removals) {
             return;
@@ -382,8 +384,8 @@ impl LoadedBranches {
             .collect()
     }
 
-    /// Forgets branches whose log or journal is longer in the store: another process has added to
-    /// them.
+    /// Drops branches whose log or journal is longer in the store, because another process has
+    /// written to them.
     fn forget_outdated(&mut self, positions: impl Iterator<Item = (usize, (u64, u64))>) {
         for (number, stored) in positions {
             let branch = self.get(number);
@@ -393,8 +395,8 @@ impl LoadedBranches {
         }
     }
 
-    /// The branch that the conversation goes on from: the longest that it begins with whole,
-    /// unless it has more in common with another one.
+    /// The branch that the conversation continues: the longest one that it contains completely,
+    /// unless it shares more with another one.
     pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
         let whole = self.loaded.iter().filter_map(|(number, branch)| {
             let length = branch.fingerprints().len();
@@ -409,8 +411,8 @@ impl LoadedBranches {
         (shared <= length).then_some(number)
     }
 
-    /// The branch with which the conversation has most in common, and how many messages. It
-    /// must have been answered at least once: before that nothing is worth keeping.
+    /// The branch with which the conversation shares the most messages, and their number. They must
+    /// include an answer, because there is nothing to keep before the first one.
     fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
         let shared = self
             .loaded
@@ -420,7 +422,7 @@ impl LoadedBranches {
         chain.has_answer_before(common).then_some((common, number))
     }
 
-    /// The branch that the conversation parted from, and what they share.
+    /// The branch from which the conversation forked, and their common beginning.
     fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
         let (common, number) = self.longest_shared(chain)?;
         let mut branches = self.loaded.iter();
@@ -432,8 +434,8 @@ impl LoadedBranches {
         Some((number, beginning))
     }
 
-    /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
-    /// of the conversation; with how many entries its log and its journal have.
+    /// A branch that is only a copy of the beginning of `from`, and that the conversation
+    /// continues; with the lengths of its log and journal.
     fn copy_of(&self, from: usize, chain: &FingerprintChain) -> Option<(usize, (u64, u64))> {
         let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
             let is_on_the_way =

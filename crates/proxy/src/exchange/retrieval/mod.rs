@@ -26,16 +26,16 @@ use crate::transport::body::{
     self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined_body,
 };
 
-/// How many pieces of a stream wait for a slow client.
+/// How many pieces of a stream may wait for a slow client.
 const QUEUE: usize = 16;
-/// The field of an answer's usage that says what the hidden rounds before it cost. The others
-/// are the provider's own of the last request: clients take them for the size of the window.
+/// The usage field with the cost of the hidden rounds. The other fields are the provider's own for
+/// the last request, because clients take them for the size of the window.
 const HIDDEN_COST: &str = "trimtab_hidden_rounds";
-/// What the client reads where there is no answer.
+/// The error if the model does not answer.
 const STUCK: &str = "the model asks for stored outputs again and again, and does not answer\n\
     hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
 
-/// Gives an answer in which the model may ask for stored outputs.
+/// Delivers an answer that may call the retrieval tools.
 pub(crate) async fn deliver(
     exchange: Exchange,
     context: RequestContext,
@@ -55,7 +55,7 @@ pub(crate) async fn deliver(
     context.deliver(answer, Some(Box::new(watch)))
 }
 
-/// True if an answer asks for nothing but stored outputs.
+/// True if an answer calls only the retrieval tools.
 fn asks_only_us(said: &Message, names: ToolNames) -> bool {
     let mut calls = said.parts.iter().filter_map(Part::as_call).peekable();
     calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
@@ -63,7 +63,7 @@ fn asks_only_us(said: &Message, names: ToolNames) -> bool {
 
 type FrameSender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
-/// Gives a stream, which goes on with the next answer where the model asked only us.
+/// Delivers a stream, which continues with the next answer if the model called only our tools.
 fn stream(
     exchange: Exchange,
     context: RequestContext,
@@ -124,7 +124,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
     }
 }
 
-/// How a stream ends that no answer follows: with what was said, or with the error.
+/// The end of a stream that no further answer follows: the end that was held back, or an error.
 async fn failed_stream_end(
     filter: &mut CallFilter,
     server: &RetrievalServer,
@@ -145,7 +145,7 @@ async fn failed_stream_end(
     end
 }
 
-/// What is read from a stream while it passes.
+/// Reads a stream while it passes.
 struct StreamReader {
     assembler: AnswerAssembler,
     watcher: StreamWatcher,
@@ -153,7 +153,7 @@ struct StreamReader {
     called: bool,
     /// True once the client was shown a text.
     spoken: bool,
-    /// True if the answer was said to have ended since that was last asked.
+    /// True if an end was announced since this was last reset.
     ended: bool,
 }
 
@@ -186,8 +186,8 @@ impl StreamReader {
     }
 }
 
-/// Passes one stream, and gives what the model said in it, unless that was too long, and whether
-/// the client was shown a text. None if it broke, or the client went away.
+/// Passes one stream to the client. Returns its message, unless it was too long, and whether it
+/// showed text. None if the stream broke or the client is gone.
 async fn pass_stream(
     server: &mut RetrievalServer,
     mut body: ProxyBody,
@@ -266,7 +266,7 @@ impl futures_core::Stream for FrameReceiver {
     }
 }
 
-/// Gives an answer in one piece, after all that the model asked us was served.
+/// Delivers a complete answer after all retrieval calls were served.
 async fn in_one_piece(
     exchange: Exchange,
     context: RequestContext,
@@ -330,8 +330,7 @@ async fn in_one_piece(
 }
 
 impl RetrievalServer {
-    /// What an answer in one piece says. The `first` of several is only read where it may call
-    /// a tool of ours.
+    /// Reads a complete answer. The `first` one is parsed only if it may call one of our tools.
     fn read_whole_answer(
         &self,
         bytes: &[u8],
@@ -350,7 +349,7 @@ impl RetrievalServer {
         (shown, said, self.learn(usage, called))
     }
 
-    /// The last answer as the client gets it; none if that is as it came.
+    /// The last answer for the client; none if it is unchanged.
     async fn final_answer(
         &mut self,
         shown: Option<Value>,

@@ -17,7 +17,7 @@ use crate::transport::decompress::decode_error;
 /// The longest error that is read.
 const LONGEST: usize = 256 << 10;
 
-/// The same request without the tools of ours; as it is if that is not possible.
+/// The request without our tools; unchanged if they cannot be removed.
 pub(super) async fn without_retrieval_tools(
     dialect: Dialect,
     mut outgoing: OutgoingBody,
@@ -49,7 +49,7 @@ fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
     Some(Bytes::from(spliced.body.into_owned()))
 }
 
-/// What a client reads at the end of a stream that no answer follows.
+/// The error event at the end of a stream that no answer follows.
 pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> String {
     let error = match failure {
         RoundFailure::Refused(answer) => {
@@ -70,7 +70,7 @@ pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> Stri
     written(dialect, &error)
 }
 
-/// The error that a body tells of, as an object.
+/// The error object in a body.
 fn error_in(body: &[u8]) -> Value {
     let said = serde_json::from_slice::<Value>(body).ok();
     match said.as_ref().and_then(|said| said.get("error")) {

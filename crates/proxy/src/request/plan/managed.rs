@@ -23,26 +23,26 @@ use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
-/// The largest share of a window that is kept free for an answer, as a divisor: clients ask
-/// for far more than answers take.
+/// The largest share of a window that is reserved for an answer, as a divisor. Clients request far
+/// more than answers need.
 const ANSWER_SHARE: u64 = 8;
-/// An answer of so many tokens is always kept room for.
+/// The reserve for an answer is never capped below this, in tokens.
 const FREE_ANSWER: u64 = 4_096;
 
-/// How often a request is planned again because another process wrote to its conversation.
+/// The maximum number of new plans after another process wrote to the conversation.
 pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
 pub(crate) struct ManagedRequest {
     pub(crate) job: PlanningJob,
     pub(crate) route: Arc<UpstreamRoute>,
-    /// The part of the path that is sent.
+    /// The path at the upstream.
     pub(crate) upstream_path: String,
     pub(crate) model: String,
     pub(crate) mode: ProxyMode,
     pub(crate) model_limits: KnownModel,
     pub(crate) client_session: Arc<ClientSession>,
-    /// Where client sessions of the same name are listed, for credentials that are renewed.
+    /// The list of client sessions with this name, for renewed credentials.
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
@@ -51,13 +51,13 @@ pub(crate) struct ManagedRequest {
     pub(crate) options: ComposeOptions,
     pub(crate) outgoing: OutgoingBody,
     pub(crate) pending: Option<PendingSummary>,
-    /// What is to be made durable.
+    /// The writes that are not yet durable.
     pub(crate) unwritten: Option<UnflushedWrites>,
 }
 
 impl ManagedRequest {
-    /// Chooses the upstream and the mode of a request, and finds the client session of its
-    /// conversation. Nothing is done to the conversation yet.
+    /// Chooses the upstream and the mode of a request, and finds its client session. The
+    /// conversation is not changed yet.
     pub(super) fn new(work: PlanningJob, reading: &BodyReading<'_>) -> Result<Self, Unmanaged> {
         let (scan, settings) = (&reading.scan, Arc::clone(&work.settings));
         let named = scan.model().map(String::from);
@@ -122,8 +122,8 @@ impl ManagedRequest {
         })
     }
 
-    /// Finds the conversation that the request continues, and lets `steps` work on it. Does so
-    /// again if another process wrote to the conversation meanwhile.
+    /// Finds the conversation that the request continues, and runs `steps` on it. Starts over if
+    /// another process wrote to the conversation meanwhile.
     pub(super) fn on_conversation(
         &mut self,
         reading: &BodyReading<'_>,
@@ -160,7 +160,7 @@ impl ManagedRequest {
         }
     }
 
-    /// Why the request passes as it came after `trouble`.
+    /// The reason why the request passes unchanged after `trouble`.
     fn passes(&self, trouble: &BranchError) -> Unmanaged {
         let reason = match trouble {
             BranchError::Session(SessionError::Store(error)) => self.job.store_failed(error),
@@ -190,7 +190,7 @@ impl ManagedRequest {
         branches.get(self.branch).ok_or_else(gone)
     }
 
-    /// Lets the messages into the conversation that are new, and stores their outputs.
+    /// Admits the new messages to the conversation, and stores their outputs.
     pub(super) fn admit_new(
         &mut self,
         branch: &mut Branch,
@@ -209,7 +209,7 @@ impl ManagedRequest {
         branch.admit(scan, &reading.fingerprints)
     }
 
-    /// Lets the policy plan the window, if the request is not to be sent as it came.
+    /// Lets the policy plan the window, unless the request is to be sent unchanged.
     pub(super) fn decide(
         &mut self,
         branch: &mut Branch,
@@ -231,7 +231,7 @@ impl ManagedRequest {
         Ok(())
     }
 
-    /// Makes the body that is sent, and notes what must be durable before a model reads it.
+    /// Builds the body to send, and determines what must be durable before a model reads it.
     pub(super) fn splice(
         &mut self,
         branch: &mut Branch,
@@ -261,14 +261,14 @@ impl ManagedRequest {
         Ok(())
     }
 
-    /// What must be durable before a model reads the request. The rest is written later.
+    /// The writes that must be durable before a model reads the request. Others are scheduled.
     pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
         self.unwritten
             .take()
             .and_then(UnflushedWrites::required_before_send)
     }
 
-    /// Works on the conversation again: after an overflow, after a hidden round, at the end.
+    /// Works on the conversation again, for example after an overflow or a hidden round.
     pub(crate) fn with_body<T>(
         &self,
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
@@ -278,7 +278,7 @@ impl ManagedRequest {
         self.with_branch(|branch| work(branch, &scan))
     }
 
-    /// The same, for what does not need the body. What it writes is durable when it returns.
+    /// The same without the body. All writes are durable when it returns.
     pub(crate) fn with_branch<T>(
         &self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
@@ -305,17 +305,18 @@ impl ManagedRequest {
         done
     }
 
-    /// Forgets the conversation after a failure: it is read from the store when it comes back.
+    /// Drops the conversation from memory after a failure. The next request loads it from the
+    /// store.
     pub(crate) fn forget(&self) {
         self.client_session.branches().forget(self.branch);
     }
 
-    /// Whom it asks.
+    /// The upstream and the model.
     pub(crate) fn model_key(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
     }
 
-    /// What the request must fit into where the model has this window.
+    /// The limits of the request for a model with this window.
     pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
         let rule = self.job.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
@@ -326,7 +327,7 @@ impl ManagedRequest {
         }
     }
 
-    /// The model that writes summaries at the client's cost.
+    /// The model that writes summaries with the client's credentials.
     pub(crate) fn summary_model(&self) -> &str {
         // The client pays for the summary, with the model that it asks anyway, unless a policy
         // names a cheaper one.
@@ -339,7 +340,7 @@ impl ManagedRequest {
         self.job.settings.policy(name)
     }
 
-    /// What a session of this conversation is opened with.
+    /// The setup for sessions of this conversation.
     fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
         let model = self.model_limits.model.as_ref();
@@ -355,7 +356,7 @@ impl ManagedRequest {
     }
 }
 
-/// How long the provider keeps the prompt: longer, where the client asks and pays for it.
+/// How long the provider caches the prompt; longer if the client requests and pays for it.
 fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     let markers = scan.request().markers.iter();
     // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
@@ -367,8 +368,8 @@ fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     long.or(cache.lifetime)
 }
 
-/// What is kept free for the answer: what the client asks for, within reason, or within what
-/// the settings say is the longest.
+/// The reserve for the answer: the client's limit, capped by the operator's limit or by a share of
+/// the window.
 fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
     let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
     match (asked, longest) {
