@@ -8,10 +8,10 @@ use super::check::SettingProblems;
 use super::token_strength::{LEAST_BITS, is_strong};
 use super::{NamedToken, ProxyConfig, Secret};
 
-/// How to make a token.
+/// The hint about new tokens.
 const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
 
-/// Adds everything that is wrong.
+/// Adds all problems.
 pub(super) fn check(problems: &mut SettingProblems, config: &ProxyConfig) {
     exposure(problems, config);
     if let Some(token) = &config.token {
@@ -36,7 +36,7 @@ pub(super) fn check(problems: &mut SettingProblems, config: &ProxyConfig) {
     tenancy(problems, config);
 }
 
-/// Others may reach us only with a token.
+/// An address that others can reach needs a token.
 fn exposure(problems: &mut SettingProblems, config: &ProxyConfig) {
     let has_token = config.token.is_some() || !config.tokens.is_empty();
     if !config.listen.ip().is_loopback() && !has_token {

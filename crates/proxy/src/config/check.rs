@@ -10,7 +10,7 @@ use trimtab_engine::policy::BadSetting;
 use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
 use crate::config::policies::{self, Policies};
 
-/// Everything that is wrong.
+/// All problems of the settings.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     let mut problems = SettingProblems::default();
     access_check::check(&mut problems, config);
@@ -44,7 +44,7 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     problems.found
 }
 
-/// What was found so far.
+/// The problems found so far.
 #[derive(Default)]
 pub(super) struct SettingProblems {
     found: Vec<BadSetting>,
@@ -104,7 +104,7 @@ impl SettingProblems {
         }
     }
 
-    /// An answer must leave room for what it answers.
+    /// Checks that the longest answer leaves room for a prompt.
     fn room(&mut self, setting: &str, rule: &ModelRule) {
         let Some(longest) = rule.max_output else {
             return;

@@ -130,11 +130,11 @@ fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     }
 }
 
-/// Where calls of ours are kept: in a session beside the one they belong to.
+/// The session in which pending calls are stored, next to the one they belong to.
 ///
-/// An answer may call tools of the client's and of ours at once. The client comes back with its
-/// own outputs and does not know our calls, so these are kept beside the log until then. The
-/// model is sent the same bytes, whether or not we were restarted in between.
+/// An answer may call the client's tools and ours at once. The client returns with its own outputs
+/// and does not know our calls, so they are stored until then. The model gets the same bytes,
+/// whether or not the proxy was restarted in between.
 fn place(session: &SessionId) -> Result<SessionId> {
     SessionId::new(format!("{session}/kept"))
 }

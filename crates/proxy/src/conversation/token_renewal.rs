@@ -1,12 +1,12 @@
-//! Conversations that go on under a renewed credential.
+//! Conversations that continue under a renewed credential.
 //!
-//! A tenant is a credential, and some credentials last for hours only: access tokens that a
-//! client renews in the middle of a conversation. Nothing in such a token, and nothing that a
-//! client says about itself, proves to us whose it is. What does is the conversation: whoever
-//! presents all of it, word for word, with what the model answered, knows everything that is
-//! stored of it. So a conversation of another access token is taken over as a copy, if the
-//! request names the same session and begins with every message that it has. The copy has its
-//! bytes and may redeem its refs, which nobody can guess; the other one stays as it is.
+//! A tenant is derived from a credential, and some credentials last only for hours: access tokens
+//! that a client renews in the middle of a conversation. Neither such a token nor a client's claims
+//! prove to us who sends a request, but the conversation does: a sender that presents all of it
+//! verbatim, including the model's answers, knows everything that is stored about it. So a
+//! conversation under another access token is copied, if the request names the same session and
+//! begins with all of its messages. The copy has the same bytes and may read the same refs, which
+//! cannot be guessed; the original stays unchanged.
 
 use std::sync::Arc;
 

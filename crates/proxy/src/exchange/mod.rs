@@ -230,8 +230,8 @@ impl Exchange {
             self.managed.forget();
             conflicts += 1;
             let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
-            // Another process wrote to the conversation. If planning again fails too, the request
-            // is sent as it came.
+            // After a conflict the request is planned again from what the other process wrote. If
+            // that fails too, the original request is sent.
             if !may_plan || !self.plan_again().await {
                 self.bypass_reason = Some("failed");
             }

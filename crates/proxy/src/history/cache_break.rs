@@ -57,7 +57,8 @@ impl CallPair {
         // The end of a body always differs: closing brackets, and fields after the messages. So
         // only a difference in the first three quarters counts as a change.
         let is_changed = common < sent - sent / 4;
-        // A plan of ours comes first: we take the blame even if the cache had gone cold as well.
+        // Our own plan comes first, so that we never blame others for a break that we caused, even
+        // if the cache had expired as well.
         let by = if self.was_planned {
             "trimtab"
         } else if self.went_cold {

@@ -1,9 +1,8 @@
 //! The memory budget: how much memory requests and caches may take, in all and per tenant.
 //!
-//! Whoever is about to take memory reserves it first, and gives it back by dropping the
-//! reservation. A request that gets no reservation is not buffered: it passes as it came, in
-//! small pieces. Caches give way to requests: when the budget runs short they are asked to
-//! make room.
+//! Memory is reserved before it is used, and freed by dropping the reservation. A request without
+//! a reservation is not buffered: it streams through unchanged, in small pieces. Requests take
+//! precedence over caches: when the budget runs short, caches are asked to free memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! What an operator should know, brought to whoever can tell them.
+//! Notices to the operator, such as problems of the store. The CLI prints them.
 
 use std::sync::Arc;
 

@@ -144,15 +144,15 @@ async fn plan_body(
     };
     let job = PlanningJob {
         is_pieced,
-        // The hash is of the bytes as they came, so it says nothing about a body that was unpacked
-        // or completed.
+        // The hash is of the received bytes, so it is useless for a body that was decompressed or
+        // completed.
         hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };
     // Do not queue: a request that waits for a place holds its body in memory.
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
-    // Reserve before planning. If memory is short, the request passes as it came, which takes none.
+    // Reserve before planning. If memory is short, the request passes unchanged, which needs none.
     let mut memory = read.memory.unwrap_or_else(|| context.reservation());
     if !memory.grow_to(planning_bytes(&job.body)) {
         return Err(Unmanaged::failed("memory"));

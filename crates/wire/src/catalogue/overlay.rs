@@ -155,6 +155,8 @@ fn window(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> u64 {
 fn prices(raw: RawPrices, base: Option<Prices>, facts: &FamilyFacts) -> Option<Prices> {
     let input = raw.input.or(base.map(|base| base.input))?;
     let output = raw.output.or(base.map(|base| base.output))?;
+    // Providers define cache prices as multiples of the input price, so a factor also fits
+    // resellers with other prices.
     let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
     // Registries also put the price of storage here, or 0 if writing is not billed separately: a
     // price below that of input cannot be the price of a written token.

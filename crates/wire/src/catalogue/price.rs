@@ -46,6 +46,8 @@ impl Price {
         )]
         (0.0..=HIGHEST)
             .contains(&dollars)
+            // A float is exact enough here: prices in registries have few digits, and the result is
+            // rounded to a whole pico-dollar.
             .then(|| Self((dollars * 1e12).round() as u64))
     }
 

@@ -80,6 +80,7 @@ impl Snapshot {
         let lines = self.lines().chain(newer.lines());
         // The map sorts by bytes, as the search expects, and a later line replaces an earlier one.
         let lines: BTreeMap<&str, &str> = lines.map(|line| (id_of(line), line)).collect();
+        // The comments of the older snapshot say where the data comes from, and are kept.
         let about = self
             .as_str()
             .lines()
@@ -170,6 +171,7 @@ impl<'a> SnapshotEntry<'a> {
         let minimum = number(next())?;
         let (flags, retires, tiers) = (next(), next(), next());
         let before_slash = id.split_once('/').map_or("", |(provider, _)| provider);
+        // More fields than known mean a newer format, which must not be misread.
         (!id.is_empty() && fields.next().is_none()).then_some(Self {
             id,
             provider: if provider.is_empty() {

@@ -51,6 +51,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
         Some(Usage::from_responses(&value))
     } else if has("input_tokens") {
         Some(Usage::from_messages(&value))
+    // The short names are those of our own transcripts.
     } else if has("input") || has("output") {
         let count = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
         Some(Usage {

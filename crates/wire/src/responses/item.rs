@@ -51,6 +51,7 @@ pub(super) fn is_of_system(fields: &JsonFields<'_>) -> bool {
 /// A message of the model: its texts, with the other fields marked on the first.
 pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");
+    // The usual form needs no mark, which keeps the log small.
     let usual = as_list && fields.names().eq(["type", "role"]);
     let mut joined = false;
     for part in &mut parts {
@@ -196,6 +197,7 @@ pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     if type_name != "function_call_output" {
         spelling_marks::set_text(&mut output.extra, spelling_marks::TYPE, &type_name);
     }
+    // An output that is named by `id` cannot be rebuilt from the model, so its original is kept.
     if id_field == "call_id" {
         output.extra.extend(fields.into_extra());
     } else {

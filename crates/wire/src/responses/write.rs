@@ -69,6 +69,7 @@ fn write_answer(message: &Message, entries: &mut Vec<RawJson>) {
         match part {
             Part::Text(first) => {
                 let mut texts = vec![first];
+                // Texts of one entry were split by the reader.
                 while let Some(Part::Text(next)) = parts.next_if(|part| is_joined(part)) {
                     texts.push(next);
                 }
@@ -116,6 +117,7 @@ fn write_text(text: &Text, usual: &str) -> String {
 fn write_reasoning(reasoning: &Reasoning) -> RawJson {
     let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
         || spelling_marks::is_absent(&reasoning.extra);
+    // The field is required, so reasoning from elsewhere gets one.
     let summary = (!given).then(|| {
         let thought = ObjectWriter::new()
             .text("type", "summary_text")

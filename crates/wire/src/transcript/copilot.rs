@@ -21,6 +21,7 @@ impl TranscriptLog for CopilotSession {
         self.threads.unit = number;
         let line: JsonFields = serde_json::from_str(line)?;
         let session = line.get("sessionId").and_then(string);
+        // The first id counts; later lines repeat it.
         self.id = self.id.take().or(session);
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
             return Ok(());

@@ -83,6 +83,7 @@ fn list(
 }
 
 fn request(fields: &JsonFields<'_>, entries: Vec<JsonFields<'_>>) -> Conversation {
+    // The fields of a request are surer than its messages, which may be plain text in any dialect.
     let form = if is_messages_request(fields) {
         TranscriptForm::Messages
     } else {

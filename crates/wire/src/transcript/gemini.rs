@@ -206,6 +206,7 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         })
         .collect();
     let mut parts: Vec<Part> = thought(Some(thoughts.join("\n\n"))).into_iter().collect();
+    // An answer with calls only has an empty text.
     let said = parts_of(fields).into_iter();
     parts.extend(said.filter(|part| !part.is_blank()));
     let mut outputs = Vec::new();

@@ -66,6 +66,7 @@ fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message
     for raw in parts {
         let fields = json::fields(raw).unwrap_or_default();
         match fields.text("type").unwrap_or_default().as_ref() {
+            // Outputs of a step belong before the next answer, so the step is closed here.
             "step-start" => {
                 let done =
                     std::mem::replace(&mut current, Message::new(Role::Assistant, Vec::new()));

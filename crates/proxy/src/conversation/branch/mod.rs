@@ -118,7 +118,7 @@ impl Branch {
         let Some(message_map) = MessageMap::read(log) else {
             return Ok(None);
         };
-        // After a restart, calls of ours may still wait for the client's outputs.
+        // Calls of our tools may have been waiting for the client's outputs when we were restarted.
         let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = message_map.log_positions().iter().filter_map(measure).sum();

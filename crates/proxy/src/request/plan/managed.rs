@@ -249,8 +249,8 @@ impl ManagedRequest {
         if branch.decisions() != decided {
             self.pending = None;
         }
-        // Messages that are sent as they came need not be durable: the client has them. All
-        // else depends on a plan, and often shows a ref.
+        // Messages that are sent unchanged need not be durable, because the client has them.
+        // Everything else depends on a plan, and often shows a ref.
         let staged = Arc::clone(branch.staged());
         let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
         self.unwritten = Some(if as_it_came || branch.no_new_plan_since_send() {

@@ -105,6 +105,7 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     let extra = extra.or_else(old_extra);
     let own = step.maybe("extra", extra).end();
     let rest = copied(&like, kept).end();
+    // Fields that a message determines are written anew; all others are copied from the old step.
     joined(&own, &rest)
 }
 

@@ -99,6 +99,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let Some(reads) = reader.open()? else {
         return body::write(reader, original, windows);
     };
+    // The reader has checked that it is UTF-8.
     let text = String::from_utf8_lossy(original);
     if let Some(list) = gemini::document(&text) {
         return Ok(elements::write(
