@@ -105,6 +105,7 @@ impl AgentSettings {
     /// The setup of the session. `tools` are all tools, including the retrieval tools with the
     /// names in `retrieval`.
     pub(crate) fn setup(&self, tools: &ToolSet, retrieval: Option<ToolNames>) -> Setup {
+        // The session's copy of the policy is changed, and not the user's.
         let mut policy = self.policy.clone();
         let protected = tools.protected();
         // Protected tools are shown in full and survive compactions, whatever the policy says.

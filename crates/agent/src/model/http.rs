@@ -234,6 +234,7 @@ impl HttpModelInner {
         let key = self.endpoint.secret().map(super::endpoint::ApiKey::secret);
         for (name, value) in key_headers(self.dialect, key) {
             let mut value = HeaderValue::try_from(value)?;
+            // hyper then never prints it, and HTTP/2 does not put it into its compression table.
             value.set_sensitive(true);
             request = request.header(name, value);
         }

@@ -120,6 +120,7 @@ fn answer(position: usize, reply: Line, request: &ModelRequest) -> ModelAnswer {
         let arguments = call.arguments.to_text();
         message = message.with_call(Call::new(id, call.name, arguments));
     }
+    // The session learns from usage, so a script without figures gets plausible ones.
     let counted = || Usage {
         input: request
             .messages

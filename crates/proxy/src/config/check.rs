@@ -17,6 +17,7 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     if !(0.0..=1.0).contains(&config.holdout) {
         problems.add("holdout", &config.holdout, "0 to 1");
     }
+    // Set before the first preset is checked: a setting may name a policy of the same file.
     problems.presets = config.policies.clone();
     for name in config.policies.keys() {
         problems.preset(&format!("policies.{name}"), name);

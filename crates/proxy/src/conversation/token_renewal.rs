@@ -96,6 +96,7 @@ impl IncomingConversation<'_> {
         let mut ids = Vec::new();
         loop {
             let id = SessionId::new(branch_name(client_session, ids.len()))?;
+            // Branches are numbered without gaps, so the first empty one is the end.
             if store.position(&id, Stream::Log)? == 0 {
                 break;
             }

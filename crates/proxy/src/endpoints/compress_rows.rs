@@ -62,6 +62,7 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
             let Some((shown, hash)) = view(store, &session, &setup, output) else {
                 continue;
             };
+            // Only the texts differ, so measuring the whole message again is not needed.
             let [came, shown_now] = [output, &shown].map(|one| Measure::of_text(&one.text()));
             saved += came - shown_now;
             changes.push(BodyChange::Show {

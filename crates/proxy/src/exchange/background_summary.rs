@@ -36,6 +36,7 @@ const CLAIM_FACTOR: u32 = 3;
 /// Requests a summary in the background, and executes its plan when it has arrived.
 pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSummary) {
     let managed = Arc::clone(managed);
+    // This is also called on blocking threads, where only a handle of the runtime can start a task.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };

@@ -39,6 +39,8 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
             branch.session().record(usage)?;
             let models = &managed.job.shared.models;
             let calibration = branch.session().calibration();
+            // Calibration is kept per model, so that the next conversation starts with good
+            // estimates.
             learned |= models.keep_calibration(managed.model_key(), calibration);
         }
         // An answer without calls ends the turn.

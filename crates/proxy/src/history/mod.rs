@@ -111,6 +111,7 @@ impl CallHistory {
 
     /// Adds a note about a sent request. Never blocks.
     pub(crate) fn note_sent(&self, note: SentNote) {
+        // If the channel is full, the note is lost: the dashboard must never slow down a request.
         drop(self.inbox.try_send(HistoryNote::Sent(note)));
     }
 
@@ -188,6 +189,7 @@ impl CallHistory {
                 state.compared.own_calls += money.spent;
             } else if record.reason == "holdout" {
                 state.compared.holdout.add(record, money);
+            // Calls that passed unmanaged are neither managed nor a fair comparison.
             } else if !record.session.is_empty() {
                 state.compared.managed.add(record, money);
             }

@@ -112,6 +112,7 @@ impl SessionTable {
     pub(crate) fn list(&self) -> Vec<SessionEntry> {
         let mut entries: Vec<SessionEntry> =
             self.0.values().map(|calls| calls.entry.clone()).collect();
+        // A session that was sent but not answered yet has nothing to show.
         entries.retain(|entry| entry.calls > 0);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_ms));
         entries

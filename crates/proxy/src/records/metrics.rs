@@ -136,6 +136,7 @@ impl Metrics {
         } else {
             add_request(&mut values, record);
         }
+        // Summaries count as well: their prompts are part of what was sent.
         let saved = record.saved;
         let prompt = "trimtab_prompt_tokens_total";
         values.count(prompt, &[("when", "before")], saved.without);

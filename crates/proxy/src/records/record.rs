@@ -323,6 +323,8 @@ impl Recorder {
     }
 
     fn end(&self, record: &mut Record) {
+        // Savings are computed before the sinks see the record: all of them report the same
+        // figures.
         if let Ok(mut fits) = self.fits.lock() {
             record.saved = record.saved_tokens(&mut fits);
         }

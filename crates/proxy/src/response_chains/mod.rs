@@ -161,6 +161,8 @@ impl ResponseChains {
             (session.stored_prompt, STORED_PROMPT),
         ];
         let provider_has = provider_has.map(|(span, notice)| (scan.json(span), notice));
+        // A conversation object or a stored prompt holds items that no client ever sends, so they
+        // cannot be known here.
         let named_there = provider_has
             .into_iter()
             .find(|(json, _)| !matches!(*json, "" | "null"));
@@ -180,6 +182,7 @@ impl ResponseChains {
                 })
             }
         };
+        // An unknown reference makes the request as incomplete as an unknown beginning.
         let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
             past = PriorItems::Unknown;
             String::new()

@@ -125,7 +125,7 @@ async fn plan_body(
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
-    let full_body = whole_conversation(context, call.dialect, &body);
+    let full_body = whole_conversation(context, call.dialect, &body).await;
     let is_pieced = full_body.is_some();
     let body = full_body.unwrap_or(body);
     let (dialect, limits) = (call.dialect, context.settings.config.limits);
@@ -169,7 +169,7 @@ async fn plan_body(
 
 /// The body with the whole conversation, if the client sent only a part of it and the rest passed
 /// through this proxy.
-fn whole_conversation(
+async fn whole_conversation(
     context: &mut RequestContext,
     dialect: Dialect,
     body: &Bytes,
@@ -178,7 +178,12 @@ fn whole_conversation(
     if dialect != Dialect::Responses {
         return None;
     }
-    let read = context.shared.chains.read(tenant.as_str(), body);
+    let (tenant, body) = (tenant.as_str().to_owned(), body.clone());
+    let chains = Arc::clone(&context.shared.chains);
+    // On another thread: a long body is scanned and written again. If that panics, the request
+    // passes like one whose beginning was not seen.
+    let reading = spawn_blocking(move || chains.read(&tenant, &body));
+    let read = reading.await.unwrap_or_default();
     context.tap = read
         .next
         .map(|next| AnswerTap::new(&context.shared.chains, next));

@@ -52,6 +52,7 @@ pub(crate) async fn answer(
     mut context: RequestContext,
     client: TunnelClient,
 ) -> Response<ProxyBody> {
+    // Only these paths carry conversations. Others, such as `/v1/realtime`, are tunnelled.
     let by_path = detect(b"", &context.path);
     let by_client = || SpokenDialects::by_client(&context.headers);
     let spoken = by_path.map_or_else(by_client, SpokenDialects::from);

@@ -44,6 +44,7 @@ pub(super) fn spans_of(record: &Record) -> Vec<Value> {
         "startTimeUnixNano": start,
         "endTimeUnixNano": nanoseconds(record.time_ms, record.plan_ms),
     });
+    // A request that passed before planning has no work of ours to show.
     let is_planned = record.plan_ms > 0.0;
     [Some(call), is_planned.then_some(plan)]
         .into_iter()

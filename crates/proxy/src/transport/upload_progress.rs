@@ -164,6 +164,7 @@ impl ConnectionProgress {
         let is_over =
             |since: Instant, limit: u64| now.duration_since(since) >= Duration::from_millis(limit);
         let blocked = self.blocked_since;
+        // Checked first, because it holds for requests and tunnels alike.
         if blocked.is_some_and(|since| is_over(since, limits.answer_stall_ms)) {
             return ConnectionOrder::Close;
         }
@@ -177,6 +178,7 @@ impl ConnectionProgress {
         }
         match self.head_since {
             _ if self.requests > 0 => ConnectionOrder::Serve,
+            // Nothing was requested, so there is no answer to finish.
             Some(since) if is_over(since, limits.header_ms) => ConnectionOrder::Close,
             None if is_over(self.idle_since, limits.keep_alive_ms) => ConnectionOrder::Finish,
             Some(_) | None => ConnectionOrder::Serve,

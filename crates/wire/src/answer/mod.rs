@@ -39,6 +39,7 @@ impl WholeAnswer {
         let stop = stop.map(str::to_owned);
         let usage = body.get("usage").filter(|usage| usage.is_object());
         let usage = usage.map(|usage| Usage::read(dialect, usage));
+        // Taken out and not copied: an answer can have megabytes.
         let said = match dialect {
             Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
             Dialect::Messages => {

@@ -108,6 +108,7 @@ fn tool(
 ) -> Message {
     let call_id = fields.take_string("tool_call_id");
     let tool = fields.take_string("name");
+    // A missing id and an empty one are written differently.
     let nameless = call_id.is_none();
     let mut output = Output {
         call_id: call_id.unwrap_or_default(),

@@ -48,6 +48,7 @@ fn unescape(text: &str) -> String {
             plain.push(c);
             continue;
         }
+        // Errors that were wrapped several times have several backslashes before one escape.
         while chars.next_if_eq(&'\\').is_some() {}
         match chars.next() {
             Some('n' | 'r') => plain.push('\n'),

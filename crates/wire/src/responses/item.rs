@@ -35,6 +35,7 @@ pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     if fields.take_if("type", usual).is_none() {
         mark_untyped(&mut message);
     }
+    // `developer` and unknown roles are kept in their spelling.
     if spelled != role.as_str() {
         message.meta.wire_role = Some(spelled);
     }
@@ -233,6 +234,7 @@ fn part(raw: &RawValue, usual: &str) -> Part {
         "input_text" | "output_text" | "text" if fields.type_of("text") == Some(JsonType::Text) => {
             fields.take("type");
             let mut extra = ExtraFields::new();
+            // The usual type needs no mark. Some clients send `text` or the type of the other side.
             if type_name != usual {
                 spelling_marks::set_text(&mut extra, spelling_marks::TYPE, &type_name);
             }

@@ -87,6 +87,7 @@ fn field(
     fields: &mut ResponsesItemFields,
 ) -> ScanResult<()> {
     let value = match key {
+        // The parts are buffered, because the role that decides about them may follow.
         "content" => content(reader)?,
         "output" => reader.inner_list()?,
         _ => reader.cursor.value()?,

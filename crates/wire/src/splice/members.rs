@@ -34,6 +34,7 @@ impl ContainerMembers {
         let mut spans = Vec::new();
         let mut cursor = JsonCursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
+        // The text was scanned before, so reading it again cannot fail.
         if let Ok(mut open) = cursor.open() {
             loop {
                 if is_object {

@@ -62,6 +62,8 @@ pub fn splice<'a>(
     scan: &BodyScan<'a>,
     changes: &[BodyChange],
 ) -> Result<SplicedBody<'a>, RefusedChange> {
+    // All changes are validated before the first edit, so a body is changed completely or not at
+    // all.
     let draft = BodyDraft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,

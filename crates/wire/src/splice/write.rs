@@ -100,6 +100,7 @@ fn set_marker(output: &mut Output, marker: CacheMarker) {
     if output.content.iter().any(is_marked) {
         return;
     }
+    // Providers reject markers on blank texts.
     let texts = output.content.iter_mut().rev();
     let last = texts.into_iter().find_map(|part| match part {
         Part::Text(text) if !text.text.trim().is_empty() => Some(text),

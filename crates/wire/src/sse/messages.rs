@@ -102,6 +102,7 @@ fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(St
     let new = Usage::from_messages(&value);
     let old = state.usage;
     let newest = |name: &str, new: u64, old: u64| {
+        // A figure that is missing or null was reported before and did not change.
         let given = value.get(name).is_some_and(|figure| !figure.is_null());
         if given { new } else { old }
     };

@@ -45,10 +45,12 @@ fn read_step(step: &JsonFields<'_>, messages: &mut Vec<Message>) {
             let thought = thought.filter(|thought| !thought.is_empty());
             let calls: Vec<Call> = step.list("tool_calls").map(calls).unwrap_or_default();
             let thought = thought.map(Part::reasoning).into_iter();
+            // The calls are needed again below, to find the call of each result.
             let made = calls.iter().cloned().map(Part::Call);
             let parts = thought.chain(said).chain(made).collect();
             let mut answer = Message::new(Role::Assistant, parts);
             answer.meta.usage = step.fields("metrics").map(|metrics| usage(&metrics));
+            // A step may only observe something.
             if !answer.parts.is_empty() {
                 messages.push(answer);
             }

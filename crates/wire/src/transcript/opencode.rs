@@ -40,6 +40,7 @@ pub(super) fn read(
         read.model = model.or(read.model.take());
         let parts = entry.list("parts").unwrap_or_default();
         if info.text("role").is_some_and(|role| role == "assistant") {
+            // A summary replaces everything before it.
             if info.is_true("summary") {
                 read.compactions.push(read.messages.len());
             }

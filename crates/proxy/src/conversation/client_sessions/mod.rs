@@ -189,6 +189,7 @@ impl ClientSession {
         };
         let id = self.id(number)?;
         fork::copy(store.as_ref(), &self.id(from)?, beginning, &id, has)?;
+        // The copy in memory is shorter than the one in the store now, so it is opened again.
         branches.loaded.retain(|(known, _)| *known != number);
         let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
             return Ok(None);

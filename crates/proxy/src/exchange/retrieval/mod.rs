@@ -359,6 +359,7 @@ impl RetrievalServer {
         let dialect = self.exchange.managed.job.dialect;
         let mut shown = shown?;
         let hid = hide_calls::hide(dialect, self.names, &mut shown);
+        // Nothing was hidden, so the client gets the provider's bytes.
         if !hid && earlier.is_empty() {
             return None;
         }

@@ -50,6 +50,7 @@ impl ServedAnswer {
     fn reported(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
         if let Some(before) = self.usage.replace(usage) {
+            // The answer that was last until now turns out to be a hidden one.
             self.hidden = Some(self.hidden.unwrap_or_default() + before);
         }
     }
@@ -87,6 +88,7 @@ impl AnswerWatch for AnswerOutcome {
 
     fn end(&mut self, whole: bool, record: &mut Record) {
         self.with(|served| {
+            // A client may close as soon as it has the end, which is no interruption.
             record.cut = !whole && !served.ended;
             record.usage = served.usage;
             record.hidden = served.hidden;
@@ -170,11 +172,14 @@ impl RetrievalServer {
         &mut self,
         said: Message,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
+        // Without the tools the model cannot call them; one that does so all the same would never
+        // end.
         if self.tools_withdrawn {
             return Err(RoundFailure::Stuck);
         }
         let limits = self.exchange.managed.job.settings.config.limits;
         self.rounds += 1;
+        // The limit is reported as an output, because a call must not stay without one.
         let enough = self.rounds > limits.retrieval_rounds;
         // Kept for the case that the request with the new round is refused: this one was accepted.
         let answered = self.exchange.outgoing.clone();

@@ -323,6 +323,7 @@ impl ManagedRequest {
         Limits {
             window,
             max_output: reserve(window, scan.answer_limit(), longest),
+            // Byte limits of endpoints are not known in advance; an overflow error names them.
             bytes: None,
         }
     }

@@ -148,6 +148,8 @@ impl PlanningJob {
         // Clients without session ids repeat their first message in every request of a
         // conversation.
         let beginning = chain.first_message().map(u128::to_le_bytes);
+        // The place is part of the name, so that the same id in two places does not mix two
+        // sessions.
         let said: &[&[u8]] = match (&hint, &beginning) {
             (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
             (None, Some(beginning)) => &[beginning],

@@ -130,6 +130,8 @@ impl ParsedEvent {
             let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
             if let Some(data) = text.strip_prefix(b"data:") {
                 if found {
+                    // An event may have several data lines. JSON does not care whether they are
+                    // joined by a line break or a space.
                     json.push(' ');
                 }
                 found = true;

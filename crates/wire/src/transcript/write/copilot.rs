@@ -43,6 +43,7 @@ impl FormWriter for CopilotWriter {
         let shown = outputs.iter().find(|output| output.call_id == id)?;
         let (result, error) = (data.fields("result"), data.fields("error"));
         let shown_in = |fields: &JsonFields<'_>, name: &str| fields.text(name).is_some();
+        // A failed call has its text in `error` instead.
         let result = result.filter(|result| shown_in(result, "content"));
         let text = quoted(&shown.text());
         let mut patch = JsonPatch::new(unit);

@@ -94,6 +94,7 @@ impl GeminiWriter {
         let like = new.like();
         let fields = serde_json::from_str::<JsonFields<'_>>(like).unwrap_or_default();
         let answer = new.message.role == Role::Assistant;
+        // The fields of an answer do not fit a user entry, and the other way round.
         let old = new.is_old()
             && fields
                 .text("type")

@@ -140,6 +140,7 @@ impl<'a> LayoutPlan<'a> {
             let mut units: Vec<usize> = units.flatten().copied().collect();
             units.sort_unstable();
             units.dedup();
+            // Messages of one unit stay, change or go together, so the fate is decided per group.
             let shown = self.shown(group, &members);
             fates.extend(match shown {
                 ShownMessage::Removed => all(&units, &UnitFate::Removed),
@@ -147,6 +148,7 @@ impl<'a> LayoutPlan<'a> {
                 ShownMessage::Rewritten => all(&units, &UnitFate::Rewritten),
                 ShownMessage::Outputs(outputs) => {
                     let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
+                    // If one unit cannot be patched, all units of the group are rewritten.
                     let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
                     let fates = |shown: Vec<(usize, String)>| {
                         let fate = |(at, text)| (at, UnitFate::Shown(text));

@@ -226,6 +226,7 @@ fn lay_out_all<'a>(
         others: BTreeSet::new(),
     };
     for (at, read) in reads.iter().enumerate() {
+        // Without a new window the conversation stays, also if others in the same file change.
         let Some(sent) = windows.get(at) else {
             let units = read.origins.iter().map(|origin| origin.unit);
             laid.others.extend(units);
