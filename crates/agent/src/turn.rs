@@ -4,6 +4,7 @@
 //! loop then sends it, streams the reply, handles failures, and runs the tools that the model
 //! calls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -303,7 +304,7 @@ impl Agent {
             return Ok(());
         };
         let (_, behind) = log.split_at(at);
-        let answered: Vec<&str> = behind
+        let answered: HashSet<&str> = behind
             .iter()
             .flat_map(|message| message.outputs())
             .map(|output| output.call_id.as_str())
@@ -316,7 +317,7 @@ impl Agent {
             .any(|message| message.outputs().next().is_none());
         let calls = behind.iter().take(1).flat_map(|message| message.calls());
         let open: Vec<String> = calls
-            .filter(|call| !later && !answered.contains(&call.id.as_str()))
+            .filter(|call| !later && !answered.contains(call.id.as_str()))
             .map(|call| call.id.clone())
             .collect();
         for id in open {

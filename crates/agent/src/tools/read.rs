@@ -110,10 +110,21 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
         number += usize::from(end.is_some());
     }
     if bytes.is_empty() {
+        // `number` is the line that would come next, unless the last line has begun and has no line
+        // end.
         let count = number - usize::from(!is_started);
         return Ok(format!(
             "[there is no line {offset}: the file has {count} lines]"
         ));
     }
-    Ok(readable(bytes))
+    // A range that ends early must not look complete.
+    let is_cut = number < wanted.end && !reader.fill_buf()?.is_empty();
+    let size = bytes.len();
+    let text = readable(bytes);
+    if !is_cut {
+        return Ok(text);
+    }
+    Ok(format!(
+        "{text}\n[cut off in line {number}, after {size} bytes]"
+    ))
 }

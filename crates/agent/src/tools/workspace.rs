@@ -179,6 +179,7 @@ pub(super) fn display_path(path: &Path) -> String {
     if !shown.contains(char::is_control) {
         return shown.into_owned();
     }
+    // A line break in a name could otherwise look like another line of a tool's output.
     let escaped = |c: char| match c {
         c if c.is_control() => c.escape_default().to_string(),
         c => c.to_string(),

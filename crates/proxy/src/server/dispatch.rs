@@ -1,4 +1,4 @@
-//! The way of a request, from its connection to its record. Start reading here. If one of our
+//! The path of a request, from its connection to its record. Start reading here. If one of our
 //! steps fails, the request goes to its upstream unchanged.
 
 use std::convert::Infallible;
@@ -52,7 +52,6 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
     // Read the body, within the limits of size and memory.
     let read = match model_call::read_body(&mut context, &call, body).await {
         Ok(read) => read,
-        // There is nothing to forward: the client's body broke off before its end.
         Err(None) => return context.broken_body(),
         Err(Some((reason, rest))) => {
             return context
@@ -60,9 +59,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
                 .await;
         }
     };
-    // Plan in the steps of `request::plan`: conversation, new messages, window, spliced body.
-    // `Bytes` is reference counted, so this copies no text. The original is needed whatever
-    // planning does: the request passes with it, and an exchange falls back to it.
+    // Plan (see `request::plan`). The original stays for a fallback; the clone copies no text.
     let received = read.received.clone();
     let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,

@@ -86,6 +86,8 @@ fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
     if !parts.iter().any(|part| part.as_output().is_some()) {
         return vec![whole(Role::User, parts, as_list)];
     }
+    // The model has a role of its own for outputs, while this dialect sends them as the user. The
+    // order of the parts stays, so that writing gives the same entry.
     let mut messages: Vec<Message> = Vec::new();
     for part in parts {
         let role = match part {

@@ -229,7 +229,8 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         usage_inside(
             count("input"),
             count("cached"),
-            count("output") + count("thoughts"),
+            // Saturating, because the figures are the file's.
+            count("output").saturating_add(count("thoughts")),
         )
     });
     GeminiEntry {

@@ -205,6 +205,7 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
+        // An empty state ends the iterator, as it promises.
         if step.is_err() {
             self.state = ReaderState::Read(VecDeque::new());
         }

@@ -73,6 +73,8 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let (Some(shown), Some(value)) = (shown, response.get("response")) else {
         return;
     };
+    // The reader takes a text from one of two fields. Any other response was read as its JSON, so
+    // all of it is replaced.
     let given = json::fields(value).unwrap_or_default();
     let text = ["output", "error"]
         .into_iter()
