@@ -100,7 +100,7 @@ impl InboundTls {
 /// Reloads the files of `tls` when they change, until `tls` is dropped elsewhere.
 pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
     let tls = Arc::downgrade(&tls);
-    // The times of the last look, and those of the last files that could not be used.
+    // The times of the last check, and those of the last files that could not be used.
     let mut seen = FileTimes::default();
     let mut failed = FileTimes::default();
     loop {
