@@ -70,7 +70,7 @@ fn store_output(
 pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Result<Vec<Part>> {
     let media_type = store.metadata(session, id)?.labels.media_type;
     let bytes = store.get(session, id)?;
-    // A client chooses no media type: only `keep_output` writes this one.
+    // A client chooses no media type: only `store_output` writes this one.
     if media_type == PARTS
         && let Ok(parts) = serde_json::from_slice(&bytes)
     {
