@@ -84,7 +84,8 @@ export async function withRecovery(session, call) {
   }
 }
 
-function recovers(session, error) {
+/** True if the request was refused for its size, and a smaller window was made. */
+export function recovers(session, error) {
   try {
     return session.recover(error);
   } catch (own) {

@@ -37,7 +37,8 @@ class TrimtabModel {
   }
 
   async #fit(request) {
-    return { ...request, input: await items(this.#session, request.systemInstructions, request.input) };
+    const { systemInstructions, input, tools } = request;
+    return { ...request, input: await items(this.#session, systemInstructions, input, tools) };
   }
 
   getResponse(request) {
@@ -55,11 +56,11 @@ class TrimtabModel {
   }
 }
 
-const items = (session, instructions, input) =>
-  typeof input === 'string' ? input : orUnchanged(() => fitted(session, instructions, input), input);
+const items = (session, instructions, input, tools) =>
+  typeof input === 'string' ? input : orUnchanged(() => fitted(session, instructions, input, tools), input);
 
 /** The items to send. */
-export async function fitted(session, instructions, input) {
+export async function fitted(session, instructions, input, tools) {
   const rows = new HostRows();
   if (instructions) rows.add({ role: 'system', content: instructions }, null);
   let answer = [];
@@ -78,10 +79,16 @@ export async function fitted(session, instructions, input) {
   }
   endAnswer();
   return rows
-    .sent(await session.windowRows(rows.rows))
+    .sent(await session.windowRows(rows.rows, definitions(tools)))
     .filter(({ row, place }) => row.role !== 'system' || place)
     .flatMap(({ row, place, isChanged }) => itemsOf(row, place, isChanged));
 }
+
+/** The tools as Chat has them; undefined if they are not known. */
+const definitions = (tools) =>
+  tools
+    ?.filter((one) => one.type === 'function')
+    .map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }));
 
 function answerRow(items) {
   const calls = items.filter((item) => item.type === 'function_call');

@@ -2,19 +2,21 @@
 
 import assert from 'node:assert';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { Session, TrimtabError } from 'trimtab';
 
 const LOG = 'all is well in this line\n'.repeat(20_000);
 
-function request(rounds) {
+function request(rounds, output = LOG) {
   const messages = [];
   for (let at = 0; at < rounds; at += 1) {
     const call = { id: `c${at}`, type: 'function', function: { name: 'read', arguments: '{}' } };
     messages.push(
       { role: 'user', content: `step ${at}`, x_row: at },
       { role: 'assistant', content: null, tool_calls: [call] },
-      { role: 'tool', tool_call_id: `c${at}`, content: LOG },
+      { role: 'tool', tool_call_id: `c${at}`, content: output },
     );
   }
   return { model: 'm', messages, x_host: [1, { a: null }] };
@@ -48,11 +50,27 @@ test('a summary of the host replaces old rounds', async () => {
   assert(session.undo());
 });
 
+// The long form is a hundred thousand calls.
+const CALLS = process.env.TRIMTAB_LONG ? 100_000 : 5_000;
+
 test('memory stays after many calls', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  const used = () => {
+    collect();
+    return process.memoryUsage().rss;
+  };
   const session = new Session({ window: 20_000 });
-  const body = request(2);
-  for (let at = 0; at < 1_000; at += 1) session.window(body);
-  const before = process.memoryUsage().rss;
-  for (let at = 0; at < 5_000; at += 1) session.window(body);
-  assert(process.memoryUsage().rss - before < 128 << 20);
+  const body = request(2, 'all is well in this line\n'.repeat(1_000));
+  const call = (times) => {
+    for (let at = 0; at < times; at += 1) {
+      session.window(body);
+      session.usage();
+    }
+  };
+  call(2_000);
+  const before = used();
+  call(CALLS);
+  const grown = used() - before;
+  assert(grown < 32 << 20, `${CALLS} calls: ${grown} bytes more`);
 });

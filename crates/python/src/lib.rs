@@ -25,11 +25,11 @@ fn raised(error: BindingError) -> PyErr {
 }
 
 /// The request to send.
-#[pyclass(frozen, module = "trimtab")]
-struct Window(BoundWindow);
+#[pyclass(frozen, module = "trimtab", name = "Window")]
+struct PythonWindow(BoundWindow);
 
 #[pymethods]
-impl Window {
+impl PythonWindow {
     /// The request as JSON bytes, in the shape of the session.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -77,8 +77,8 @@ impl NativeSession {
         py.detach(|| BoundSession::open(options)).map(Self).map_err(raised)
     }
 
-    fn window(&self, py: Python<'_>, request: &[u8]) -> PyResult<Window> {
-        py.detach(|| self.0.window(request)).map(Window).map_err(raised)
+    fn window(&self, py: Python<'_>, request: &[u8]) -> PyResult<PythonWindow> {
+        py.detach(|| self.0.window(request)).map(PythonWindow).map_err(raised)
     }
 
     fn check(&self, py: Python<'_>, request: &[u8]) -> PyResult<Option<Py<PyBytes>>> {
@@ -148,7 +148,7 @@ fn bytes(py: Python<'_>, bytes: Option<Vec<u8>>) -> Option<Py<PyBytes>> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<NativeSession>()?;
-    module.add_class::<Window>()?;
+    module.add_class::<PythonWindow>()?;
     module.add("TrimtabError", py.get_type::<TrimtabError>())?;
     module.add("TooLargeError", py.get_type::<TooLargeError>())?;
     module.add("StoreError", py.get_type::<StoreError>())
