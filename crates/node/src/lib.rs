@@ -39,7 +39,11 @@ impl NodeWindow {
     fn new(window: BoundWindow) -> Result<Self> {
         let row = |source: Option<usize>| source.and_then(|at| i32::try_from(at).ok());
         Ok(Self {
-            sources: window.sources.into_iter().map(|at| row(at).unwrap_or(-1)).collect(),
+            sources: window
+                .sources
+                .into_iter()
+                .map(|at| row(at).unwrap_or(-1))
+                .collect(),
             body: text(window.body)?,
             tokens: window.tokens as f64,
             max_output: window.max_output.map(|tokens| tokens as f64),

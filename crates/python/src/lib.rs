@@ -10,8 +10,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use trimtab_binding::{BindingError, BoundSession, BoundWindow, ErrorCode};
 
-create_exception!(trimtab, TrimtabError, PyException, "Trimtab could not do it.");
-create_exception!(trimtab, TooLargeError, TrimtabError, "A part alone is larger than the window.");
+create_exception!(
+    trimtab,
+    TrimtabError,
+    PyException,
+    "Trimtab could not do it."
+);
+create_exception!(
+    trimtab,
+    TooLargeError,
+    TrimtabError,
+    "A part alone is larger than the window."
+);
 create_exception!(trimtab, StoreError, TrimtabError, "The store failed.");
 
 fn raised(error: BindingError) -> PyErr {
@@ -74,11 +84,15 @@ struct NativeSession(BoundSession);
 impl NativeSession {
     #[new]
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
-        py.detach(|| BoundSession::open(options)).map(Self).map_err(raised)
+        py.detach(|| BoundSession::open(options))
+            .map(Self)
+            .map_err(raised)
     }
 
     fn window(&self, py: Python<'_>, request: &[u8]) -> PyResult<PythonWindow> {
-        py.detach(|| self.0.window(request)).map(PythonWindow).map_err(raised)
+        py.detach(|| self.0.window(request))
+            .map(PythonWindow)
+            .map_err(raised)
     }
 
     fn check(&self, py: Python<'_>, request: &[u8]) -> PyResult<Option<Py<PyBytes>>> {
