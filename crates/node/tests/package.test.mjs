@@ -1,13 +1,19 @@
 // The package itself: windows, errors, threads and memory.
 
 import assert from 'node:assert';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 import { Session, TrimtabError } from 'trimtab';
 
-const LOG = 'all is well in this line\n'.repeat(20_000);
+const PRESETS = ['steady', 'refs', 'checkpoint', 'turns', 'archive', 'retention', 'none'];
+const LINE = 'all is well in this line\n';
+const LOG = LINE.repeat(20_000);
 
 function request(rounds, output = LOG) {
   const messages = [];
@@ -50,6 +56,31 @@ test('a summary of the host replaces old rounds', async () => {
   assert(session.undo());
 });
 
+test('windows have the bytes of the library', (context) => {
+  const program = process.env.TRIMTAB_WINDOWS;
+  if (!program) return context.skip('TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding');
+  const counts = Array.from({ length: 11 }, (_, at) => at + 1);
+  const requests = counts.map((count) => request(count, LINE.repeat(300 * count)));
+  for (const preset of PRESETS) {
+    const folder = mkdtempSync(join(tmpdir(), 'trimtab-'));
+    const [ours, theirs] = ['ours', 'theirs'].map((name) => join(folder, name));
+    // Refs are derived from a secret that the first output of a session creates.
+    new Session({ session: 's', store: ours }).showOutput('read', 'c', 'first');
+    cpSync(ours, theirs, { recursive: true });
+    const options = { session: 's', preset, window: 20_000 };
+    const input = requests.map((one) => JSON.stringify(one)).join('\n');
+    const output = execFileSync(program, [JSON.stringify({ ...options, store: theirs })], { input, maxBuffer: 1 << 30 });
+    const lines = output.toString().trimEnd().split('\n');
+    const session = new Session({ ...options, store: ours });
+    for (const [at, line] of lines.entries()) {
+      const sent = JSON.stringify(session.window(requests[at]));
+      assert(sent === JSON.stringify(JSON.parse(line.slice(line.indexOf(' ')))), `${preset}, request ${at}`);
+    }
+    assert.equal(lines.length, requests.length);
+    rmSync(folder, { recursive: true });
+  }
+});
+
 // The long form is a hundred thousand calls.
 const CALLS = process.env.TRIMTAB_LONG ? 100_000 : 5_000;
 
@@ -61,7 +92,7 @@ test('memory stays after many calls', () => {
     return process.memoryUsage().rss;
   };
   const session = new Session({ window: 20_000 });
-  const body = request(2, 'all is well in this line\n'.repeat(1_000));
+  const body = request(2, LINE.repeat(1_000));
   const call = (times) => {
     for (let at = 0; at < times; at += 1) {
       session.window(body);

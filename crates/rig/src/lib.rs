@@ -9,7 +9,7 @@ use rig_core::completion::{
 };
 use rig_core::streaming::StreamingCompletionResponse;
 use rig_core::tool::{PortableDynamicTool, ToolOutput};
-use serde_json::{Value, json};
+use serde_json::Value;
 use trimtab_binding::{BindingError, BoundSession};
 
 use crate::rows::HostRows;
