@@ -1,4 +1,4 @@
-// Trimtab for the Vercel AI SDK, and for hosts that use its models, such as Mastra.
+// Trimtab for the Vercel AI SDK, and for hosts that use its models.
 //
 //   import { wrapLanguageModel } from 'ai';
 //   import { trimtabMiddleware } from 'trimtab/ai-sdk';

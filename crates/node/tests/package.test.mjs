@@ -2,10 +2,11 @@
 
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -78,6 +79,22 @@ test('windows have the bytes of the library', (context) => {
     }
     assert.equal(lines.length, requests.length);
     rmSync(folder, { recursive: true });
+  }
+});
+
+test('documented code imports what there is', async (context) => {
+  const pages = process.env.TRIMTAB_DOCS;
+  if (!pages) return context.skip('TRIMTAB_DOCS does not name the pages');
+  const texts = pages.split(delimiter).map((page) => readFileSync(page, 'utf8'));
+  const blocks = texts.flatMap((text) => [...text.matchAll(/```js\n([^]*?)```/g)].map(([, block]) => block));
+  const lines = blocks.flatMap((block) => [...block.matchAll(/^import \{ (.+) \} from '(trimtab.*)';$/gm)]);
+  assert(lines.length > 2, `${lines.length} imports`);
+  for (const [line, names, module] of lines) {
+    const file = fileURLToPath(import.meta.resolve(module));
+    const exported = readFileSync(file, 'utf8');
+    for (const name of names.split(', ')) {
+      assert.match(exported, new RegExp(`export (async )?(class|function|const) ${name}\\b`), line);
+    }
   }
 });
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -121,6 +123,23 @@ class Package(unittest.TestCase):
                 expected = [line.split(b" ", 1)[1] for line in run.stdout.splitlines()]
                 session = trimtab.Session("s", store=ours, preset=preset, window=20_000)
                 self.assertEqual([session.window_bytes(body) for body in requests], expected, preset)
+
+    def test_documented_code_compiles_and_its_imports_exist(self) -> None:
+        root, checked = Path(__file__).parents[3], 0
+        for page in [root / "crates/python/README.md", *root.glob("docs/**/*.md")]:
+            for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+                for node in ast.walk(ast.parse(block, str(page))):
+                    if isinstance(node, (ast.Import, ast.ImportFrom)):
+                        self.imports(ast.unparse(node))
+                        checked += 1
+        self.assertGreater(checked, 2)
+
+    def imports(self, line: str) -> None:
+        try:
+            exec(line, {})
+        except ModuleNotFoundError as error:
+            # A framework that is not installed.
+            self.assertNotIn("trimtab", error.name or "trimtab", line)
 
 
 if __name__ == "__main__":
