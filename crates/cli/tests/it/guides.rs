@@ -57,9 +57,18 @@ const COMMANDS: [(&str, Runner); 21] = [
         ),
     ),
     // These build and install the packages, which takes minutes.
-    ("./package python", Other("test", "./package --dev --out \"$built/python\" python")),
-    ("./package node", Other("test", "./package --dev --out \"$built/node\" node")),
-    ("pip install dist/", Other("test", "--force-reinstall \"$built\"/python/*.whl")),
+    (
+        "./package python",
+        Other("test", "./package --dev --out \"$built/python\" python"),
+    ),
+    (
+        "./package node",
+        Other("test", "./package --dev --out \"$built/node\" node"),
+    ),
+    (
+        "pip install dist/",
+        Other("test", "--force-reinstall \"$built\"/python/*.whl"),
+    ),
     ("npm install", Other("test", "-xzf \"$built\"/node/*.tgz")),
     (
         "cargo run -p trimtab --example ten_lines",
@@ -77,7 +86,10 @@ const COMMANDS: [(&str, Runner); 21] = [
 
 /// The logs that the guides name, in a user's home.
 const LOGS: [(&str, &str); 2] = [
-    ("claude-code.jsonl", ".claude/projects/PROJECT/SESSION.jsonl"),
+    (
+        "claude-code.jsonl",
+        ".claude/projects/PROJECT/SESSION.jsonl",
+    ),
     ("codex.jsonl", ".codex/sessions/2026/01/01/rollout.jsonl"),
 ];
 
@@ -98,7 +110,10 @@ fn commands(guide: &Path) -> Vec<String> {
     let lines = shell.map(|(_, block)| block.replace("\\\n", " "));
     let lines: Vec<String> = lines.collect();
     let lines = lines.iter().flat_map(|block| block.lines());
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs a command of ours as a shell would.
@@ -136,11 +151,18 @@ fn commands_of_the_guides_are_run() {
                 Here => run(&home, &line, &name),
                 Other(file, text) => {
                     let file = fs::read_to_string(root().join(file)).unwrap();
-                    assert!(file.contains(text), "{name}: the test of {line} is gone: {text}");
+                    assert!(
+                        file.contains(text),
+                        "{name}: the test of {line} is gone: {text}"
+                    );
                 }
             }
         }
     }
     let unused = COMMANDS.iter().zip(used).find(|(_, used)| !used);
-    assert!(unused.is_none(), "no guide has the command {}", unused.unwrap().0.0);
+    assert!(
+        unused.is_none(),
+        "no guide has the command {}",
+        unused.unwrap().0.0
+    );
 }
