@@ -11,7 +11,7 @@
 
 import { tool } from '@openai/agents';
 
-import { HostRows, callRow, orUnchanged, outputRow, rowText, textOf, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, textOf, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 /** One conversation. */
@@ -42,7 +42,11 @@ class TrimtabModel {
   }
 
   getResponse(request) {
-    return withRecovery(this.#session, async () => this.#inner.getResponse(await this.#fit(request)));
+    return withRecovery(this.#session, async () => {
+      const answer = await this.#inner.getResponse(await this.#fit(request));
+      recordUsage(this.#session, answer.usage?.inputTokens, answer.usage?.outputTokens);
+      return answer;
+    });
   }
 
   async *getStreamedResponse(request) {

@@ -5,7 +5,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-import { HostRows, callRow, orUnchanged, outputRow, rowText } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText } from './hosts.js';
 import { Session } from './index.js';
 
 /** The window of a model, in tokens, until opencode tells it with the first call. */
@@ -49,7 +49,7 @@ export default TrimtabPlugin;
 
 /** The messages to send. */
 async function fitted(session, id, messages) {
-  recordUsage(session, messages);
+  recordLast(session, messages);
   const rows = rowsOf(messages);
   const sent = [];
   for (const { row, place, isChanged } of rows.sent(await session.windowRows(rows.rows))) {
@@ -62,12 +62,11 @@ async function fitted(session, id, messages) {
 }
 
 /** Tells what the last answer cost, so that instructions and tools are counted, which we do not see. */
-function recordUsage(session, messages) {
+function recordLast(session, messages) {
   const answers = messages.filter(({ info }) => info.role === 'assistant' && info.tokens?.input > 0);
   const { tokens } = answers.at(-1)?.info ?? {};
   if (!tokens) return;
-  const prompt = tokens.input + (tokens.cache?.read ?? 0) + (tokens.cache?.write ?? 0);
-  session.record({ prompt_tokens: prompt, completion_tokens: tokens.output ?? 0 });
+  recordUsage(session, tokens.input + (tokens.cache?.read ?? 0) + (tokens.cache?.write ?? 0), tokens.output);
 }
 
 function rowsOf(messages) {

@@ -22,7 +22,7 @@ from agents.memory import Session as AgentsSession
 from agents.models.interface import Model
 from agents.run import CallModelData, ModelInputData
 
-from ._hosts import or_unchanged, recovers, tool_functions
+from ._hosts import or_unchanged, record_usage, recovers, tool_functions
 from .session import Session
 
 
@@ -80,9 +80,12 @@ class TrimtabModel(Model):
         while True:
             items = await self._items(system_instructions, input, tools)
             try:
-                return await self._inner.get_response(
+                answer = await self._inner.get_response(
                     system_instructions, items, model_settings, tools, *more, **named
                 )
+                usage = answer.usage
+                record_usage(self._context.session, usage.input_tokens, usage.output_tokens)
+                return answer
             except Exception as error:
                 if not recovers(self._context.session, error):
                     raise
