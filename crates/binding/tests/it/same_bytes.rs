@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
-use trimtab::request::changes;
+use trimtab::request::{changes, loop_lost_reasoning};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{FolderStore, Put, SessionId, Store};
 use trimtab::wire::scan::BodyScan;
-use trimtab::wire::splice::splice;
+use trimtab::wire::splice::{BodyChange, splice};
 use trimtab::wire::validate::validate;
 use trimtab_binding::BoundSession;
 
@@ -78,6 +78,9 @@ impl Library {
         // A request that providers accept needs no repair.
         if projection.is_unedited() && validate(&scan).is_empty() {
             changes.clear();
+        }
+        if loop_lost_reasoning(projection) {
+            changes.push(BodyChange::StopThinking);
         }
         splice(&scan, &changes).unwrap().body.into_owned()
     }
