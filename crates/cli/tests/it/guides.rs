@@ -21,7 +21,7 @@ const WRAP: Runner = Other(
 );
 
 /// The beginning of each command, and who runs it.
-const COMMANDS: [(&str, Runner); 21] = [
+static COMMANDS: [(&str, Runner); 21] = [
     ("trimtab wrap claude", WRAP),
     ("trimtab wrap --preset steady claude --resume", WRAP),
     ("trimtab wrap codex", WRAP),
@@ -135,7 +135,7 @@ fn run(home: &Home, line: &str, guide: &str) {
 #[test]
 fn commands_of_the_guides_are_run() {
     let home = home();
-    let mut used = [false; COMMANDS.len()];
+    let mut used = vec![false; COMMANDS.len()];
     let guides = fs::read_dir(root().join("docs/guides")).unwrap();
     for guide in guides.map(|entry| entry.unwrap().path()) {
         let name = guide.file_name().unwrap().to_string_lossy().into_owned();
@@ -159,7 +159,7 @@ fn commands_of_the_guides_are_run() {
             }
         }
     }
-    let unused = COMMANDS.iter().zip(used).find(|(_, used)| !used);
+    let unused = COMMANDS.iter().zip(used).find(|(_, used)| !*used);
     assert!(
         unused.is_none(),
         "no guide has the command {}",
