@@ -12,6 +12,8 @@ pub struct ReplayReport {
     pub calls: u64,
     /// Windows that a provider would refuse, and calls for which there was none.
     pub faults: u64,
+    /// Calls for which there was no window: what must stay in it is too large.
+    pub unsent: u64,
     /// The first few faults, in words.
     pub fault_texts: Vec<String>,
     /// Windows larger than the model's.
@@ -157,6 +159,7 @@ impl ReplayReport {
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.faults += other.faults;
+        self.unsent += other.unsent;
         let texts = other.fault_texts.iter().cloned();
         self.fault_texts.extend(texts);
         self.over += other.over;

@@ -109,7 +109,10 @@ pub fn replay_needing(
             }
             match manager.send() {
                 Ok(sent) => run.call(at, sent, &manager.decided(), see),
-                Err(failed) => run.fault(format!("message {at}: {failed}")),
+                Err(failed) => {
+                    run.report.unsent += 1;
+                    run.fault(format!("message {at}: {failed}"));
+                }
             }
         }
         if let Err(failed) = manager.admit(message) {
