@@ -18,7 +18,7 @@ use crate::settings;
 /// The window of the client's models, where the settings name none.
 const WINDOW: u64 = 200_000;
 /// Nothing makes an output shorter later, when the window is full. So each is shown as if the window
-/// were smaller by this factor: with the usual window, about 15 KB of it.
+/// were smaller by this factor: with the usual window, 15 to 21 KB of it.
 const SHARE: u64 = 8;
 /// Shorter texts are never replaced, in bytes.
 const LEAST_TEXT: usize = 4_000;
