@@ -44,6 +44,7 @@ impl StorePlace {
             let database = text.into_owned();
             return Some(Self::Shared { database, blobs });
         }
+        // A mistyped scheme must not become a folder of that name.
         (!text.contains("://")).then(|| Self::Folder(store.to_owned()))
     }
 

@@ -22,11 +22,11 @@ use crate::routing::query;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
-/// How many sessions of a tenant are looked through.
+/// The maximum number of sessions of a tenant to search.
 const MOST: usize = 256;
-/// What is said of a ref that is unknown, malformed or of another tenant.
+/// The error for a ref that is unknown, malformed or of another tenant.
 const NOT_FOUND: &str = "ref not found";
-/// The longest output that is given in one answer.
+/// The largest output in one answer, in bytes.
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Default, Deserialize)]
@@ -68,13 +68,13 @@ pub(super) async fn answer(
     }
 }
 
-/// The sessions of a tenant in which a ref is looked for.
+/// The sessions of a tenant in which a ref is searched.
 struct RetrieveScope {
-    /// What all sessions of the tenant begin with.
+    /// The prefix of all sessions of the tenant.
     prefix: String,
-    /// The session that our own header names: it may be a whole name, as our answers give it.
+    /// The session in our own header, which may be the full name from an answer.
     named: Option<String>,
-    /// The client sessions that a name of the client's means, one for each dialect.
+    /// The client sessions that the client's name may mean, one per dialect.
     client_sessions: Vec<String>,
 }
 
@@ -94,10 +94,11 @@ impl RetrieveScope {
         }
     }
 
-    /// The session that may redeem the ref, the newest first.
+    /// The newest session that may read the ref.
     fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
         let mut sessions = store.sessions().ok()?;
         sessions.retain(|info| self.includes(info.session.as_str()));
+        // The newest session is the likeliest owner, and each one costs a lookup.
         sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
         let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
         newest.find(|session| store.metadata(session, id).is_ok())
@@ -127,6 +128,7 @@ fn output_json(
         let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
         return Some(json!({"hash": id, "query": query, "results": [found.text]}));
     }
+    // The answer is one JSON document in memory. Longer outputs can still be searched.
     if metadata.byte_size > LONGEST {
         return None;
     }

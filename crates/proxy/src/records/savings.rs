@@ -17,10 +17,15 @@ use crate::records::record::{Record, RecordAction};
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
 const LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
+/// The number of sessions in each of the two generations.
+const SESSIONS: usize = 4_096;
+
 /// The savings so far.
 pub struct Savings {
     catalogue: Catalogue,
     sessions: HashMap<String, SessionSavings>,
+    /// The older generation. A session moves back when it is used again.
+    older_sessions: HashMap<String, SessionSavings>,
     total: SavingsTotal,
 }
 
@@ -72,6 +77,7 @@ impl Savings {
         Self {
             catalogue,
             sessions: HashMap::new(),
+            older_sessions: HashMap::new(),
             total: SavingsTotal::default(),
         }
     }
@@ -111,7 +117,7 @@ impl Savings {
         let base = if record.session.is_empty() {
             usage
         } else {
-            let session = self.sessions.entry(record.session.clone()).or_default();
+            let session = self.session(&record.session);
             session.next(&model, record, &usage, tokens.without)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
@@ -121,6 +127,19 @@ impl Savings {
             spent: cost(&usage) + hidden,
             saved: cost(&base) - cost(&usage) - hidden,
         }))
+    }
+
+    /// The figures of a session. Unused sessions are forgotten, so that clients with many sessions
+    /// cannot fill the memory.
+    fn session(&mut self, name: &str) -> &mut SessionSavings {
+        if !self.sessions.contains_key(name) {
+            let known = self.older_sessions.remove(name).unwrap_or_default();
+            if self.sessions.len() >= SESSIONS {
+                self.older_sessions = std::mem::take(&mut self.sessions);
+            }
+            self.sessions.insert(name.to_owned(), known);
+        }
+        self.sessions.entry(name.to_owned()).or_default()
     }
 
     fn add_money(&mut self, money: CallMoney) -> CallMoney {
@@ -154,6 +173,7 @@ impl Savings {
 impl SessionSavings {
     /// Estimates the usage that the original request would have had.
     fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage, before: u64) -> Usage {
+        // Once a session used a cache, the provider has one: a later call without hits is a miss.
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
@@ -254,6 +274,27 @@ mod tests {
         let expected = prices.cache_read.of(100_000) + prices.cache_write.of(10_000);
         let gained = savings.total().saved - at_first;
         assert!((gained - expected.dollars()).abs() < 1e-9, "{gained}");
+    }
+
+    #[test]
+    fn number_of_remembered_sessions_is_bounded() {
+        let mut savings = savings();
+        let usage = Usage {
+            cache_creation: 10_000,
+            ..Usage::default()
+        };
+        for at in 0..3 * SESSIONS as u64 {
+            let mut other = record(1 + at, 110_000, 10_000, usage);
+            other.session = format!("other-{at}");
+            savings.add(&other);
+            if at.is_multiple_of(1_000) {
+                savings.add(&record(1 + at, 110_000, 10_000, usage));
+            }
+        }
+        let remembered = savings.sessions.len() + savings.older_sessions.len();
+        assert!(remembered <= 2 * SESSIONS, "{remembered}");
+        // A session that is used stays remembered.
+        assert_eq!(savings.session("s").before, 110_000);
     }
 
     #[test]
