@@ -4,7 +4,8 @@
 //! estimated cost of the original prompts, both at the catalogue's prices. The comparison favours
 //! the original prompts: if the provider's cache is in use at all, everything that a session sent
 //! before counts as cached. A call that would not have fit the window counts as a full window, in
-//! tokens and in money.
+//! tokens and in money: what is new in it as new, the rest as cached. The money against a model
+//! with the same prices, whose window holds everything, is a figure of its own.
 
 use std::collections::HashMap;
 
@@ -45,6 +46,10 @@ pub struct SavingsTotal {
     pub spent: f64,
     /// Money saved in dollars; negative if the proxy cost more.
     pub saved: f64,
+    /// The same against a model with a window that holds everything.
+    pub saved_unbounded: f64,
+    /// Tokens of original prompts beyond the window.
+    pub beyond_window: u64,
     /// Calls of unknown cost: the price or the usage is missing.
     pub unpriced: u64,
 }
@@ -56,14 +61,26 @@ pub struct CallMoney {
     pub spent: f64,
     /// What it would have cost more without the proxy; negative if it cost more with it.
     pub saved: f64,
+    /// The same against a model with a window that holds everything.
+    pub saved_unbounded: f64,
 }
 
 #[derive(Default)]
 struct SessionSavings {
-    /// The tokens of the last original prompt, as the provider counts them.
+    /// The tokens of the last original prompt, as the provider counts them, whether it would have
+    /// fit or not.
     before: u64,
     when: u64,
     caches: bool,
+}
+
+/// The usage that an original request would have had.
+#[derive(Clone, Copy)]
+struct OriginalUsage {
+    /// If a request that does not fit counts as a full window.
+    bounded: Usage,
+    /// If the window holds everything.
+    unbounded: Usage,
 }
 
 impl Savings {
@@ -89,6 +106,7 @@ impl Savings {
         // Count tokens before the early return for summaries: their prompts reduce the savings.
         let tokens = record.saved;
         self.total.tokens += tokens;
+        self.total.beyond_window += record.beyond_window;
         if record.action == RecordAction::Asked {
             return self.add_summary(record);
         }
@@ -108,24 +126,27 @@ impl Savings {
         };
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
         // A request without a session was sent unchanged.
-        let base = if record.session.is_empty() {
-            usage
+        let original = if record.session.is_empty() {
+            OriginalUsage::of_unchanged(usage)
         } else {
             let session = self.sessions.entry(record.session.clone()).or_default();
-            session.next(&model, record, &usage, tokens.without)
+            session.next(&model, record, &usage)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
         // it.
         let hidden = record.hidden.as_ref().map_or(0.0, cost);
+        let spent = cost(&usage) + hidden;
         Some(self.add_money(CallMoney {
-            spent: cost(&usage) + hidden,
-            saved: cost(&base) - cost(&usage) - hidden,
+            spent,
+            saved: cost(&original.bounded) - spent,
+            saved_unbounded: cost(&original.unbounded) - spent,
         }))
     }
 
     fn add_money(&mut self, money: CallMoney) -> CallMoney {
         self.total.spent += money.spent;
         self.total.saved += money.saved;
+        self.total.saved_unbounded += money.saved_unbounded;
         money
     }
 
@@ -141,6 +162,7 @@ impl Savings {
         Some(self.add_money(CallMoney {
             spent: cost,
             saved: -cost,
+            saved_unbounded: -cost,
         }))
     }
 
@@ -153,7 +175,8 @@ impl Savings {
 
 impl SessionSavings {
     /// Estimates the usage that the original request would have had.
-    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage, before: u64) -> Usage {
+    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage) -> OriginalUsage {
+        let before = record.saved.without + record.beyond_window;
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());
@@ -167,15 +190,32 @@ impl SessionSavings {
         // If the client writes to the cache now, it would have written this part too.
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
-        // An unchanged request costs what it cost.
         if record.action != RecordAction::Edited {
-            return *usage;
+            return OriginalUsage::of_unchanged(*usage);
         }
-        Usage {
-            input: if writes { 0 } else { fresh },
-            cache_creation: if writes { fresh } else { 0 },
-            cache_read: cached,
-            output: usage.output,
+        let usage_of = |prompt: u64| {
+            // Whatever had to be left out of a full window, it was not what is new.
+            let fresh = fresh.min(prompt);
+            Usage {
+                input: if writes { 0 } else { fresh },
+                cache_creation: if writes { fresh } else { 0 },
+                cache_read: prompt - fresh,
+                output: usage.output,
+            }
+        };
+        OriginalUsage {
+            bounded: usage_of(record.saved.without),
+            unbounded: usage_of(before),
+        }
+    }
+}
+
+impl OriginalUsage {
+    /// An unchanged request costs what it cost.
+    fn of_unchanged(usage: Usage) -> Self {
+        Self {
+            bounded: usage,
+            unbounded: usage,
         }
     }
 }
@@ -348,13 +388,49 @@ mod tests {
         };
         savings.add(&Record {
             saved: SavedTokens::of_changed(110_000, 10_000, Some(10_000), Some(60_000)),
+            beyond_window: 50_000,
             ..record(1, 110_000, 10_000, usage)
         });
         let total = savings.total();
         assert_eq!(total.tokens.saved(), 50_000);
-        // 50,000 tokens at $4 a million.
+        // 50,000 tokens at $4 a million, and 100,000 if the window had room for them.
         assert!((total.saved - 0.2).abs() < 1e-9, "{total:?}");
+        assert!((total.saved_unbounded - 0.4).abs() < 1e-9, "{total:?}");
         assert_eq!(total.tokens.over_window, 1);
+    }
+
+    #[test]
+    fn new_part_of_an_oversized_call_is_not_cached() {
+        let mut savings = savings();
+        let usage = Usage {
+            cache_read: 9_000,
+            cache_creation: 1_000,
+            ..Usage::default()
+        };
+        let call = |time_ms, came| Record {
+            saved: SavedTokens::of_changed(came, 10_000, Some(10_000), Some(60_000)),
+            beyond_window: came - 60_000,
+            ..record(time_ms, came, 10_000, usage)
+        };
+        savings.add(&call(1, 100_000));
+        let before = savings.total().clone();
+        savings.add(&call(2, 120_000));
+        let model = savings.priced("claude-opus-5-5").unwrap();
+        let cost = |cache_read, cache_creation| {
+            let usage = Usage {
+                cache_read,
+                cache_creation,
+                ..Usage::default()
+            };
+            model.cost(&usage).unwrap().dollars()
+        };
+        let total = savings.total();
+        let saved = total.saved - before.saved;
+        let expected = cost(40_000, 20_000) - cost(9_000, 1_000);
+        assert!((saved - expected).abs() < 1e-9, "{saved} {expected}");
+        let unbounded = total.saved_unbounded - before.saved_unbounded;
+        let expected = cost(100_000, 20_000) - cost(9_000, 1_000);
+        assert!((unbounded - expected).abs() < 1e-9, "{unbounded}");
     }
 
     #[test]
