@@ -25,6 +25,7 @@ pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         "mode": config.mode,
         "now_ms": trimtab_store::now_millis(),
         "report": request.shared.report(),
+        "savings": request.shared.history.savings().0,
     }))
 }
 
@@ -89,6 +90,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
                 "over_window": entry.over_window,
                 "spent": entry.spent,
                 "saved": entry.saved,
+                "saved_unbounded": entry.saved_unbounded,
                 "is_priced": entry.is_priced,
             })
         })
@@ -104,7 +106,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 /// `GET store`: how much there is, and what takes most of it.
 pub(super) fn store(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let opened = request.shared.store_state.readable().ok_or_else(no_store)?;
-    let mut sessions = opened.store.sessions()?;
+    let mut sessions = stored_sessions(request)?;
     sessions.sort_by_key(|info| std::cmp::Reverse(info.byte_size));
     let mut outputs: Vec<OutputMetadata> = Vec::new();
     for info in sessions.iter().take(SESSIONS_SEARCHED) {
