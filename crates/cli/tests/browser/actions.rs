@@ -40,6 +40,7 @@ async fn preset_of_a_session_decides_from_the_next_call_on() {
     );
     browser.wait_for_text("From the next call on, refs decides");
     browser.wait_for_text("preset refs");
+    let about = browser.eval("document.querySelector('canvas').getAttribute('aria-label')");
     messages.push(json!({"role": "assistant", "content": "done"}));
     messages.push(json!({"role": "user", "content": "and the next"}));
     messages.extend(round("second", 2_000));
@@ -47,6 +48,10 @@ async fn preset_of_a_session_decides_from_the_next_call_on() {
     let sent = sent();
     assert!(!sent.contains("second line 1000 of"), "refs shortens it");
     assert!(sent.contains("second line 1 of"), "{}", sent.len());
+    // The film shows the new call without reloading.
+    browser.wait(&format!(
+        "document.querySelector('canvas').getAttribute('aria-label') !== {about}"
+    ));
     // Another session keeps the preset of the proxy.
     let mut other = vec![json!({"role": "user", "content": "another task"})];
     other.extend(round("other", 2_000));

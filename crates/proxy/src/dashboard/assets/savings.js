@@ -72,15 +72,15 @@ function spread(sessions) {
   const sorted = [...sessions].sort((a, b) => a.saved - b.saved);
   const at = (share) => sorted[Math.round(share * (sorted.length - 1))].saved;
   const losses = sorted.filter((session) => session.saved < 0).length;
-  const about = `Median ${money(at(0.5))}. The middle half saved ${money(at(0.25))} to ${money(at(0.75))}; ` +
-    `worst ${money(at(0))}, best ${money(at(1))}. ` +
+  const about = `Median ${cents(at(0.5))}. The middle half saved ${cents(at(0.25))} to ${cents(at(0.75))}; ` +
+    `worst ${cents(at(0))}, best ${cents(at(1))}. ` +
     `${count(losses)} of ${plural(sorted.length, "session")} cost more than they saved.`;
   const [low, high] = [Math.min(0, at(0)), Math.max(0, at(1))];
   const room = Math.max(high - low, 1e-9);
   const step = Math.max(1, (sorted.length - 1) / (MOST_BARS - 1));
   const shown = Array.from({ length: Math.min(sorted.length, MOST_BARS) }, (_, bar) => sorted[Math.round(bar * step)]);
   const bars = shown.map(({ saved }) => {
-    const bar = element("span", { class: saved < 0 ? "loss" : "", title: money(saved) });
+    const bar = element("span", { class: saved < 0 ? "loss" : "", title: cents(saved) });
     bar.style.height = `${Math.max(1, (100 * Math.abs(saved)) / room)}%`;
     bar.style.bottom = `${(100 * (Math.min(saved, 0) - low)) / room}%`;
     return element("i", {}, bar);
