@@ -29,7 +29,7 @@ async fn preset_of_a_session_decides_from_the_next_call_on() {
     messages.extend(round("first", 2_000));
     chat(&served.url, &messages, &[]).await;
     let sent = || upstream.requests().last().unwrap().json()["messages"].to_string();
-    assert!(sent().contains("first line 1000 of"), "none cuts nothing");
+    assert!(sent().contains("first line 1900 of"), "none cuts nothing");
     let sessions = get(&served.url, "sessions").await;
     let id = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
     browser.goto(&session_page(&served.url, &id));
@@ -46,7 +46,7 @@ async fn preset_of_a_session_decides_from_the_next_call_on() {
     messages.extend(round("second", 2_000));
     chat(&served.url, &messages, &[]).await;
     let sent = sent();
-    assert!(!sent.contains("second line 1000 of"), "refs shortens it");
+    assert!(!sent.contains("second line 1900 of"), "refs shortens it");
     assert!(sent.contains("second line 1 of"), "{}", sent.len());
     // The film shows the new call without reloading.
     browser.wait(&format!(
@@ -57,7 +57,7 @@ async fn preset_of_a_session_decides_from_the_next_call_on() {
     other.extend(round("other", 2_000));
     chat(&served.url, &other, &[]).await;
     let sent = upstream.requests().last().unwrap().json()["messages"].to_string();
-    assert!(sent.contains("other line 1000 of"));
+    assert!(sent.contains("other line 1900 of"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
