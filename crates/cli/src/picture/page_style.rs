@@ -21,7 +21,7 @@ transform:translateY(50%)}.film .calls{top:calc(100% + 2px);right:0}\
 .system{fill:var(--system);background:var(--system)}.user{fill:var(--user);background:var(--user)}\
 .assistant{fill:var(--assistant);background:var(--assistant)}\
 .output{fill:var(--output);background:var(--output)}.ours{fill:var(--ours);background:var(--ours)}\
-.film polyline{fill:none;stroke:var(--soft);stroke-opacity:.55;vector-effect:non-scaling-stroke}\
+.film polyline{fill:none;stroke:var(--ink);stroke-opacity:.45;vector-effect:non-scaling-stroke}\
 .film .all{stroke-dasharray:2 3;stroke-opacity:1}\
 .film line{stroke:var(--bad);vector-effect:non-scaling-stroke}\
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;padding:0;list-style:none;color:var(--soft);\

@@ -32,7 +32,8 @@ function draw(place, { sessions, older }, overview) {
     totals(overview),
     overview.report.store ? element("p", { class: "card bad" }, overview.report.store) : null,
     sessions.length === 0
-      ? empty("No calls yet", "Point a client at this proxy, and its sessions appear here.")
+      ? empty("No calls yet", "Point a client at this proxy, and its sessions appear here. For example: " +
+        `ANTHROPIC_BASE_URL=${location.origin}, or OPENAI_BASE_URL=${location.origin}/v1.`)
       : element("div", { class: "card flush" }, table(columns, sessions)),
     older.length > 0 ? olderSessions(older, wasOpen) : null);
   if (held) place.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus();
