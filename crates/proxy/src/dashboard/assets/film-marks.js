@@ -18,11 +18,11 @@ export function line(pen, x0, y0, x1, y1) {
 
 /** A text that can be read on any band. */
 function label(pen, view, text, x, y, colour) {
-  pen.lineWidth = 4;
-  pen.lineJoin = "round";
-  pen.strokeStyle = view.colours.card;
-  pen.strokeText(text, x, y);
-  pen.lineWidth = 1;
+  const width = pen.measureText(text).width + 6;
+  pen.globalAlpha = 0.85;
+  pen.fillStyle = view.colours.card;
+  pen.fillRect(pen.textAlign === "right" ? x - width + 3 : x - 3, y - 11, width, 15);
+  pen.globalAlpha = 1;
   pen.fillStyle = colour;
   pen.fillText(text, x, y);
 }

@@ -32,7 +32,7 @@ export class MessageList {
     this.field.addEventListener("search", () => this.field.value === "" && this.search(""));
     this.own = element("div");
     this.card = element("section", { class: "card", "aria-label": "Messages" },
-      element("div", { class: "row spread" }, element("h2", {}, "Messages"), form), this.list, this.own);
+      element("div", { class: "row spread" }, element("h2", {}, "Messages"), form), listHead(), this.list, this.own);
   }
 
   update(data) {
@@ -168,6 +168,12 @@ export class MessageList {
       tell(error.message);
     }
   }
+}
+
+/** The names of the columns; screen readers read whole rows, and need none. */
+function listHead() {
+  const names = ["No.", "From", "State", "Text", "Tokens"];
+  return element("div", { class: "list-head", "aria-hidden": "true" }, names.map((name) => element("span", {}, name)));
 }
 
 function ownTexts(texts) {
