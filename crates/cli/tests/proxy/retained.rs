@@ -201,6 +201,65 @@ async fn early_decision_and_finding_survive_two_switch_points() {
     }
 }
 
+const FAILURE: &str = "error: upload worker stopped with code 9831";
+
+/// A round of Chat Completions with one call.
+fn chat_round(body: &mut Value, number: usize, tool: &str, arguments: &Value, output: &str) {
+    let id = format!("call_{number}");
+    let function = json!({"name": tool, "arguments": arguments.to_string()});
+    let call = json!({"id": id, "type": "function", "function": function});
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    messages.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
+}
+
+/// A file of functions that raise errors.
+fn source(number: usize) -> String {
+    let function = |at: usize| {
+        format!(
+            "def check_part_{number}_{at}(items):\n    if len(items) > {at}:\n        \
+             raise ValueError(items)\n    return {at}\n\n"
+        )
+    };
+    (0..12).map(function).collect()
+}
+
+/// The tests fail early and pass later, with the same arguments. The window is small and was
+/// rewritten several times.
+#[tokio::test(flavor = "multi_thread")]
+async fn error_of_an_early_run_stays_after_later_runs_passed() {
+    let upstream = start(None).await;
+    let url = upstream.url();
+    let served = Served::start(&["--upstream", &url, "--window", "6000"]);
+    let mut body = begun(Dialect::Chat, true);
+    for number in 0..26 {
+        send(&served, Dialect::Chat, &body).await;
+        let (tool, arguments, output) = match number {
+            3 => {
+                let run = format!("{}{FAILURE}\n{}", source(90), source(91));
+                ("run_tests", json!({}), run)
+            }
+            _ if number % 7 == 6 => (
+                "run_tests",
+                json!({}),
+                "test check_part ... ok\n".repeat(30),
+            ),
+            _ => {
+                let path = json!({"path": format!("src/part_{number}.py")});
+                ("read_file", path, source(number))
+            }
+        };
+        chat_round(&mut body, number, tool, &arguments, &output);
+    }
+    send(&served, Dialect::Chat, &body).await;
+    let broken = upstream.violations();
+    assert!(broken.is_empty(), "{broken:?}");
+    let last = said(answered(&upstream).last().unwrap());
+    let blocks = last.matches("before that, in the same way").count();
+    assert_eq!(blocks, 1, "the window was rewritten only once\n{last}");
+    assert!(last.contains(FAILURE), "the error is gone\n{last}");
+}
+
 /// How often the proxy asked a model on its own in a session of so many rounds.
 async fn own_calls(
     preset: &str,

@@ -16,6 +16,9 @@ const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
 const EARLIER: &str = "before that, in the same way: ";
 const WORDS: &str = "said by you in them:";
 const OUTPUTS: &str = "from outputs in them:";
+/// The call that reads a block's rounds takes at most so many bytes.
+const LONGEST_CALL: usize = 80;
+
 /// What a block says.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockContents {
@@ -61,6 +64,14 @@ impl BlockContents {
         }
         text
     }
+}
+
+/// The bytes that a block takes beside the words and the lines about outputs.
+pub(super) fn fixed_bytes(earlier: &[String]) -> usize {
+    let refs: usize = earlier.iter().map(|earlier| earlier.len() + 1).sum();
+    let lines = [HEAD, EARLIER, WORDS, OUTPUTS];
+    let lines: usize = lines.iter().map(|line| line.len() + 1).sum();
+    lines + LONGEST_CALL + refs
 }
 
 /// What an earlier block said that the next one says again: the refs of what it stood for, and

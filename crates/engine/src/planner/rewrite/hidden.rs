@@ -26,13 +26,17 @@ const NAMES_BYTES: u64 = 4_000;
 const RUN_SHARE: usize = 3;
 /// The names of an output may take at least so many bytes.
 const LEAST_NAMES: usize = 120;
-/// What the errors of runs may take, in percent of the room for outputs.
+/// What the errors of runs may take, in percent of the room for outputs. In a small room a few
+/// lines are still told, in at most a quarter of it.
 const ERRORS_PERCENT: usize = 8;
+const LEAST_ERRORS: usize = 400;
 /// An error is told in at most so many bytes.
 const LONGEST_ERROR: usize = 160;
 /// So many runs are searched for errors, the newest first, each in so many bytes at its end.
 const SEARCHED_RUNS: usize = 100;
 const SEARCHED_BYTES: usize = 16 << 10;
+/// What statements about errors begin with, in the languages that agents mostly work on.
+const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
 /// So many messages are looked at, the newest first.
 const LOOKED_AT: usize = 2_000;
 /// A call stands within so many messages before its output.
@@ -58,6 +62,8 @@ struct HiddenOutput<'l> {
     at: usize,
     output: &'l Output,
     call: Option<&'l Call>,
+    /// The same call was made again later, so only its error is told.
+    repeated: bool,
 }
 
 /// A line for each output of `log` that is not at the positions in `shown`, oldest first: the error
@@ -71,11 +77,14 @@ pub(super) fn hidden_output_lines(
     interest: &mut NameInterest,
 ) -> Vec<String> {
     let ranked = ranked(log, shown);
-    let mut lines = error_lines(&ranked, room.bytes * ERRORS_PERCENT / 100);
+    let mut lines = error_lines(&ranked, room_for_errors(room.bytes));
     let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
     let used: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
     let mut left = room.bytes.saturating_sub(used);
-    for hidden in ranked.iter().filter(|hidden| !told.contains(&hidden.at)) {
+    for hidden in ranked
+        .iter()
+        .filter(|hidden| !hidden.repeated && !told.contains(&hidden.at))
+    {
         if left < LEAST_NAMES {
             break;
         }
@@ -86,6 +95,10 @@ pub(super) fn hidden_output_lines(
     }
     lines.sort_by_key(|(at, _)| *at);
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+fn room_for_errors(bytes: usize) -> usize {
+    (bytes * ERRORS_PERCENT / 100).max(LEAST_ERRORS.min(bytes / 4))
 }
 
 /// The newest errors of runs that failed, each told once, with the positions of their outputs.
@@ -128,10 +141,15 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         }
         for output in message.outputs().filter(|_| !shown.contains(&at)) {
             let call = call_of(log, at, &output.call_id);
-            // Of a call that was made again, the newest output is what holds.
-            if call.is_none_or(|call| calls.insert((&call.name, &call.arguments))) {
-                found.push(HiddenOutput { at, output, call });
-            }
+            // Of a call that was made again, the names in the newest output are those that hold. An
+            // error that is gone by now is still something that happened.
+            let repeated = call.is_some_and(|call| !calls.insert((&call.name, &call.arguments)));
+            found.push(HiddenOutput {
+                at,
+                output,
+                call,
+                repeated,
+            });
         }
     }
     found.sort_by_cached_key(|hidden| {
@@ -175,15 +193,19 @@ impl HiddenOutput<'_> {
         Some(format!("{stored} {of_call}: "))
     }
 
-    /// The first error near its end.
+    /// The first error near its end that is not a line of source code, else the first at all.
     fn error(&self) -> Option<String> {
         let text = self.output.text();
         let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
         let mut first = None;
+        let mut reported = None;
         facts::errors(text.get(from..)?, &mut |fact| {
             first.get_or_insert(fact.text);
+            if !is_source_code(fact.text) {
+                reported.get_or_insert(fact.text);
+            }
         });
-        let line = first?.trim();
+        let line = reported.or(first)?.trim();
         Some(
             line.get(..line.floor_char_boundary(LONGEST_ERROR))?
                 .to_owned(),
@@ -216,6 +238,13 @@ impl HiddenOutput<'_> {
         interest.shown.add(&listed);
         Some(head + &listed)
     }
+}
+
+/// True for a statement that mentions an error. Test runners print the source around a failure
+/// before the error itself.
+fn is_source_code(line: &str) -> bool {
+    let first = line.trim_start_matches(['>', ' ', '\t', '}']);
+    STATEMENTS.iter().any(|word| first.starts_with(word))
 }
 
 /// The texts that a call was given, on one line, of long ones the end.
@@ -275,5 +304,21 @@ mod tests {
         assert!(told.len() <= ARGUMENTS + CUT.len(), "{told}");
         assert_eq!(brief(r#"{"path":"a.rs","limit":20}"#), "a.rs");
         assert_eq!(brief("no JSON\nat all"), "no JSON at all");
+    }
+
+    #[test]
+    fn source_around_an_error_is_not_the_error() {
+        let text = ">       raise ValueError(total)\nE       ValueError: 17 is too large\n";
+        let output = Output::new("c1", text);
+        let hidden = HiddenOutput {
+            at: 0,
+            output: &output,
+            call: None,
+            repeated: false,
+        };
+        assert_eq!(
+            hidden.error().as_deref(),
+            Some("E       ValueError: 17 is too large")
+        );
     }
 }

@@ -285,7 +285,7 @@ impl Reductions<'_, '_> {
         // Words that take less than their share leave it to the outputs.
         let said = words::render_words(&words, words_bytes).len();
         let room = BlockRoom {
-            bytes: bytes.saturating_sub(said),
+            bytes: bytes.saturating_sub(block::fixed_bytes(&earlier) + said),
             messages: self.room,
         };
         let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
