@@ -22,6 +22,8 @@ const SCREENS: usize = 10;
 const BYTES: usize = 500 << 10;
 /// Calls without screens and calls with them take turns: so many of each, so often.
 const TURNS: (usize, usize) = (40, 5);
+/// Between two calls, so that they last as long as some refreshes of the screens.
+const PAUSE: Duration = Duration::from_millis(50);
 /// A screen asks for new data so often at most.
 const REFRESH: Duration = Duration::from_millis(900);
 
@@ -84,6 +86,7 @@ impl OpenScreens {
 
 async fn timed(sender: &Sender, bodies: impl Iterator<Item = Bytes>, times: &mut Times) {
     for body in bodies {
+        tokio::time::sleep(PAUSE).await;
         let start = Instant::now();
         sender.send(body).await;
         times.push(start.elapsed());
