@@ -103,10 +103,16 @@ fn compare(recorded: &Recorded, preset: &str) -> usize {
     for (call, body) in requests.iter().enumerate() {
         let (ours, expected) = (bound.window(body).unwrap().body, library.window(body));
         // Both are too long to be printed.
-        let differs = ours.iter().zip(&expected).position(|(one, other)| one != other);
+        let differs = ours
+            .iter()
+            .zip(&expected)
+            .position(|(one, other)| one != other);
         let is_same = differs.is_none() && ours.len() == expected.len();
         let id = &recorded.id;
-        assert!(is_same, "{id}, preset {preset}, call {call}: differs at {differs:?}");
+        assert!(
+            is_same,
+            "{id}, preset {preset}, call {call}: differs at {differs:?}"
+        );
     }
     requests.len()
 }

@@ -26,6 +26,7 @@ pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         "mode": config.mode,
         "now_ms": trimtab_store::now_millis(),
         "report": request.shared.report(),
+        "savings": request.shared.history.savings().0,
     }))
 }
 
@@ -33,14 +34,14 @@ pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let live = request.shared.history.sessions();
     let known: HashSet<&str> = live.iter().map(|entry| entry.id.as_str()).collect();
-    let mut stored = stored_sessions(request).unwrap_or_default();
-    stored.retain(|info| !known.contains(info.session.as_str()));
-    stored.sort_by_key(|info| std::cmp::Reverse(info.used));
-    let older: Vec<Value> = stored
-        .iter()
-        .take(MOST_SESSIONS)
-        .map(session_json)
-        .collect();
+    let history = &request.shared.history;
+    let stored = history.stored_sessions(|| stored_sessions(request));
+    let stored = stored.unwrap_or_default();
+    let is_older = |info: &&SessionInfo| !known.contains(info.session.as_str());
+    let mut older: Vec<&SessionInfo> = stored.iter().filter(is_older).collect();
+    older.sort_by_key(|info| std::cmp::Reverse(info.used));
+    older.truncate(MOST_SESSIONS);
+    let older: Vec<Value> = older.into_iter().map(session_json).collect();
     to_json(&json!({
         "now_ms": trimtab_store::now_millis(),
         "sessions": live,
@@ -90,6 +91,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
                 "over_window": entry.over_window,
                 "spent": entry.spent,
                 "saved": entry.saved,
+                "saved_unbounded": entry.saved_unbounded,
                 "is_priced": entry.is_priced,
             })
         })
@@ -105,7 +107,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 /// `GET store`: how much there is, and what takes most of it.
 pub(super) fn store(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let opened = request.shared.store_state.readable().ok_or_else(no_store)?;
-    let mut sessions = opened.store.sessions()?;
+    let mut sessions = stored_sessions(request)?;
     sessions.sort_by_key(|info| std::cmp::Reverse(info.byte_size));
     let mut outputs: Vec<OutputMetadata> = Vec::new();
     for info in sessions.iter().take(SESSIONS_SEARCHED) {
