@@ -1,10 +1,8 @@
 // The package itself: windows, errors, threads and memory.
 
 import assert from 'node:assert';
-import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { delimiter } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
@@ -12,7 +10,6 @@ import { runInNewContext } from 'node:vm';
 
 import { Session, TrimtabError } from 'trimtab';
 
-const PRESETS = ['steady', 'refs', 'checkpoint', 'turns', 'archive', 'retention', 'none'];
 const LINE = 'all is well in this line\n';
 const LOG = LINE.repeat(20_000);
 
@@ -55,31 +52,6 @@ test('a summary of the host replaces old rounds', async () => {
   assert(await session.compactWith(async () => text));
   assert(JSON.stringify(session.window(request(12))).includes('Twelve logs were read.'));
   assert(session.undo());
-});
-
-test('windows have the bytes of the library', (context) => {
-  const program = process.env.TRIMTAB_WINDOWS;
-  if (!program) return context.skip('TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding');
-  const counts = Array.from({ length: 11 }, (_, at) => at + 1);
-  const requests = counts.map((count) => request(count, LINE.repeat(300 * count)));
-  for (const preset of PRESETS) {
-    const folder = mkdtempSync(join(tmpdir(), 'trimtab-'));
-    const [ours, theirs] = ['ours', 'theirs'].map((name) => join(folder, name));
-    // Refs are derived from a secret that the first output of a session creates.
-    new Session({ session: 's', store: ours }).showOutput('read', 'c', 'first');
-    cpSync(ours, theirs, { recursive: true });
-    const options = { session: 's', preset, window: 20_000 };
-    const input = requests.map((one) => JSON.stringify(one)).join('\n');
-    const output = execFileSync(program, [JSON.stringify({ ...options, store: theirs })], { input, maxBuffer: 1 << 30 });
-    const lines = output.toString().trimEnd().split('\n');
-    const session = new Session({ ...options, store: ours });
-    for (const [at, line] of lines.entries()) {
-      const sent = JSON.stringify(session.window(requests[at]));
-      assert(sent === JSON.stringify(JSON.parse(line.slice(line.indexOf(' ')))), `${preset}, request ${at}`);
-    }
-    assert.equal(lines.length, requests.length);
-    rmSync(folder, { recursive: true });
-  }
 });
 
 test('documented code imports what there is', async (context) => {

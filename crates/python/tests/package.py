@@ -8,8 +8,6 @@ import json
 import os
 import re
 import resource
-import shutil
-import subprocess
 import tempfile
 import threading
 import unittest
@@ -17,7 +15,6 @@ from pathlib import Path
 
 import trimtab
 
-PRESETS = ("steady", "refs", "checkpoint", "turns", "archive", "retention", "none")
 LINE = "all is well in this line\n"
 LOG = LINE * 20_000
 # The long form is a hundred thousand calls.
@@ -105,24 +102,6 @@ class Package(unittest.TestCase):
 
         before = used(2_000)
         self.assertLess(used(CALLS) - before, 32 * 1024, f"KB more after {CALLS} calls")
-
-    def test_windows_have_the_bytes_of_the_library(self) -> None:
-        program = os.environ.get("TRIMTAB_WINDOWS")
-        if not program:
-            self.skipTest("TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding")
-        requests = [json.dumps(request(count, LINE * 300 * count)).encode() for count in range(1, 12)]
-        for preset in PRESETS:
-            with tempfile.TemporaryDirectory() as folder:
-                # Refs are derived from a secret that the first output of a session creates.
-                ours, theirs = Path(folder, "ours"), Path(folder, "theirs")
-                trimtab.Session("s", store=ours).show_output("read", "c", "first")
-                shutil.copytree(ours, theirs)
-                options = {"session": "s", "store": str(theirs), "preset": preset, "window": 20_000}
-                run = subprocess.run([program, json.dumps(options)], input=b"\n".join(requests),
-                                     stdout=subprocess.PIPE, check=True)
-                expected = [line.split(b" ", 1)[1] for line in run.stdout.splitlines()]
-                session = trimtab.Session("s", store=ours, preset=preset, window=20_000)
-                self.assertEqual([session.window_bytes(body) for body in requests], expected, preset)
 
     def test_documented_code_compiles_and_its_imports_exist(self) -> None:
         root, checked = Path(__file__).parents[3], 0

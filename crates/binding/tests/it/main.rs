@@ -9,6 +9,5 @@
 )]
 
 mod hosts;
-mod recorded;
 mod same_bytes;
 mod talk;

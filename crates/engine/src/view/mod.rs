@@ -8,7 +8,7 @@
 //! - [`policy`] selects the shape by tool.
 //! - [`structure`] is our own shape: it cuts by the format of the text.
 //! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
-//! them without walking all of it.
+//!   them without walking all of it.
 //! - [`placeholder`] replaces trimmed outputs.
 //! - [`retrieval`] and [`tools`] let the model retrieve the rest.
 //!

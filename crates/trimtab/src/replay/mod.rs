@@ -5,7 +5,7 @@
 //! cost, and whether the agent's next step would still have been possible.
 //!
 //! - [`WindowManager`]: decides what is sent; [`managed`] implements the presets; [`SendAll`],
-//! [`DropOldest`] and the [`oracle`] are baselines.
+//!   [`DropOldest`] and the [`oracle`] are baselines.
 //! - [`needs`]: what each call of the real agent took from an output.
 //! - [`bill`]: the cost of the windows with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.

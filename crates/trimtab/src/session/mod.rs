@@ -4,10 +4,10 @@
 //!
 //! 1. [`Session::admit`] every new message.
 //! 2. [`Session::check`] at every moment that the caller passes. It may ask for a summary, which
-//! [`Session::finish`] accepts at any later time.
+//!    [`Session::finish`] accepts at any later time.
 //! 3. [`Session::ready`] makes the window fit. Then send it.
 //! 4. [`Session::record`] the reported usage, or [`Session::recover`] if the provider rejected the
-//! window as too large.
+//!    window as too large.
 
 mod carry_out;
 mod compact;

@@ -9,10 +9,10 @@
 //!
 //! - Text that fits is unchanged: the view is the same bytes.
 //! - A view never exceeds its cap, including its marker, so cutting twice is the same as cutting
-//! once.
+//!   once.
 //! - Every line of a view is a whole line of the output, or the start of one with the number of
-//! missing bytes, or one of ours: a gap (`[… lines 61-3351 left out]`) or, last, the marker that
-//! says how much is shown and which call returns the rest.
+//!   missing bytes, or one of ours: a gap (`[… lines 61-3351 left out]`) or, last, the marker that
+//!   says how much is shown and which call returns the rest.
 //! - Our lines are fixed words, numbers and the ref: they quote nothing of the output.
 //! - If the cap is too small for the marker, a shorter one is used, and finally none.
 //!

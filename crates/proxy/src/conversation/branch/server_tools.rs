@@ -40,12 +40,11 @@ pub(super) fn measure(json: &str) -> Vec<(String, Measure)> {
         let server = server_of(&name).unwrap_or(OWN);
         let measure = Measure::of_text(tool.get());
         let place = places.get(server).copied();
-        match place.and_then(|place| servers.get_mut(place)) {
-            Some((_, sum)) => *sum += measure,
-            None => {
-                places.insert(server.to_owned(), servers.len());
-                servers.push((server.to_owned(), measure));
-            }
+        if let Some((_, sum)) = place.and_then(|place| servers.get_mut(place)) {
+            *sum += measure;
+        } else {
+            places.insert(server.to_owned(), servers.len());
+            servers.push((server.to_owned(), measure));
         }
     }
     servers
