@@ -64,13 +64,13 @@ impl Agent {
         if session.projection().log().is_empty() && !settings.system.is_empty() {
             session.admit(Message::system(&settings.system))?;
         }
-        let (teller, events) = EventSender::new();
+        let (event_sender, events) = EventSender::new();
         let agent = Self {
             session,
             settings,
             tools,
             answer_room,
-            event_sender: teller,
+            event_sender,
             interrupt: Interrupt::default(),
             background: None,
             last_call: None,
@@ -152,6 +152,7 @@ fn with_retrieval(
         .map(|tool| tool.name.clone())
         .collect();
     let names = ToolNames::beside(&taken);
+    // Both names and their alternatives are taken, so the tools are not offered at all.
     let Some(found) = names else {
         return (tools.clone(), None);
     };

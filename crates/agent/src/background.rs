@@ -42,9 +42,12 @@ impl Drop for BackgroundSummary {
 impl Agent {
     /// Reports a moment to the policy and executes the resulting plans.
     pub(crate) async fn checkpoint(&mut self, moment: Moment) -> Result<(), AgentError> {
+        // A finished summary is applied first: it may make the next plan unnecessary.
         if self.has_late_summary() {
             self.take_background().await?;
         }
+        // One plan can make the next one possible. The bound keeps a policy that never has enough
+        // from looping.
         for _ in 0..PLANS {
             let pending = self.session.check(moment)?;
             self.tell_session();
@@ -88,6 +91,8 @@ impl Agent {
         let summariser = self.summariser();
         let answered = tokio::select! {
             biased;
+            // The plan is dropped with its summary. Nothing was changed yet, and the policy asks
+            // again later.
             () = self.interrupt.interrupted() => return Ok(false),
             pending = summariser.answer(pending) => pending,
         };

@@ -45,6 +45,7 @@ impl Agent {
     /// The outcomes of some calls in their order; none if the user interrupted.
     async fn outcomes(&self, calls: &[Call]) -> Option<Vec<ToolOutcome>> {
         let reads = calls.iter().filter(|call| is_retrieval(&call.name));
+        // The calls of one batch share the room that is left in the window.
         let limits = self.session.retrieval_limits(reads.count());
         self.answer_room.set(limits);
         // Dropping the set ends the calls that are still running.

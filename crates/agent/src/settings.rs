@@ -61,13 +61,12 @@ impl AgentSettings {
     /// An agent on `model` in `workspace` with the standard tools and our own preset. Limits and
     /// prices come from the catalogue; an unknown model has [`ASSUMED_WINDOW`].
     pub fn new(model: Model, workspace: Workspace) -> Self {
-        let known = known(&model.name);
-        Self {
-            limits: known.as_ref().map_or_else(assumed, limits),
-            prices: known.as_ref().and_then(|known| known.prices),
-            cache_lifetime: known.as_ref().and_then(|known| known.cache.lifetime),
-            tiers: known.map(|known| known.tiers).unwrap_or_default(),
-            model,
+        let settings = Self {
+            limits: assumed(),
+            prices: None,
+            cache_lifetime: None,
+            tiers: Vec::new(),
+            model: model.clone(),
             summariser: None,
             policy: Policy::preset("steady").unwrap_or_default(),
             system: String::new(),
@@ -75,7 +74,8 @@ impl AgentSettings {
             workspace,
             max_rounds: ROUNDS,
             tool_time: TOOL_TIME,
-        }
+        };
+        settings.with_model(model)
     }
 
     /// Changes the model, with limits and prices from the catalogue.
@@ -105,6 +105,7 @@ impl AgentSettings {
     /// The setup of the session. `tools` are all tools, including the retrieval tools with the
     /// names in `retrieval`.
     pub(crate) fn setup(&self, tools: &ToolSet, retrieval: Option<ToolNames>) -> Setup {
+        // The session's copy of the policy is changed, and not the user's.
         let mut policy = self.policy.clone();
         let protected = tools.protected();
         // Protected tools are shown in full and survive compactions, whatever the policy says.

@@ -43,6 +43,8 @@ impl ModelSummariser {
         request.max_output = Some(asked.max_output);
         if with_calls {
             request.tools = Arc::clone(&self.tools);
+            // The definitions must be listed for the calls in the history, but the summariser must
+            // not call.
             request.only_text = true;
         }
         match self.model.client.call(request).answer().await {

@@ -4,6 +4,7 @@
 //! loop then sends it, streams the reply, handles failures, and runs the tools that the model
 //! calls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -98,6 +99,7 @@ impl Agent {
             rounds: 0,
             usage: Usage::default(),
         };
+        // Events are forwarded even if the turn failed: they say what the session did before.
         let worked = self.work(&mut turn).await;
         self.tell_session();
         worked?;
@@ -191,6 +193,7 @@ impl Agent {
         *resumes += 1;
         let why = failed.error.without_hint();
         self.event_sender.send(AgentEvent::BrokeOff { why });
+        // Without any text there is nothing to continue; the same request is simply sent again.
         if !failed.text.trim().is_empty() {
             let note = Message::user(GO_ON).with_kind(MessageKind::Note);
             self.session.admit(note)?;
@@ -301,7 +304,7 @@ impl Agent {
             return Ok(());
         };
         let (_, behind) = log.split_at(at);
-        let answered: Vec<&str> = behind
+        let answered: HashSet<&str> = behind
             .iter()
             .flat_map(|message| message.outputs())
             .map(|output| output.call_id.as_str())
@@ -314,7 +317,7 @@ impl Agent {
             .any(|message| message.outputs().next().is_none());
         let calls = behind.iter().take(1).flat_map(|message| message.calls());
         let open: Vec<String> = calls
-            .filter(|call| !later && !answered.contains(&call.id.as_str()))
+            .filter(|call| !later && !answered.contains(call.id.as_str()))
             .map(|call| call.id.clone())
             .collect();
         for id in open {

@@ -1,4 +1,4 @@
-//! What fills a window, and how much of it is left.
+//! The regions of a window, the floor that no plan removes, and arithmetic on shares.
 
 use std::ops::Sub;
 
@@ -7,27 +7,27 @@ use thiserror::Error;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Message, MessageKind, Role};
 
-/// The answer that is reserved where nobody says how long it may be.
+/// The reserve for the answer if the request sets no limit.
 pub(crate) const DEFAULT_MAX_OUTPUT: u64 = 8_192;
 
-/// The measures of the regions that messages fill.
+/// The measures of a window's messages, by region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionMeasures {
     /// System messages.
     pub system: Measure,
     /// Summaries and what was retained with them.
     pub summary: Measure,
-    /// Everything else that was said.
+    /// All other messages.
     pub log: Measure,
 }
 
 impl RegionMeasures {
-    /// Adds a message that measures `measure`.
+    /// Adds a message with its measure.
     pub fn add(&mut self, message: &Message, measure: Measure) {
         *self.region(message) += measure;
     }
 
-    /// A message that measured `old` measures `new` now, and stands where it stood.
+    /// Replaces the measure of a message that stays in its region.
     pub(crate) fn replace(&mut self, message: &Message, old: Measure, new: Measure) {
         let region = self.region(message);
         *region -= old;
@@ -41,6 +41,8 @@ impl RegionMeasures {
 
     fn region(&mut self, message: &Message) -> &mut Measure {
         match (message.meta.kind, message.role) {
+            // The kind comes before the role: the design `turns` puts its summary into a system
+            // message.
             (Some(MessageKind::Summary | MessageKind::Retain | MessageKind::ToolSummary), _) => {
                 &mut self.summary
             }
@@ -62,8 +64,9 @@ impl Sub for RegionMeasures {
     }
 }
 
-/// So many percent of `whole`.
+/// `percent` percent of `whole`, rounded down.
 pub fn percent(whole: u64, percent: u64) -> u64 {
+    // The product can exceed 64 bits, because both figures can come from settings.
     let share = u128::from(whole) * u128::from(percent) / 100;
     u64::try_from(share).unwrap_or(u64::MAX)
 }
@@ -75,17 +78,17 @@ pub struct Floor {
     pub system: u64,
     /// Tool definitions.
     pub tools: u64,
-    /// The task: what the user said before the first answer.
+    /// The task: the user messages before the first answer.
     pub task: u64,
-    /// The newest turn: its user message and what must stay with it.
+    /// The newest real user message.
     pub newest_turn: u64,
-    /// The newest round of that turn: its outputs are what the next answer is about.
+    /// The newest round of that turn. The next answer depends on its outputs.
     pub open_calls: u64,
     /// The least that an answer needs.
     pub answer: u64,
 }
 
-/// The floor alone is more than the budget: no plan can make the window fit.
+/// The floor alone exceeds the budget: no plan can make the window fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "what must stay in the window takes {floor} of {budget} tokens; \
@@ -103,14 +106,14 @@ pub struct FloorTooLarge {
 }
 
 impl Floor {
-    /// All of it.
+    /// The sum of its parts.
     pub fn total(&self) -> u64 {
         self.parts()
             .into_iter()
             .fold(0, |sum, (_, tokens)| sum.saturating_add(tokens))
     }
 
-    /// An error that names the largest part if the floor is more than `budget`.
+    /// Fails and names the largest part if the floor exceeds `budget`.
     pub fn check(&self, budget: u64) -> Result<(), FloorTooLarge> {
         let floor = self.total();
         let largest = self.parts().into_iter().max_by_key(|(_, tokens)| *tokens);
@@ -140,12 +143,14 @@ impl Floor {
     }
 }
 
-/// The level to which sizes have to be cut so that they come to `wanted` together.
+/// The length to which sizes must be cut so that their sum is at most `wanted`; smaller ones stay.
 pub(crate) fn cut_level(mut sizes: Vec<usize>, wanted: usize) -> usize {
+    // From the smallest on: a size below the equal share leaves its rest to the larger ones.
     sizes.sort_unstable();
     let mut left = wanted;
     let count = sizes.len();
     for (at, size) in sizes.iter().enumerate() {
+        // `at` is below `count`, so this never divides by zero.
         let share = left / (count - at);
         if *size > share {
             return share;

@@ -1,4 +1,7 @@
-//! The journal: the plans that were carried out, append-only.
+//! The journal: the executed plans, append-only.
+//!
+//! A window is its log with these plans applied. Figures about the plans are kept up to date by
+//! [`Journal::append`], so that no call reads the journal from its start.
 
 mod changes;
 mod pins;
@@ -18,28 +21,30 @@ pub(crate) use changes::{EditIndex, has_reasoning};
 pub enum JournalEntry {
     /// A plan was carried out.
     Plan(Plan),
-    /// The newest plan that still held was taken back.
+    /// The newest undoable plan was undone.
     Undo,
-    /// What a compaction brought, by the usage of the next call.
+    /// Whether a compaction freed enough, judged by the usage of the next call.
     Judged {
         /// True if the compaction freed enough.
         enough: bool,
-        /// How long the log was then.
+        /// The length of the log then.
         at: usize,
     },
-    /// Somebody wants a message to stay in the window, or no longer does.
+    /// A user pinned a message in the window, or unpinned it.
     Pin {
         /// Its position in the log.
         message: usize,
-        /// False to let go of it.
+        /// False to unpin it.
         pinned: bool,
     },
 }
 
 impl JournalEntry {
-    /// True if it moves, hides or puts in messages, or takes that back: what was decided before
-    /// may not fit any more then.
+    /// True if it moves, hides or inserts messages, or undoes that. Decisions from before may then
+    /// no longer apply.
     pub fn rearranges(&self) -> bool {
+        // None of these moves a message, so the positions in a plan that waits for its summary stay
+        // valid.
         let only_shows = |edit: &Edit| {
             matches!(
                 edit,
@@ -54,22 +59,22 @@ impl JournalEntry {
     }
 }
 
-/// The plans that were carried out, oldest first.
+/// The executed plans, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<JournalEntry>")]
 pub struct Journal {
     entries: Vec<JournalEntry>,
-    /// The entries that are plans which hold: carried out and not taken back.
+    /// Indexes of the plans in force: executed and not undone.
     holding: Vec<usize>,
-    /// How many of those could be taken back.
+    /// The number of those that can be undone.
     undoable: usize,
-    /// The plans among them that compact.
+    /// Indexes of those that compact.
     compactions: Vec<usize>,
-    /// What [`Self::compactions_in_vain`] gives.
+    /// See [`Self::compactions_in_vain`].
     in_vain: (u32, usize),
-    /// What [`Self::reasoning_stripped_before`] gives.
+    /// See [`Self::reasoning_stripped_before`].
     reasoning_stripped_before: usize,
-    /// What [`Self::pins`] gives.
+    /// See [`Self::pins`].
     pins: BTreeSet<usize>,
 }
 
@@ -95,7 +100,7 @@ impl Journal {
         Self::default()
     }
 
-    /// Adds a line.
+    /// Appends an entry.
     pub fn append(&mut self, entry: JournalEntry) {
         match &entry {
             JournalEntry::Plan(plan) => {
@@ -105,6 +110,7 @@ impl Journal {
                 if plan.compacts() {
                     self.compactions.push(at);
                 }
+                // This lets automatic compaction run again after it was stopped.
                 if plan.reason == PlanReason::ByHand {
                     self.in_vain = (0, 0);
                 }
@@ -112,6 +118,7 @@ impl Journal {
                     Edit::StripReasoning { before } => Some(*before),
                     _ => None,
                 });
+                // Never lowered, not even by an undo: see `reasoning_stripped_before`.
                 let before = self.reasoning_stripped_before;
                 self.reasoning_stripped_before = stripped.fold(before, usize::max);
             }
@@ -134,8 +141,7 @@ impl Journal {
         self.entries.push(entry);
     }
 
-    /// Takes back the newest plan that can be. What was decided when an output came in is never
-    /// taken back.
+    /// Takes back the newest undoable plan. Views chosen at admission are never undone.
     fn take_back(&mut self) {
         let can_be_undone = |at: &usize| self.plan(*at).is_some_and(Plan::can_be_undone);
         let Some(newest) = self.holding.iter().rposition(can_be_undone) else {
@@ -153,52 +159,52 @@ impl Journal {
         }
     }
 
-    /// Every line, oldest first.
+    /// All entries, oldest first.
     pub fn entries(&self) -> &[JournalEntry] {
         &self.entries
     }
 
-    /// The plans that hold: carried out and not taken back.
+    /// The plans in force: executed and not undone.
     pub fn plans(&self) -> impl DoubleEndedIterator<Item = &Plan> {
         self.holding.iter().filter_map(|at| self.plan(*at))
     }
 
-    /// How many plans hold that could be taken back.
+    /// The number of plans in force that can be undone.
     pub fn undoable(&self) -> usize {
         self.undoable
     }
 
-    /// How many plans hold that compact.
+    /// The number of plans in force that compact.
     pub fn compactions(&self) -> usize {
         self.compactions.len()
     }
 
-    /// The newest plan that holds and compacts.
+    /// The newest plan in force that compacts.
     pub fn newest_compaction(&self) -> Option<&Plan> {
         self.plan(*self.compactions.last()?)
     }
 
-    /// How many compactions in a row did not bring enough, and how long the log was at the last
-    /// of them. What somebody did by hand or took back begins a new count.
+    /// The number of compactions in a row that freed too little, and the length of the log at the
+    /// last of them. A plan by hand or an undo resets it.
     pub fn compactions_in_vain(&self) -> (u32, usize) {
         self.in_vain
     }
 
-    /// The position before which plans took reasoning out; 0 if none did. Plans that were taken
-    /// back count too: the rounds that followed them came without reasoning.
+    /// The position before which plans removed reasoning; 0 if none did. Undone plans count too,
+    /// because the rounds after them were created without that reasoning.
     pub fn reasoning_stripped_before(&self) -> usize {
         self.reasoning_stripped_before
     }
 
-    /// The positions of messages that somebody wants to stay in the window.
+    /// The positions of pinned messages.
     pub fn pins(&self) -> &BTreeSet<usize> {
         &self.pins
     }
 
-    /// The log with every plan that holds applied, not yet normalised.
+    /// The log with every plan in force applied, not yet normalised.
     pub(crate) fn apply(&self, log: &Log) -> Vec<Slot> {
         let came = Slot::of_log(log.messages());
-        // Parts are always found in messages that are as they came.
+        // `applied` fails only if an earlier plan removed parts. These messages are unchanged.
         EditIndex::of(self.plans())
             .applied(&came, log)
             .unwrap_or(came)

@@ -1,4 +1,4 @@
-//! What to keep, what to show, what to trim and what to compact.
+//! Decides what to keep, show, trim and compact.
 //!
 //! Everything here is a pure function of values: no I/O, no clock, no randomness, no async.
 

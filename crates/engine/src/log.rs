@@ -1,26 +1,28 @@
-//! The log: every message as it came, append-only.
+//! The log: every message as the client sent it, append-only.
+//!
+//! It also remembers what the planner asks about it on every call, so that no call walks it.
 
 use std::sync::Arc;
 
 use trimtab_model::{Message, Role};
 
-/// The task is told in so many messages of the user at most: some clients put their instructions
-/// and what they know of the workspace before it.
+/// The opening has at most this many user messages. Some clients send their instructions, and what
+/// they know of the workspace, as separate messages before the task.
 const TASK_MESSAGES: usize = 4;
 
-/// Every message of a conversation as it came.
+/// Every message of a conversation, unchanged.
 ///
-/// Nothing in it is ever changed or removed; what the window leaves out is still here.
+/// Nothing in it is ever changed or removed; it still has what the window leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     messages: Vec<Arc<Message>>,
-    /// Positions of what the model said.
+    /// Positions of the assistant messages.
     answers: Vec<usize>,
-    /// Where the opening ends, once it has ended.
+    /// The position behind the opening, once it is known.
     opening_end: Option<usize>,
-    /// How many messages of the opening are the user's.
+    /// The number of user messages in the opening.
     opening_users: usize,
-    /// What [`Self::newest_real_user`] gives.
+    /// See [`Self::newest_real_user`].
     newest_real_user: Option<usize>,
 }
 
@@ -30,12 +32,14 @@ impl Log {
         Self::default()
     }
 
-    /// Adds a message and gives its position.
+    /// Appends a message and returns its position.
     pub fn append(&mut self, message: impl Into<Arc<Message>>) -> usize {
         let message = message.into();
         let at = self.messages.len();
         if self.opening_end.is_none() {
             self.opening_users += usize::from(message.role == Role::User);
+            // A message beyond the limit ends the opening before itself, so that a client which
+            // only ever sends user messages does not make its whole conversation the task.
             let ends = message.role == Role::Assistant || self.opening_users > TASK_MESSAGES;
             self.opening_end = ends.then_some(at);
         }
@@ -49,12 +53,13 @@ impl Log {
         at
     }
 
-    /// How many messages of the model stand at `position` or behind it.
+    /// The number of assistant messages at `position` and behind it.
     pub fn answers_since(&self, position: usize) -> usize {
+        // The positions rise, so a binary search is enough.
         self.answers.len() - self.answers.partition_point(|at| *at < position)
     }
 
-    /// How many messages stand before the first answer and hold the task.
+    /// The number of messages before the first answer: they contain the task.
     ///
     /// ```
     /// # use trimtab_engine::log::Log;
@@ -63,6 +68,7 @@ impl Log {
     /// assert_eq!(log.opening(), 1);
     /// ```
     pub fn opening(&self) -> usize {
+        // Until the model has answered, everything said so far is the opening.
         self.opening_end.unwrap_or(self.messages.len())
     }
 
@@ -81,12 +87,12 @@ impl Log {
         self.messages.get(position)
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// True if nothing was said yet.
+    /// True if it has no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Observations: what tools gave back, told in messages of the user.
+//! Observations: tool outputs that an agent sends as user messages.
 //!
-//! Some agents make no tool calls: the model writes down what to run, and the agent answers
-//! with what came of it as if the user had said it. Such a message is an output to us. It is
-//! marked when it comes in ([`ObservationDetector`]), by nothing but the messages before it, and
-//! the mark is kept with it. So no message changes what it is later.
+//! Some agents make no tool calls: the model writes down what to run, and the agent sends the
+//! result as a user message. We treat such a message as an output. It is marked at admission
+//! ([`ObservationDetector`]), by the messages before it only, and the mark is stored with it. So
+//! the kind of a message never changes later.
 
 use std::borrow::Cow;
 
@@ -13,44 +13,44 @@ use crate::log::Log;
 use crate::pattern::LazyRegex;
 use crate::plan::Edit;
 
-/// How such messages begin. The first line of some names the tool:
-/// `[read_file for 'a.rs'] Result:`.
+/// The beginnings of such messages. Some name the tool in their first line: `[read_file for 'a.rs']
+/// Result:`.
 static BEGINNING: LazyRegex = LazyRegex::new(
     r"(?xi) ^(?: observation[:\n] | [<\[]observation | execution\ (?:logs|result)
     | \[?tool\ (?:result|output) | tool\ (?:response|call\ result) | <tool_(?:result|output|response)
     | <function_result | <returncode> | <command_output | \[[^\n]*\]\ result: )",
 );
-/// What a model writes that says what to run: a block of code, a tag on a line of its own, a named
+/// Marks of an action in a model's text: a block of code, a tag on a line of its own, a named
 /// action, or JSON.
 static ACTION: LazyRegex =
     LazyRegex::new(r"(?mi)```|^\s*(?:<[a-z_]+[\s>]|(?:action|command|tool)\s*:|\{\s*\x22)");
-/// As much of a text is looked at for that.
+/// The part of a text that is compared with [`BEGINNING`].
 const FIRST_BYTES: usize = 300;
-/// A message of so many bytes is larger than what people type.
+/// A message of this many bytes is larger than what people type.
 const LARGE: usize = 1_000;
-/// After so many replies, most of them large, and most of them to actions, it is an agent that
-/// replies. A person who pastes long texts into a conversation replies to answers.
+/// After this many replies, most of them large and most of them to actions, the replies come from
+/// an agent. A person who pastes long texts replies to answers, not to actions.
 const REPLIES: usize = 5;
 
-/// Tells whether the next message is an observation, by the shape of the conversation so far.
+/// Decides whether the next message is an observation, by the shape of the conversation so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObservationDetector {
-    /// How many messages were looked at.
+    /// The number of messages read so far.
     messages: usize,
-    /// True once there was a call or an output: such an agent has outputs of its own.
+    /// True after the first call or output: such an agent sends real outputs.
     uses_tools: bool,
-    /// True if the model spoke last.
+    /// True if the last message was the model's.
     answered: bool,
-    /// How often the user replied to the model, how often at length, and how often to an action.
+    /// The number of replies of the user to the model, of large ones, and of replies to actions.
     replies: usize,
     large: usize,
     to_actions: usize,
-    /// True if the model wrote down an action last.
+    /// True if the last answer contained an action.
     acted: bool,
 }
 
 impl ObservationDetector {
-    /// True if `message`, which follows `log`, tells what a tool gave back.
+    /// True if `message`, which follows `log`, contains the result of a tool.
     ///
     /// ```
     /// # use trimtab_engine::{log::Log, observation::ObservationDetector};
@@ -62,20 +62,24 @@ impl ObservationDetector {
     /// ```
     pub fn is_observation(&mut self, log: &Log, message: &Message) -> bool {
         self.catch_up(log);
+        // An observation answers the model. The first message of a conversation, and messages next
+        // to real tool calls, are never taken for one.
         let replies = message.is_real_user() && self.answered && !self.uses_tools;
         let Some(text) = only_text(message).filter(|_| replies) else {
             return false;
         };
+        // At least three quarters, in integers.
         let most = |part: usize| part * 4 >= self.replies * 3;
         let many = self.replies >= REPLIES && most(self.large) && most(self.to_actions);
         let start = text.trim_start();
         let start = start.get(..start.floor_char_boundary(FIRST_BYTES));
+        // A typical beginning is proof enough. Size alone needs the evidence of earlier replies.
         start.is_some_and(|start| BEGINNING.is_match(start)) || (many && text.len() >= LARGE)
     }
 
     fn catch_up(&mut self, log: &Log) {
         for message in log.messages().iter().skip(self.messages) {
-            self.uses_tools |= message.has_calls() || message.outputs().next().is_some();
+            self.uses_tools |= message.has_calls() || message.has_outputs();
             match message.role {
                 Role::User if self.answered => {
                     self.replies += 1;
@@ -86,6 +90,7 @@ impl ObservationDetector {
                 }
                 Role::Assistant => {
                     self.answered = true;
+                    // One answer can consist of several messages.
                     self.acted |= ACTION.is_match(&message.text());
                 }
                 _ => {}
@@ -95,25 +100,27 @@ impl ObservationDetector {
     }
 }
 
-/// The text of a message that has one piece of it.
+/// The text of a message with exactly one text part.
 pub fn only_text(message: &Message) -> Option<&str> {
     let mut texts = message.parts.iter().filter_map(Part::as_text);
     texts.next().filter(|_| texts.next().is_none())
 }
 
-/// A message that is an observation as an output, with the part that holds its text.
+/// An observation as an output, with the index of the part that contains its text.
 pub fn observed(message: &Message) -> Option<(usize, Output)> {
     let stored = message.meta.stored.as_ref();
     let stored = stored.filter(|_| message.meta.kind == Some(MessageKind::Observation))?;
     let mut texts = message.parts.iter().enumerate();
     let (part, text) = texts.find_map(|(part, found)| Some((part, found.as_text()?)))?;
     let mut output = Output::new("", text);
+    // A view of an observation names its ref in the text. There is no field for it in a user
+    // message.
     output.trimmed = text.contains(stored.id());
     output.stored = Some(stored.clone());
     Some((part, output))
 }
 
-/// The outputs of a message, each with its part. An observation is one.
+/// The outputs of a message, each with its part index. An observation is one output.
 pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Output>)> {
     let parts = message.parts.iter().enumerate();
     let outputs = parts.filter_map(|(part, found)| Some((part, Cow::Borrowed(found.as_output()?))));
@@ -121,7 +128,7 @@ pub fn outputs_of(message: &Message) -> impl Iterator<Item = (usize, Cow<'_, Out
     outputs.chain(observed)
 }
 
-/// The text of an output that is nothing but text in one piece.
+/// The text of an output that consists of exactly one text part.
 pub(crate) fn plain_text(output: &Output) -> Option<&str> {
     match output.content.as_slice() {
         [Part::Text(text)] => Some(&text.text),
@@ -129,7 +136,7 @@ pub(crate) fn plain_text(output: &Output) -> Option<&str> {
     }
 }
 
-/// An output that is one piece of text, shown as another text. Further fields of it stay.
+/// An output with another text. Unknown fields of a single text part stay.
 pub fn shown_as(output: &Output, text: impl Into<String>) -> Output {
     let extra = match output.content.as_slice() {
         [Part::Text(original)] => original.extra.clone(),

@@ -1,13 +1,14 @@
-//! Patterns that are part of the program.
+//! Regular expressions that are part of the program.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use regex::{Captures, Match, Regex};
 
-/// A regular expression of our own. It is compiled when it is first used.
+/// A regular expression of our own, compiled at its first use.
 ///
-/// One that cannot be compiled matches nothing; whoever adds a pattern tests what it matches.
+/// One that cannot be compiled matches nothing, because the program must not panic. Every pattern
+/// needs a test of what it matches.
 pub(crate) struct LazyRegex {
     text: &'static str,
     compiled: OnceLock<Option<Regex>>,
@@ -28,7 +29,7 @@ impl LazyRegex {
         self.regex().is_some_and(|regex| regex.is_match(text))
     }
 
-    /// The first match at or behind byte `from`.
+    /// The first match at or after byte `from`.
     pub(crate) fn find_at<'t>(&self, text: &'t str, from: usize) -> Option<Match<'t>> {
         self.regex()?.find_at(text, from)
     }
@@ -43,7 +44,7 @@ impl LazyRegex {
         regex.flat_map(move |regex| regex.captures_iter(text))
     }
 
-    /// `text` without what matches.
+    /// `text` without its matches.
     pub(crate) fn remove<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let regex = self.regex();
         regex.map_or(Cow::Borrowed(text), |regex| regex.replace_all(text, ""))

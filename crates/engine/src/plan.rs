@@ -1,4 +1,6 @@
 //! Edits and plans: the only way in which a window differs from its log.
+//!
+//! The planner makes plans, and the journal keeps the executed ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use trimtab_model::{Message, Output, Ref};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case")]
 pub enum Edit {
-    /// An output is shown as something else: a shorter view or a placeholder.
+    /// Shows an output differently: as a shorter view or a placeholder.
     Show {
         /// Position of the message.
         message: usize,
@@ -19,7 +21,8 @@ pub enum Edit {
         /// What is shown instead.
         output: Output,
     },
-    /// A part that is no output is shown as text: an image as what says where it is.
+    /// Shows a part that is not an output as text, for example an image as a note about where it is
+    /// stored.
     ShowAsText {
         /// Position of the message.
         message: usize,
@@ -28,31 +31,31 @@ pub enum Edit {
         /// What is shown instead.
         text: String,
     },
-    /// A run of rounds is hidden. System messages stay.
+    /// Hides a run of rounds. System messages stay.
     Hide {
         /// The first position that is hidden.
         from: usize,
-        /// The first position behind the run.
+        /// The first position after the run.
         to: usize,
     },
-    /// An output is archived: hidden from the model, still shown to the user.
+    /// Archives an output: hides it from the model, and still shows it to the user.
     Archive {
         /// Position of the message.
         message: usize,
     },
-    /// What earlier plans inserted up to a position is taken out again.
+    /// Removes what earlier plans inserted up to a position.
     Withdraw {
-        /// The last position before which nothing of theirs stays.
+        /// The last position whose insertions are removed.
         to: usize,
     },
-    /// A message of ours is put in: a summary, a retain, a digest, a note.
+    /// Inserts a message of ours: a summary, a retain, a digest, a note.
     Insert {
-        /// The position that it stands before; the length of the log for its end.
+        /// The position that it stands before; the length of the log for the end.
         before: usize,
         /// The message.
         message: Arc<Message>,
     },
-    /// All reasoning before a position is left out, because its provider would refuse it.
+    /// Removes all reasoning before a position, because its provider would reject it.
     StripReasoning {
         /// The first position whose reasoning stays.
         before: usize,
@@ -76,17 +79,17 @@ pub enum PlanReason {
     },
     /// The window would not have fit.
     Fit,
-    /// The provider said that the window was too large.
+    /// The provider rejected the window as too large.
     Overflow,
-    /// Somebody asked for it.
+    /// A user asked for it.
     ByHand,
-    /// What stands before all messages changed, tools or instructions.
+    /// Something in front of all messages changed: tools or instructions.
     FrontChanged,
 }
 
-/// What was decided for one call.
+/// The decision for one call.
 ///
-/// The empty plan means: send it as it came.
+/// An empty plan means: send the messages unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Why it was made.
@@ -97,19 +100,19 @@ pub struct Plan {
     pub tokens_before: u64,
     /// Estimate of the window after, in tokens.
     pub tokens_after: u64,
-    /// Where everything is that it takes out.
+    /// The refs of everything that it removes.
     pub refs: Vec<Ref>,
-    /// How long the log was when it was made.
+    /// The length of the log when it was made.
     #[serde(default)]
     pub at: usize,
-    /// How much of the log was sent before it was carried out: windows of no more messages were
-    /// made without it.
+    /// How many messages of the log were sent before it was executed. Windows of at most so many
+    /// messages were made without it.
     #[serde(default)]
     pub since: usize,
 }
 
 impl Plan {
-    /// A plan that is not sized yet.
+    /// A plan without token figures.
     pub fn new(reason: PlanReason, edits: Vec<Edit>) -> Self {
         let refs = edits.iter().filter_map(taken_out).cloned().collect();
         Self {
@@ -123,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Adds the refs that it does not name yet.
+    /// Adds refs, each only once.
     pub(crate) fn name_refs<'r>(&mut self, refs: impl IntoIterator<Item = &'r Ref>) {
         let mut named: HashSet<Ref> = self.refs.iter().cloned().collect();
         let new = refs
@@ -132,10 +135,10 @@ impl Plan {
         self.refs.extend(new.cloned());
     }
 
-    /// The same plan for a log of `length`: an edit never reaches messages that are yet to come.
+    /// The plan for a log of `length`: no edit reaches messages that are yet to come.
     #[must_use]
     pub fn within(mut self, length: usize) -> Self {
-        // A plan that waited for its summary is as old as its draft.
+        // A plan that waited for its summary keeps the age of its draft.
         self.at = if self.at == 0 {
             length
         } else {
@@ -164,7 +167,7 @@ impl Plan {
         self.edits.iter().any(hides)
     }
 
-    /// True if what it shows or puts in names a ref that the model can ask for.
+    /// True if it shows or inserts a ref that the model can ask for.
     pub fn shows_a_ref(&self) -> bool {
         let names = |text: &str| self.refs.iter().any(|stored| text.contains(stored.id()));
         self.edits.iter().any(|edit| match edit {
@@ -172,14 +175,16 @@ impl Plan {
                 let stored = output.stored.as_ref();
                 stored.is_some_and(|stored| output.text().contains(stored.id()))
             }
+            // An observation names its ref only in its text, inside the retrieval call. `refs` has
+            // no entry for it.
             Edit::ShowAsText { text, .. } => text.contains("ref_id") || names(text),
             Edit::Insert { message, .. } => names(&message.text()),
             _ => false,
         })
     }
 
-    /// True if it may be taken back: everything but the views that outputs came in with, and
-    /// what is no longer valid.
+    /// True if it can be undone: everything except the views chosen at admission, and the removal
+    /// of what is no longer valid.
     pub fn can_be_undone(&self) -> bool {
         !matches!(
             self.reason,

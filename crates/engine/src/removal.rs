@@ -1,12 +1,12 @@
-//! Removing messages without splitting a round.
+//! Removes messages without splitting a round.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use trimtab_model::{Message, rounds, work};
 
-/// The messages that must go, or stay, together with `chosen`: calls take their outputs
-/// along, outputs their call, until nothing more is touched.
+/// The messages that must be removed or kept together with `chosen`: calls with their outputs and
+/// outputs with their calls, to a fixed point.
 ///
 /// ```
 /// # use trimtab_engine::removal::with_counterparts;
@@ -28,8 +28,8 @@ pub fn with_counterparts<M: Borrow<Message>>(
     RoundGroups::of(messages).with_counterparts(chosen)
 }
 
-/// The nearest place at or before `cut` where dropping everything in front splits no round;
-/// the next one behind it if there is none but the front.
+/// The nearest position at or before `cut` where removing everything in front splits no round. If
+/// that is the front itself, the next such position after `cut`.
 ///
 /// ```
 /// # use trimtab_engine::removal::safe_cut;
@@ -51,9 +51,9 @@ pub fn safe_cut<M: Borrow<Message>>(messages: &[M], cut: usize) -> usize {
     }
 }
 
-/// Where messages may be cut apart without splitting a round.
+/// The positions at which a cut splits no round.
 pub(crate) struct SafeCuts {
-    /// True for each message before which a cut splits a round.
+    /// For each message, true if a cut before it splits a round.
     splits: Vec<bool>,
 }
 
@@ -62,7 +62,7 @@ impl SafeCuts {
         Self::between(messages.len(), rounds::pair(messages).spans())
     }
 
-    /// The same where these spans, given by their first and last message, must not be split.
+    /// The same for given spans, which must not be split. Each is a first and a last message.
     pub(crate) fn between(
         messages: usize,
         spans: impl IntoIterator<Item = (usize, usize)>,
@@ -75,6 +75,8 @@ impl SafeCuts {
                 *ends += 1;
             }
         }
+        // Counting how many spans are open at each message takes one pass, however the spans
+        // overlap.
         let mut open = 0;
         let splits = begins.iter().zip(&ends).map(|(begins, ends)| {
             let splits = open > 0;
@@ -91,28 +93,29 @@ impl SafeCuts {
         self.splits.get(cut).copied().unwrap_or(false)
     }
 
-    /// The nearest such place at or before `cut`.
+    /// The nearest safe position at or before `cut`.
     pub(crate) fn at_or_before(&self, cut: usize) -> usize {
+        // Position 0 never splits anything, so the search always ends.
         (0..=cut).rev().find(|at| !self.splits(*at)).unwrap_or(0)
     }
 
-    /// The nearest such place at or behind `cut`.
+    /// The nearest safe position at or after `cut`.
     pub(crate) fn at_or_behind(&self, cut: usize) -> usize {
         let end = self.splits.len().max(cut);
         (cut..end).find(|at| !self.splits(*at)).unwrap_or(end)
     }
 }
 
-/// Which messages go together because they share rounds.
+/// Groups of messages that share rounds.
 pub(crate) struct RoundGroups {
-    /// For each message the number of its group.
+    /// For each message the index of its group.
     group_of: Vec<usize>,
     /// The messages of each group, in order.
     messages_of: Vec<Vec<usize>>,
 }
 
 impl RoundGroups {
-    /// The rounds of `messages`, for more than one question about them.
+    /// Groups `messages`. Keep the result to ask more than one question about them.
     pub(crate) fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
         let mut sets = DisjointSets((0..messages.len()).collect());
         for (first, last) in rounds::pair(messages).spans() {
@@ -128,6 +131,7 @@ impl RoundGroups {
                 groups.messages_of.push(Vec::new());
                 groups.messages_of.len() - 1
             } else {
+                // The first message of a set comes before the others, so its group exists already.
                 groups.group_of.get(first).copied().unwrap_or(0)
             };
             groups.group_of.push(group);
@@ -138,7 +142,7 @@ impl RoundGroups {
         groups
     }
 
-    /// The messages that must go, or stay, together with `chosen`.
+    /// The messages that must be removed or kept together with `chosen`.
     pub(crate) fn with_counterparts(
         &self,
         chosen: impl IntoIterator<Item = usize>,
@@ -160,12 +164,13 @@ impl RoundGroups {
     }
 }
 
-/// Sets of messages, each known by its first message: for every message one before it of the
-/// same set, or itself.
+/// Disjoint sets of messages, each represented by its first message. For every message an earlier
+/// one of its set, or itself.
 struct DisjointSets(Vec<usize>);
 
 impl DisjointSets {
-    /// The first message of the set that `at` is in. The way to it is halved for the next time.
+    /// The first message of the set of `at`. Halves the path to it, which keeps many queries almost
+    /// linear.
     fn first_of(&mut self, mut at: usize) -> usize {
         loop {
             let before = self.root(at);
@@ -187,6 +192,7 @@ impl DisjointSets {
     fn join(&mut self, one: usize, other: usize) {
         work::step(1);
         let (one, other) = (self.first_of(one), self.first_of(other));
+        // The later set joins the earlier one, so that the representative stays the first message.
         if let Some(later) = self.0.get_mut(one.max(other)) {
             *later = one.min(other);
         }

@@ -1,4 +1,4 @@
-//! Triggers: when to act, as data.
+//! Triggers: the conditions for a compaction, as data.
 
 mod text;
 
@@ -8,12 +8,12 @@ use trimtab_model::Usage;
 
 pub use text::BadTrigger;
 
-/// What is measured.
+/// The measured figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Everything the provider reported for the last call, its answer included.
+    /// The total usage of the last call, including its answer.
     UsageTotal,
-    /// Only the uncached input that the provider reported for the last call.
+    /// The uncached input of the last call only.
     UsageInput,
     /// The estimate of the log.
     Log,
@@ -23,7 +23,7 @@ pub enum Metric {
     Messages,
 }
 
-/// How it is compared.
+/// The comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// At least.
@@ -32,16 +32,16 @@ pub enum Comparison {
     MoreThan,
 }
 
-/// What it is compared with.
+/// The limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Threshold {
-    /// A fixed figure. Zero switches the trigger off.
+    /// A fixed figure. Zero disables the trigger.
     Fixed(u64),
     /// A share of the window, rounded down.
     WindowRatio(f64),
     /// Percent of the window, rounded down.
     WindowPercent(u64),
-    /// The window less this many tokens.
+    /// The window minus this many tokens.
     WindowLess(u64),
     /// The window itself.
     Window,
@@ -52,31 +52,31 @@ pub enum Threshold {
 /// [`Trigger::from_str`]: std::str::FromStr::from_str
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trigger {
-    /// What is measured.
+    /// The measured figure.
     pub metric: Metric,
-    /// How it is compared.
+    /// The comparison.
     pub is: Comparison,
-    /// With what.
+    /// The limit.
     pub value: Threshold,
 }
 
-/// How the conditions of a list go together.
+/// How the conditions of a list are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerRule {
     /// Any of them is enough.
     #[default]
     Any,
-    /// The first one that can be judged decides.
+    /// The first one that can be evaluated decides.
     FirstKnown,
 }
 
-/// What is known before a call. Everything that a decision may depend on comes in here.
+/// The inputs of triggers: everything that a condition can depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TriggerInputs {
-    /// The model's window, where it is known.
+    /// The model's window, if known.
     pub window: Option<u64>,
-    /// What the provider reported last, unless an edit made it stale.
+    /// The last reported usage, unless an edit made it out of date.
     pub usage: Option<Usage>,
     /// The estimate of the log.
     pub log_tokens: u64,
@@ -89,13 +89,13 @@ pub struct TriggerInputs {
 /// A condition needs the model's window, which is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error(
-    "the model's window is not known, so `{0}` cannot be judged\n\
+    "the model's window is not known, so `{0}` cannot be evaluated\n\
      hint: set the window of this model, or compact at a fixed number of tokens"
 )]
 pub struct WindowUnknown(pub Trigger);
 
 impl Trigger {
-    /// Whether it fires; none if what it needs is not known.
+    /// Whether it fires; none if an input is unknown.
     pub(crate) fn judge(&self, inputs: &TriggerInputs) -> Option<bool> {
         let measured = self.metric.of(inputs)?;
         let value = self.value.figure(inputs.window)?;
@@ -107,7 +107,7 @@ impl Trigger {
 }
 
 impl Metric {
-    /// The figure that is measured; none if nobody knows it.
+    /// The measured figure; none if it is unknown.
     pub(crate) fn of(self, inputs: &TriggerInputs) -> Option<u64> {
         match self {
             Self::UsageTotal => inputs.usage.map(|usage| usage.total()),
@@ -120,8 +120,8 @@ impl Metric {
 }
 
 impl Threshold {
-    /// The figure for a model with this window; none if it is switched off, or if it needs a
-    /// window that is not known.
+    /// The limit for a model with this window; none if it is disabled, or needs a window that is
+    /// unknown.
     ///
     /// ```
     /// # use trimtab_engine::trigger::Threshold;
@@ -129,6 +129,7 @@ impl Threshold {
     /// assert_eq!(Threshold::WindowPercent(85).figure(None), None);
     /// ```
     pub fn figure(self, window: Option<u64>) -> Option<u64> {
+        // In settings, a window of 0 means that it is unknown.
         let window = window.filter(|window| *window > 0);
         match self {
             Self::Fixed(value) => Some(value).filter(|value| *value > 0),
@@ -136,6 +137,7 @@ impl Threshold {
             Self::WindowPercent(percent) => {
                 window.map(|window| window.saturating_mul(percent) / 100)
             }
+            // A reserve that is larger than the window would make every call fire.
             Self::WindowLess(reserve) => window
                 .and_then(|window| window.checked_sub(reserve))
                 .filter(|room| *room > 0),
@@ -150,5 +152,6 @@ impl Threshold {
     reason = "a share of a window, rounded down, is a window or less"
 )]
 fn share(window: u64, ratio: f64) -> u64 {
+    // The design `refs` rounds down, and its tests pin exact figures.
     (window as f64 * ratio).floor() as u64
 }

@@ -1,8 +1,8 @@
-//! The strict judge of a window: the rules by which providers of a dialect refuse one.
+//! The strict validator of a window: the rules by which providers of a dialect reject one.
 //!
-//! The verifier shares no code with normalising. It reads a window once, from the front, and
-//! keeps only what the rules need, so that a window which grows at its end is verified by
-//! reading what is new.
+//! It shares no code with normalisation, so that one fault cannot hide in both. It reads a window
+//! once, from the front, and keeps only what the rules need. So a window that grows at its end is
+//! verified by reading what is new.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -11,17 +11,17 @@ use serde::Serialize;
 use thiserror::Error;
 use trimtab_model::{Dialect, ExtraFields, Message, Part, Role, work};
 
-/// One thing for which a provider would refuse the window.
+/// One reason for which a provider would reject the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[error("message {message}: {kind}")]
 pub struct WindowFault {
-    /// Index of the message in the window; its length where the fault is at the end.
+    /// Index of the message in the window; the length of the window for a fault at its end.
     pub message: usize,
-    /// What is wrong there.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// What can be wrong with a window.
+/// Kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum FaultKind {
@@ -55,31 +55,31 @@ pub enum FaultKind {
         /// The id it carries.
         id: String,
     },
-    /// A thought stands in a message that is not the assistant's.
-    #[error("a thought outside an assistant message")]
+    /// Reasoning stands in a message that is not the assistant's.
+    #[error("reasoning outside an assistant message")]
     MisplacedReasoning,
-    /// A thought at the end of a message leads to nothing.
-    #[error("a thought is followed by nothing")]
+    /// Reasoning at the end of a message, with nothing after it.
+    #[error("reasoning is followed by nothing")]
     DanglingReasoning,
-    /// A tool message holds something other than outputs.
+    /// A tool message contains something other than outputs.
     #[error("a tool message with something besides outputs")]
     ForeignPart,
-    /// A message has nothing in it.
+    /// A message is empty.
     #[error("the message is empty")]
     EmptyMessage,
-    /// A text part has nothing in it, beside others that do.
+    /// A text part is blank, next to others that are not.
     #[error("a text part is blank")]
     BlankPart,
     /// A call has no id.
     #[error("a call has no id")]
     MissingCallId,
-    /// Two calls that must be told apart have one id.
+    /// Two calls that must be distinguished have the same id.
     #[error("call id {id:?} is used twice")]
     RepeatedCallId {
         /// The id.
         id: String,
     },
-    /// An id has characters that the dialect refuses.
+    /// An id contains characters that the dialect rejects.
     #[error("call id {id:?} has forbidden characters")]
     MalformedCallId {
         /// The id.
@@ -88,15 +88,15 @@ pub enum FaultKind {
     /// The first message that is not a system message is not the user's.
     #[error("the conversation does not begin with the user")]
     UserNotFirst,
-    /// There is nothing that the dialect takes for a message.
+    /// There is nothing that the dialect counts as a message.
     #[error("there is no message")]
     NoMessage,
-    /// A message that the model must not see is in the window.
+    /// A message that is hidden from the model is in the window.
     #[error("a hidden message is in the window")]
     HiddenMessage,
 }
 
-/// Every fault of a window, in order; none means that `dialect`'s providers accept it.
+/// All faults of a window, in order. If there are none, providers of `dialect` accept it.
 ///
 /// ```
 /// # use trimtab_engine::verify;
@@ -113,7 +113,7 @@ pub fn verify<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<WindowF
     verifier.finish()
 }
 
-/// What the rules need to know of the part of a window that was verified before.
+/// What the rules must know of the part of a window that was verified before.
 #[derive(Clone, Debug, Default)]
 pub struct VerifiedPart {
     length: usize,
@@ -125,7 +125,7 @@ pub struct VerifiedPart {
 #[derive(Debug, Default)]
 pub struct Verifier<'a> {
     dialect: Dialect,
-    /// What was read in an earlier run, if any.
+    /// The state of an earlier run, if any.
     before: Option<&'a VerifiedPart>,
     read: VerifiedPart,
     /// The calls of the round being read, in order.
@@ -134,7 +134,7 @@ pub struct Verifier<'a> {
     answered: HashMap<String, bool>,
     /// True once the round has an output.
     answering: bool,
-    /// An answer that only the end of the window may be.
+    /// An empty answer, which is accepted only at the end of the window.
     bare_answer: Option<usize>,
     faults: Vec<WindowFault>,
 }
@@ -148,11 +148,12 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// A verifier that goes on where an earlier run ended, at the end of a round.
+    /// A verifier that continues after an earlier run, at the end of a round.
     pub fn resume(dialect: Dialect, before: &'a VerifiedPart) -> Self {
         let read = VerifiedPart {
             length: before.length,
             has_beginning: before.has_beginning,
+            // Copying the ids of the earlier run would cost the whole window on each call.
             ids: HashSet::new(),
         };
         Self {
@@ -170,6 +171,7 @@ impl<'a> Verifier<'a> {
         if !message.agent_visible() {
             self.fault(index, FaultKind::HiddenMessage);
         }
+        // The round is closed before the parts are read: they may open the next one.
         if self.ends_round(message.role) {
             self.close_round(index);
         }
@@ -177,7 +179,7 @@ impl<'a> Verifier<'a> {
         self.check_parts(index, message);
     }
 
-    /// Ends the window and gives its faults.
+    /// Ends the window and returns its faults.
     pub fn finish(mut self) -> Vec<WindowFault> {
         let end = self.read.length;
         self.close_round(end);
@@ -187,10 +189,11 @@ impl<'a> Verifier<'a> {
         self.faults
     }
 
-    /// Ends a run at the end of a round: what to resume from, and the faults until here.
+    /// Ends a run at the end of a round. Returns the state to resume from, and the faults so far.
     pub fn pause(mut self) -> (VerifiedPart, Vec<WindowFault>) {
         let end = self.read.length;
         self.close_round(end);
+        // More messages follow a paused part, so an empty answer here is not at the end.
         self.refuse_bare_answer();
         (self.read, self.faults)
     }
@@ -199,8 +202,8 @@ impl<'a> Verifier<'a> {
     fn ends_round(&self, role: Role) -> bool {
         match (self.dialect, role) {
             (Dialect::Chat, role) => role != Role::Tool,
-            // Responses finds an output by its id, wherever it stands behind the call. In
-            // Messages, answers in a row are one message, and the system's are none.
+            // Responses finds an output by its id, anywhere behind the call. In Messages,
+            // consecutive answers are one message, and system messages do not count.
             (Dialect::Responses, _) | (Dialect::Messages, Role::Tool | Role::System) => false,
             (Dialect::Messages, Role::Assistant) => self.answering,
             (Dialect::Messages, Role::User) => true,
@@ -208,6 +211,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn check_head(&mut self, index: usize, message: &Message) {
+        // In the other dialects, any message is a valid beginning.
         let insists = self.dialect == Dialect::Messages;
         if self.read.has_beginning || (insists && message.role == Role::System) {
             return;
@@ -224,7 +228,7 @@ impl<'a> Verifier<'a> {
             Dialect::Chat => self.check_answer(index, message),
             Dialect::Responses => {}
         }
-        if self.ends_in_refused_thought(message) {
+        if self.ends_in_refused_reasoning(message) {
             self.fault(index, FaultKind::DanglingReasoning);
         }
         work::step(1 + message.parts.len());
@@ -242,7 +246,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Providers of Chat Completions refuse an answer with neither text nor calls, unless it has
+    /// Providers of Chat Completions reject an answer with neither text nor calls, unless it has
     /// unknown fields.
     fn check_answer(&mut self, index: usize, message: &Message) {
         let is_answer = message.role == Role::Assistant;
@@ -251,8 +255,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Messages refuses a message or text with nothing in it, but for an answer at the end
-    /// that is still to be written, and instructions that are an empty string.
+    /// Messages rejects empty messages and texts, except for an answer at the end that is still to
+    /// be written, and instructions that are an empty string.
     fn check_blanks(&mut self, index: usize, message: &Message) {
         let has_blank = message.parts.iter().any(Part::is_blank);
         if message.role == Role::System {
@@ -272,24 +276,25 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Something follows the answer that only the end may be.
+    /// Records a fault if a message follows an empty answer.
     fn refuse_bare_answer(&mut self) {
         if let Some(index) = self.bare_answer.take() {
             self.fault(index, FaultKind::EmptyMessage);
         }
     }
 
-    fn ends_in_refused_thought(&self, message: &Message) -> bool {
+    fn ends_in_refused_reasoning(&self, message: &Message) -> bool {
         let mut end = message.parts.iter().rev();
         match self.dialect {
             Dialect::Chat => false,
             Dialect::Messages => {
+                // Blank texts are removed or reported on their own, so they do not follow anything.
                 let last = end.find(|part| !part.is_blank());
                 matches!(last, Some(Part::Reasoning(_))) && !message.is_empty()
             }
-            // Only a thought that the provider knows by its id is held against what it led to.
+            // The provider checks only reasoning with an id for the item that it led to.
             Dialect::Responses => end.next().is_some_and(|part| match part {
-                Part::Reasoning(thought) => is_named(&thought.extra),
+                Part::Reasoning(reasoning) => is_named(&reasoning.extra),
                 _ => false,
             }),
         }
@@ -309,10 +314,12 @@ impl<'a> Verifier<'a> {
         if self.is_taken(&id) {
             self.fault(index, FaultKind::RepeatedCallId { id: id.clone() });
         }
-        // Chat Completions wants ids unique in their round only.
+        // In Chat Completions, ids must be unique only within their round.
         if self.dialect != Dialect::Chat {
             self.read.ids.insert(id.clone());
         }
+        // A repeated id is reported above. Here the newest call counts, so that its output is no
+        // orphan.
         self.answered.insert(id.clone(), false);
         self.calls.push(id);
     }
@@ -352,12 +359,13 @@ impl<'a> Verifier<'a> {
 }
 
 impl VerifiedPart {
-    /// Takes in what a resumed run read. Gives what to [take back](Self::take_back) if that
-    /// changes after all.
+    /// Adds the result of a resumed run. Returns what [`take_back`](Self::take_back) needs if that
+    /// part changes later.
     pub fn extend(&mut self, later: Self) -> VerifiedStep {
         let step = VerifiedStep {
             length: self.length,
             had_beginning: self.has_beginning,
+            // An id that was known before must survive when the step is taken back.
             ids: later.ids.difference(&self.ids).cloned().collect(),
         };
         self.length = later.length;
@@ -376,7 +384,7 @@ impl VerifiedPart {
     }
 }
 
-/// What was known before a run: how far windows were read, and the ids that the run added.
+/// The state before a run: the length of the verified part, and the ids that the run added.
 #[derive(Clone, Debug)]
 pub struct VerifiedStep {
     length: usize,
@@ -384,8 +392,8 @@ pub struct VerifiedStep {
     ids: Vec<String>,
 }
 
-/// True if the rules see no difference between two messages at the same place: whatever is
-/// wrong with one is wrong with the other.
+/// True if the rules see no difference between two messages at the same place: both have the same
+/// faults.
 pub fn reads_alike(one: &Message, other: &Message) -> bool {
     let alike = |(one, other): (&Part, &Part)| match (one, other) {
         (Part::Call(one), Part::Call(other)) => one.id == other.id,

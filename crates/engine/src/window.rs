@@ -1,7 +1,7 @@
 //! The window: log and journal, normalised and verified.
 //!
-//! A window is a pure function of its log and journal. It is built step by step: the front
-//! of it settles, and a call costs what is new since the last one, not the whole log.
+//! A window is a pure function of its log and journal. It is built step by step: its front settles,
+//! so that a call costs what is new since the last one, not the whole log.
 
 mod build;
 mod change;
@@ -24,23 +24,23 @@ use crate::view::WindowOutputs;
 use build::WindowBuilder;
 use slots::SlotInfo;
 
-/// What is sent.
+/// The messages that are sent, with their repairs and measures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     entries: Vec<WindowEntry>,
     repairs: Vec<Repair>,
     measures: RegionMeasures,
-    /// How many of the messages are not the system's.
+    /// The number of messages that are not system messages.
     spoken: usize,
 }
 
 impl Window {
-    /// The messages with where they come from.
+    /// The messages and their origin.
     pub fn entries(&self) -> &[WindowEntry] {
         &self.entries
     }
 
-    /// The messages in the order in which they are sent.
+    /// The messages, in the order in which they are sent.
     pub fn messages(
         &self,
     ) -> impl ExactSizeIterator<Item = &Arc<Message>> + DoubleEndedIterator<Item = &Arc<Message>>
@@ -48,24 +48,24 @@ impl Window {
         self.entries.iter().map(|entry| &entry.message)
     }
 
-    /// The measures of its regions, from which any estimate follows in constant time.
+    /// The measures of its regions. Any estimate follows from them in constant time.
     pub fn measures(&self) -> &RegionMeasures {
         &self.measures
     }
 
-    /// How many messages there are besides those of the system.
+    /// The number of messages that are not system messages.
     pub fn spoken(&self) -> usize {
         self.spoken
     }
 
-    /// What normalising repaired.
+    /// The repairs of normalisation.
     pub fn repairs(&self) -> &[Repair] {
         &self.repairs
     }
 }
 
-/// The window is not valid. Normalising repairs whatever a log can hold, so this is a fault
-/// of ours; the caller should send what it had.
+/// The window is invalid. Normalisation repairs everything that a log can contain, so this is a
+/// fault of ours; the caller should send the original messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidWindow {
     /// What is wrong.
@@ -83,7 +83,7 @@ impl fmt::Display for InvalidWindow {
 
 impl std::error::Error for InvalidWindow {}
 
-/// A log with its journal, and the window that they make.
+/// A log with its journal, and the window that they produce.
 ///
 /// ```
 /// # use trimtab_engine::{normalise::NormaliseOptions, window::Projection};
@@ -97,10 +97,10 @@ impl std::error::Error for InvalidWindow {}
 pub struct Projection {
     log: Log,
     journal: Journal,
-    /// The measure of each message of the log, as it came.
+    /// The measure of each message of the log, unedited.
     log_measures: Vec<Measure>,
     newest_calls: NewestCalls,
-    /// The log with the journal's edits, and the window that they make.
+    /// The log with the edits of the journal, and the resulting window.
     builder: WindowBuilder,
 }
 
@@ -108,7 +108,7 @@ pub struct Projection {
 #[derive(Debug, Default)]
 struct NewestCalls {
     message: usize,
-    /// For each id the first part that calls with it.
+    /// For each id the first part with a call of that id.
     parts: HashMap<String, usize>,
 }
 
@@ -133,7 +133,7 @@ impl Projection {
         }
     }
 
-    /// A log and journal that were kept.
+    /// Restores a stored log and journal. Measures every message once.
     pub fn restore(options: NormaliseOptions, log: Log, journal: Journal) -> Self {
         let mut messages = log.messages().iter();
         let newest = messages.rposition(|message| message.has_calls());
@@ -153,32 +153,32 @@ impl Projection {
         projection
     }
 
-    /// The messages as they came.
+    /// The original messages.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// The plans that were carried out.
+    /// The executed plans.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The log with every plan that holds, not yet normalised: what the next plan works on.
+    /// The log with every plan in force, not yet normalised. The next plan edits these slots.
     pub fn slots(&self) -> &[Slot] {
         &self.builder.slots.slots
     }
 
-    /// What is shown now of the message at `position` of the log; none if it is hidden.
+    /// The slot of the message at `position` of the log; none if it is hidden.
     pub fn slot_of(&self, position: usize) -> Option<&Slot> {
         self.slots().get(self.slot_number(position)?)
     }
 
-    /// The outputs that the window shows, as it was built last.
+    /// The outputs in the window, as it was built last.
     pub fn outputs(&self) -> WindowOutputs<'_, Slot> {
         self.builder.outputs()
     }
 
-    /// The measure of the message at `position` of the log, as it came.
+    /// The measure of the original message at `position` of the log.
     pub fn measure(&self, position: usize) -> Option<&Measure> {
         self.log_measures.get(position)
     }
@@ -188,17 +188,17 @@ impl Projection {
         self.builder.slots.measure(number)
     }
 
-    /// What all slots take together: about what the window takes, without building it.
+    /// The measure of all slots together: approximately that of the window, without building it.
     pub fn total(&self) -> &Measure {
         &self.builder.slots.total
     }
 
-    /// What the outputs at the end take, behind which nothing else was said yet.
+    /// The measure of the outputs at the end, which no answer follows yet.
     pub fn open_outputs(&self) -> &Measure {
         self.builder.slots.open_outputs()
     }
 
-    /// The tool that the newest message with calls calls under `id`.
+    /// The name of the tool that the newest message with calls calls under `id`.
     pub fn called_tool(&self, id: &str) -> Option<&str> {
         let calls = &self.newest_calls;
         let message = self.log.get(calls.message)?;
@@ -206,25 +206,23 @@ impl Projection {
         part.as_call().map(|call| call.name.as_str())
     }
 
-    /// Adds a line to the journal that changes nothing in the window: what the last compaction
-    /// brought.
+    /// Records whether the last compaction freed enough. The window does not change.
     pub fn judge(&mut self, enough: bool) {
         let at = self.log.len();
         self.journal.append(JournalEntry::Judged { enough, at });
     }
 
-    /// Adds a line to the journal that changes nothing in the window: a message is pinned, or not
-    /// any more.
+    /// Pins or unpins a message. The window does not change.
     pub fn pin(&mut self, message: usize, pinned: bool) {
         self.journal.append(JournalEntry::Pin { message, pinned });
     }
 
-    /// Appends a message to the log and gives its position.
+    /// Appends a message to the log and returns its position.
     pub fn admit(&mut self, message: impl Into<Arc<Message>>) -> usize {
         self.admit_measured(message.into(), &BTreeMap::new())
     }
 
-    /// The same for a message some texts of which are measured already, by their part.
+    /// The same for a message with some texts that are already measured, by part index.
     pub fn admit_measured(
         &mut self,
         message: Arc<Message>,
@@ -245,15 +243,18 @@ impl Projection {
         at
     }
 
-    /// Carries out a plan. The window after it is a new one, a switch point, unless the plan
-    /// only says how the newest message is shown, which nobody was sent yet.
+    /// Executes a plan. This is a switch point, unless the plan only decides how the newest message
+    /// is shown, which was not sent yet.
     ///
-    /// It costs what is new in the window from the first change on, not the whole log.
+    /// The cost depends on the slots from the first change on, not on the whole log.
     pub fn carry_out(&mut self, plan: Plan) {
+        // A plan can be drafted for a log that has grown, or come from a caller. Positions beyond
+        // the log would hide messages that are yet to come.
         let plan = plan.within(self.log.len());
         if plan.is_empty() {
             return;
         }
+        // The slots change first: a rebuild reads the journal, so the plan must be in it by then.
         let changed = self.change(&plan);
         self.journal.append(JournalEntry::Plan(plan));
         if changed.is_none() {
@@ -261,8 +262,8 @@ impl Projection {
         }
     }
 
-    /// The plan with what the window measures before and after it, if it makes the window
-    /// smaller. Nothing is carried out.
+    /// The plan with the sizes of the window before and after it, if it makes the window smaller.
+    /// Nothing is executed.
     ///
     /// ```
     /// # use trimtab_engine::{normalise::NormaliseOptions, window::Projection};
@@ -282,17 +283,19 @@ impl Projection {
         tokens: impl Fn(&Measure) -> u64,
     ) -> Result<Option<Plan>, InvalidWindow> {
         let mut plan = plan.within(self.log.len());
+        // The window must be built before `measure_with`: its fast path needs the entry of each
+        // slot.
         plan.tokens_before = tokens(&self.window()?.measures().total());
         plan.tokens_after = tokens(&self.measure_with(&plan)?);
         Ok((plan.tokens_after < plan.tokens_before).then_some(plan))
     }
 
-    /// True if there is a plan that can be taken back.
+    /// True if some plan can be undone.
     pub fn can_undo(&self) -> bool {
         self.journal.undoable() > 0
     }
 
-    /// Takes the newest plan back; false if there is none.
+    /// Undoes the newest undoable plan; false if there is none.
     pub fn undo(&mut self) -> bool {
         let any = self.can_undo();
         if any {
@@ -302,7 +305,7 @@ impl Projection {
         any
     }
 
-    /// True if no plan changes anything: every message of the log is a slot, as it came.
+    /// True if no plan changes anything: every message of the log is a slot, unedited.
     pub fn is_unedited(&self) -> bool {
         let slots = &self.builder.slots;
         slots.slots.len() == self.log.len() && slots.edited == 0

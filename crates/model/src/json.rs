@@ -34,6 +34,8 @@ impl RawJson {
 
     /// The parsed value.
     pub fn to_value(&self) -> serde_json::Value {
+        // The text was checked when the value was created, so this fails only for JSON that a
+        // `Value` cannot hold: very deep nesting, or a number out of range.
         serde_json::from_str(self.0.get()).unwrap_or_default()
     }
 }
@@ -44,6 +46,7 @@ impl From<Box<RawValue>> for RawJson {
     }
 }
 
+// Compares texts, not values: two spellings of one value are different bytes on the wire.
 impl PartialEq for RawJson {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()

@@ -134,6 +134,8 @@ impl Message {
     /// An assistant message; no text part if `text` is empty.
     pub fn assistant(text: impl Into<String>) -> Self {
         let text = text.into();
+        // Assistant messages that only carry calls have no text, and providers reject empty text
+        // parts.
         let parts = if text.is_empty() {
             Vec::new()
         } else {
@@ -176,6 +178,11 @@ impl Message {
         self.calls().next().is_some()
     }
 
+    /// True if it contains at least one output.
+    pub fn has_outputs(&self) -> bool {
+        self.outputs().next().is_some()
+    }
+
     /// Whether the model sees it.
     pub fn agent_visible(&self) -> bool {
         self.meta.agent_visible.unwrap_or(true)
@@ -191,8 +198,10 @@ impl Message {
     /// Some designs send summaries, digests, notes, repairs and outputs as user messages; they
     /// never start a turn.
     pub fn is_real_user(&self) -> bool {
+        // A plain tool result is the client's own message. All other kinds are either written by us
+        // or mark text that no person typed.
         let ours = !matches!(self.meta.kind, None | Some(MessageKind::ToolResult));
-        self.role == Role::User && !ours && self.outputs().next().is_none()
+        self.role == Role::User && !ours && !self.has_outputs()
     }
 
     /// The text projection of the message.
@@ -217,6 +226,8 @@ impl Message {
     /// True if it has a field of its own that is not null, such as a refusal. Marks of ours about
     /// how the client wrote it are no such fields.
     pub fn has_unknown_fields(&self) -> bool {
+        // The wire crate stores how a client spelled a message as extra fields with this prefix.
+        // They never reach a provider.
         let is_mark = |name: &str| name.starts_with("trimtab:");
         let mut fields = self.meta.extra.iter();
         fields.any(|(name, value)| !is_mark(name) && value.as_str() != "null")

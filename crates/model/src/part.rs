@@ -250,6 +250,8 @@ pub(crate) fn project(parts: &[Part]) -> Cow<'_, str> {
     work::step(parts.len());
     match parts {
         [] => Cow::Borrowed(""),
+        // The usual message has one part. Borrowing it avoids a copy of what can be megabytes of
+        // output.
         [only] => projected(only),
         many => Cow::Owned(many.iter().map(projected).collect()),
     }

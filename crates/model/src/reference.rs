@@ -44,6 +44,8 @@ impl Ref {
     pub fn with_lines_of(mut self, text: &str) -> Self {
         let has_open_line = !text.is_empty() && !text.ends_with('\n');
         let lines = match self.line_count {
+            // The store already counted the pieces between newlines. Text that ends with a newline,
+            // and empty text, has one empty piece more than it has lines.
             Some(split) => split.saturating_sub(u64::from(!has_open_line)),
             None => text.lines().count() as u64,
         };

@@ -157,6 +157,7 @@ impl<'a, F: Fn(&str) -> Option<bool>> PairingBuilder<'a, F> {
         // Early outputs survive only across messages that contain nothing but outputs.
         let early = std::mem::take(&mut self.early);
         let early_ids = std::mem::take(&mut self.early_ids);
+        // The round must be open before early outputs claim its calls.
         if message.has_calls() {
             self.open_round(index, message);
             work::step(early.len());

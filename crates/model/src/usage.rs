@@ -29,6 +29,7 @@ pub struct Usage {
 impl Add for Usage {
     type Output = Self;
 
+    // Figures come from providers. A wrong figure must not overflow a sum.
     fn add(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
@@ -79,7 +80,7 @@ impl Usage {
 
     /// Reads the `usage` object of Chat Completions, where `prompt_tokens` includes cached tokens.
     pub fn from_chat(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/prompt_tokens"),
             // DeepSeek reports its cache hits in a different field.
             count(usage, "/prompt_tokens_details/cached_tokens")
@@ -91,7 +92,7 @@ impl Usage {
 
     /// Reads the `usage` object of Responses, where `input_tokens` includes cached tokens.
     pub fn from_responses(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/input_tokens"),
             count(usage, "/input_tokens_details/cached_tokens"),
             count(usage, "/input_tokens_details/cache_write_tokens"),
@@ -102,7 +103,7 @@ impl Usage {
     /// Reads Gemini's `usageMetadata`, where the prompt figure includes cached tokens and reasoning
     /// is separate from the candidates.
     pub fn from_gemini(usage: &Value) -> Self {
-        Self::inside(
+        Self::from_inclusive(
             count(usage, "/promptTokenCount"),
             count(usage, "/cachedContentTokenCount"),
             0,
@@ -111,7 +112,7 @@ impl Usage {
         )
     }
 
-    fn inside(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
+    fn from_inclusive(prompt: u64, cache_read: u64, cache_creation: u64, output: u64) -> Self {
         // Some servers report inconsistent figures. Clamp them, so that the parts never exceed the
         // prompt.
         let cache_read = cache_read.min(prompt);
@@ -127,6 +128,8 @@ impl Usage {
 }
 
 fn count(usage: &Value, pointer: &str) -> u64 {
+    // A missing field, a null and a figure that is not a whole number all count as zero: usage is
+    // only ever advice, and a call must not fail for it.
     usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
 }
 

@@ -73,6 +73,7 @@ impl std::error::Error for Cancelled {}
 /// [`with_cancel`], and locks held on the way are poisoned, as by a panic.
 #[inline]
 pub fn step(units: usize) {
+    // No thread counts up to 2^64. Wrapping only keeps the overflow check out of this hot path.
     let done = DONE.get().wrapping_add(units as u64);
     DONE.set(done);
     // Checking the flag costs more than counting, so do it rarely.
@@ -90,6 +91,7 @@ pub fn step_text(text: &str) {
 /// Reports that `bytes` bytes are read once.
 #[inline]
 pub fn step_bytes(bytes: usize) {
+    // The one counts the visit itself, so that many empty texts are not free.
     step(1 + bytes / UNIT_BYTES);
 }
 
@@ -120,6 +122,8 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, u64) {
 /// The caller must then discard everything it was changing. A panic continues as a panic.
 pub fn with_cancel<T>(flag: &CancelFlag, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     let guard = FlagGuard::set(Some(flag.clone()));
+    // The closure may leave its data half changed. The caller promises to discard it, which is what
+    // unwind safety asks for.
     let ended = catch_unwind(AssertUnwindSafe(work));
     // Restore the previous flag before a panic continues.
     drop(guard);

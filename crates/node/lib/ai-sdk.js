@@ -1,4 +1,4 @@
-// Trimtab for the Vercel AI SDK, and for hosts that use its models, such as Mastra.
+// Trimtab for the Vercel AI SDK, and for hosts that use its models.
 //
 //   import { wrapLanguageModel } from 'ai';
 //   import { trimtabMiddleware } from 'trimtab/ai-sdk';
@@ -7,7 +7,7 @@
 //   const model = wrapLanguageModel({ model: openai('gpt-5'), middleware: context.middleware });
 //   await generateText({ model, tools: { ...tools, ...context.tools }, ... });
 
-import { HostRows, callRow, orUnchanged, outputRow, rowText, textOf, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, textOf, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 export function trimtabMiddleware(options = {}) {
@@ -20,11 +20,18 @@ export function trimtabMiddleware(options = {}) {
   const middleware = {
     specificationVersion,
     wrapGenerate: ({ params, model }) =>
-      withRecovery(session, async () => model.doGenerate(await fit(params))),
+      withRecovery(session, async () => recorded(session, await model.doGenerate(await fit(params)))),
     wrapStream: ({ params, model }) =>
       withRecovery(session, async () => model.doStream(await fit(params))),
   };
   return { session, middleware, tools: retrievalTools(session) };
+}
+
+/** The result, whose usage was recorded. Versions of the SDK differ in the form of a figure. */
+function recorded(session, result) {
+  const { inputTokens, outputTokens } = result.usage ?? {};
+  recordUsage(session, inputTokens?.total ?? inputTokens, outputTokens?.total ?? outputTokens);
+  return result;
 }
 
 /** The retrieval tools, as the AI SDK defines tools. */

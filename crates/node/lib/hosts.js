@@ -73,6 +73,19 @@ export async function orUnchanged(work, unchanged) {
   }
 }
 
+/**
+ * Tells the session what the provider counted, so that it learns what it cannot see: the
+ * instructions and tools of some hosts, and how the provider counts.
+ */
+export function recordUsage(session, prompt, answer) {
+  if (!(prompt > 0)) return;
+  try {
+    session.record({ prompt_tokens: prompt, completion_tokens: answer ?? 0 });
+  } catch (error) {
+    process.emitWarning(`trimtab: the usage is not recorded: ${error.message}`);
+  }
+}
+
 /** Calls until the provider accepts the window, or the error is not about its size. */
 export async function withRecovery(session, call) {
   for (;;) {
@@ -84,7 +97,8 @@ export async function withRecovery(session, call) {
   }
 }
 
-function recovers(session, error) {
+/** True if the request was refused for its size, and a smaller window was made. */
+export function recovers(session, error) {
   try {
     return session.recover(error);
   } catch (own) {

@@ -17,7 +17,7 @@ export class TrimtabError extends Error {
 }
 
 const bytes = (value) => Buffer.from(JSON.stringify(value));
-const value = (buffer) => (buffer == null ? null : JSON.parse(buffer));
+const value = (text) => (text == null ? null : JSON.parse(text));
 
 function typed(error) {
   const found = /^(bad-input|too-large|store|internal): ([^]*)$/.exec(error?.message ?? '');

@@ -10,7 +10,7 @@ import { tool } from '@langchain/core/tools';
 import { convertToOpenAITool } from '@langchain/core/utils/function_calling';
 import { createMiddleware } from 'langchain';
 
-import { HostRows, callRow, orUnchanged, outputRow, rowText, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 const CALL_BLOCKS = new Set(['tool_use', 'tool_call', 'function_call']);
@@ -24,7 +24,9 @@ export function trimtabMiddleware(options = {}) {
   const wrapModelCall = (request, handler) =>
     withRecovery(session, async () => {
       const messages = await orUnchanged(() => fitted(session, request), request.messages);
-      return handler({ ...request, messages });
+      const answer = await handler({ ...request, messages });
+      recordUsage(session, answer.usage_metadata?.input_tokens, answer.usage_metadata?.output_tokens);
+      return answer;
     });
   return createMiddleware({ name: 'trimtab', tools, wrapModelCall });
 }

@@ -11,4 +11,4 @@ export interface TrimtabContext {
 }
 
 export function trimtab(options?: SessionOptions): TrimtabContext;
-export function fitted(session: Session, instructions: string | undefined, input: any[]): Promise<any[]>;
+export function fitted(session: Session, instructions: string | undefined, input: any[], tools?: any[]): Promise<any[]>;

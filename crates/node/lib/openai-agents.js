@@ -11,7 +11,7 @@
 
 import { tool } from '@openai/agents';
 
-import { HostRows, callRow, orUnchanged, outputRow, rowText, textOf, withRecovery } from './hosts.js';
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText, textOf, withRecovery } from './hosts.js';
 import { Session } from './index.js';
 
 /** One conversation. */
@@ -37,11 +37,16 @@ class TrimtabModel {
   }
 
   async #fit(request) {
-    return { ...request, input: await items(this.#session, request.systemInstructions, request.input) };
+    const { systemInstructions, input, tools } = request;
+    return { ...request, input: await items(this.#session, systemInstructions, input, tools) };
   }
 
   getResponse(request) {
-    return withRecovery(this.#session, async () => this.#inner.getResponse(await this.#fit(request)));
+    return withRecovery(this.#session, async () => {
+      const answer = await this.#inner.getResponse(await this.#fit(request));
+      recordUsage(this.#session, answer.usage?.inputTokens, answer.usage?.outputTokens);
+      return answer;
+    });
   }
 
   async *getStreamedResponse(request) {
@@ -55,11 +60,11 @@ class TrimtabModel {
   }
 }
 
-const items = (session, instructions, input) =>
-  typeof input === 'string' ? input : orUnchanged(() => fitted(session, instructions, input), input);
+const items = (session, instructions, input, tools) =>
+  typeof input === 'string' ? input : orUnchanged(() => fitted(session, instructions, input, tools), input);
 
 /** The items to send. */
-export async function fitted(session, instructions, input) {
+export async function fitted(session, instructions, input, tools) {
   const rows = new HostRows();
   if (instructions) rows.add({ role: 'system', content: instructions }, null);
   let answer = [];
@@ -78,10 +83,16 @@ export async function fitted(session, instructions, input) {
   }
   endAnswer();
   return rows
-    .sent(await session.windowRows(rows.rows))
+    .sent(await session.windowRows(rows.rows, definitions(tools)))
     .filter(({ row, place }) => row.role !== 'system' || place)
     .flatMap(({ row, place, isChanged }) => itemsOf(row, place, isChanged));
 }
+
+/** The tools as Chat has them; undefined if they are not known. */
+const definitions = (tools) =>
+  tools
+    ?.filter((one) => one.type === 'function')
+    .map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }));
 
 function answerRow(items) {
   const calls = items.filter((item) => item.type === 'function_call');

@@ -1,16 +1,17 @@
-// Trimtab as a plugin of opencode: outputs are short in its own history.
+// Trimtab as a plugin of opencode: what is sent to the model fits; opencode's own history stays.
 //
-// In opencode.json:  { "plugin": ["trimtab/opencode"] }
+// In opencode.json:  { "plugin": ["file:///path/to/node_modules/trimtab/lib/opencode.js"] }
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
+import { HostRows, callRow, orUnchanged, outputRow, recordUsage, rowText } from './hosts.js';
 import { Session } from './index.js';
 
-const OWN_COMMAND = 'trimtab output ';
-
-/** The window of the models that opencode talks to, where TRIMTAB_WINDOW does not say another. */
+/** The window of a model, in tokens, until opencode tells it with the first call. */
 const WINDOW = 200_000;
+/** How many lines the command reads that a view names. */
+const LINES = 200;
 
 /** The folder that `trimtab output read` looks into. */
 function storeFolder() {
@@ -20,29 +21,89 @@ function storeFolder() {
 
 export const TrimtabPlugin = async () => {
   const sessions = new Map();
+  const windows = new Map();
   const sessionOf = (id) => {
-    if (!sessions.has(id)) {
-      const window = Number(process.env.TRIMTAB_WINDOW) || WINDOW;
-      const options = { session: `opencode/${id}`, store: storeFolder(), window, retrieval: false };
-      sessions.set(id, new Session(options));
+    const window = windows.get(id) ?? WINDOW;
+    if (sessions.get(id)?.window !== window) {
+      const session = new Session({ session: `opencode/${id}`, store: storeFolder(), window });
+      sessions.set(id, { window, session });
     }
-    return sessions.get(id);
+    return sessions.get(id).session;
   };
   return {
-    'tool.execute.after': async ({ tool, sessionID, callID, args }, output) => {
-      if (typeof output.output !== 'string' || args?.command?.includes(OWN_COMMAND)) return;
-      try {
-        const shown = sessionOf(sessionID).showOutput(tool, callID, output.output);
-        if (!shown.shortened) return;
-        const read = (line) =>
-          `trimtab output read --session 'opencode/${sessionID}' ${shown.ref} --offset ${line} --limit 200`;
-        const call = new RegExp(`tool_output_cache\\(\\{"ref_id":"${shown.ref}"(?:,"offset":(\\d+))?[^)]*\\}\\)`, 'g');
-        output.output = shown.text.replace(call, (_, line) => read(line ?? 0));
-      } catch (error) {
-        process.emitWarning(`trimtab: the output stays as it came: ${error.message}`);
-      }
+    'chat.params': async ({ sessionID, model }) => {
+      if (model?.limit?.context > 0) windows.set(sessionID, model.limit.context);
+    },
+    'experimental.chat.messages.transform': async (_, output) => {
+      const { messages } = output;
+      const id = messages.at(-1)?.info.sessionID;
+      if (!id) return;
+      const sent = await orUnchanged(() => fitted(sessionOf(id), id, messages), messages);
+      // opencode goes on with the same list.
+      messages.splice(0, messages.length, ...sent);
     },
   };
 };
 
 export default TrimtabPlugin;
+
+/** The messages to send. */
+async function fitted(session, id, messages) {
+  recordLast(session, messages);
+  const rows = rowsOf(messages);
+  const sent = [];
+  for (const { row, place, isChanged } of rows.sent(await session.windowRows(rows.rows))) {
+    const text = withReadCommand(rowText(row), id);
+    if (!place) sent.push(newMessage(messages, `trimtab_${sent.length}`, text));
+    else if (!place.part) sent.push(place.message);
+    else if (isChanged) sent[sent.length - 1] = withOutput(sent.at(-1), place.part, text);
+  }
+  return sent;
+}
+
+/** Tells what the last answer cost, so that instructions and tools are counted, which we do not see. */
+function recordLast(session, messages) {
+  const answers = messages.filter(({ info }) => info.role === 'assistant' && info.tokens?.input > 0);
+  const { tokens } = answers.at(-1)?.info ?? {};
+  if (!tokens) return;
+  recordUsage(session, tokens.input + (tokens.cache?.read ?? 0) + (tokens.cache?.write ?? 0), tokens.output);
+}
+
+function rowsOf(messages) {
+  const rows = new HostRows();
+  for (const message of messages) {
+    const texts = message.parts.filter((part) => part.type === 'text' && !part.ignored);
+    const text = texts.map((part) => part.text).join('\n');
+    if (message.info.role === 'user') {
+      rows.add({ role: 'user', content: text }, { message });
+      continue;
+    }
+    const calls = message.parts.filter((part) => part.type === 'tool');
+    rows.add(callRow(calls.map(({ callID, tool, state }) => ({ id: callID, name: tool, args: state.input })), text), { message });
+    for (const part of calls) {
+      rows.add(outputRow(part.callID, part.state.output ?? part.state.error ?? ''), { message, part });
+    }
+  }
+  return rows;
+}
+
+/** A message with another output of one of its tools. */
+function withOutput(message, part, output) {
+  const parts = message.parts.map((one) => (one === part ? { ...one, state: { ...one.state, output } } : one));
+  return { ...message, parts };
+}
+
+function newMessage(messages, id, text) {
+  const { info } = messages.find((message) => message.info.role === 'user') ?? messages[0];
+  const part = { type: 'text', text, synthetic: true, id: `prt_${id}`, sessionID: info.sessionID, messageID: id };
+  return { info: { ...info, role: 'user', id }, parts: [part] };
+}
+
+/** The agent has a shell, and no retrieval tools of ours. */
+function withReadCommand(text, id) {
+  const call = /tool_output_cache\(\{"ref_id":"([a-z2-7]{16})"(?:,"offset":(\d+))?[^)]*\}\)/g;
+  return text.replace(
+    call,
+    (_, ref, line) => `trimtab output read --session 'opencode/${id}' ${ref} --offset ${line ?? 0} --limit ${LINES}`,
+  );
+}

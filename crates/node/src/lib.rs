@@ -21,10 +21,10 @@ fn thrown(error: BindingError) -> Error {
 }
 
 /// The request to send.
-#[napi(object)]
-pub struct Window {
+#[napi(object, js_name = "Window")]
+pub struct NodeWindow {
     /// The request as JSON.
-    pub body: Buffer,
+    pub body: String,
     /// For each row, the row of the request that it is; -1 for another one.
     pub sources: Vec<i32>,
     /// Its tokens by estimate.
@@ -35,16 +35,20 @@ pub struct Window {
     pub misfit: Option<String>,
 }
 
-impl From<BoundWindow> for Window {
-    fn from(window: BoundWindow) -> Self {
+impl NodeWindow {
+    fn new(window: BoundWindow) -> Result<Self> {
         let row = |source: Option<usize>| source.and_then(|at| i32::try_from(at).ok());
-        Self {
-            sources: window.sources.into_iter().map(|at| row(at).unwrap_or(-1)).collect(),
-            body: window.body.into(),
+        Ok(Self {
+            sources: window
+                .sources
+                .into_iter()
+                .map(|at| row(at).unwrap_or(-1))
+                .collect(),
+            body: text(window.body)?,
             tokens: window.tokens as f64,
             max_output: window.max_output.map(|tokens| tokens as f64),
             misfit: window.misfit,
-        }
+        })
     }
 }
 
@@ -76,14 +80,14 @@ pub struct WindowTask {
 
 impl Task for WindowTask {
     type Output = BoundWindow;
-    type JsValue = Window;
+    type JsValue = NodeWindow;
 
     fn compute(&mut self) -> Result<BoundWindow> {
         self.session.window(&self.request).map_err(thrown)
     }
 
-    fn resolve(&mut self, _: Env, window: BoundWindow) -> Result<Window> {
-        Ok(window.into())
+    fn resolve(&mut self, _: Env, window: BoundWindow) -> Result<NodeWindow> {
+        NodeWindow::new(window)
     }
 }
 
@@ -102,8 +106,8 @@ impl NativeSession {
 
     /// The request to send.
     #[napi]
-    pub fn window(&self, request: Buffer) -> Result<Window> {
-        self.0.window(&request).map(Window::from).map_err(thrown)
+    pub fn window(&self, request: Buffer) -> Result<NodeWindow> {
+        NodeWindow::new(self.0.window(&request).map_err(thrown)?)
     }
 
     /// The same on another thread.
@@ -117,8 +121,8 @@ impl NativeSession {
 
     /// The request for a summary, if it is time for one.
     #[napi]
-    pub fn check(&self, request: Buffer) -> Result<Option<Buffer>> {
-        buffer(self.0.check(&request))
+    pub fn check(&self, request: Buffer) -> Result<Option<String>> {
+        optional_text(self.0.check(&request))
     }
 
     /// Appends rows.
@@ -147,14 +151,14 @@ impl NativeSession {
 
     /// Compacts now.
     #[napi]
-    pub fn compact(&self, instructions: String) -> Result<Option<Buffer>> {
-        buffer(self.0.compact(&instructions))
+    pub fn compact(&self, instructions: String) -> Result<Option<String>> {
+        optional_text(self.0.compact(&instructions))
     }
 
     /// Takes a summary.
     #[napi]
-    pub fn answer(&self, text: Option<String>) -> Result<Option<Buffer>> {
-        buffer(self.0.answer(text.as_deref()))
+    pub fn answer(&self, text: Option<String>) -> Result<Option<String>> {
+        optional_text(self.0.answer(text.as_deref()))
     }
 
     /// Takes the newest plan back.
@@ -175,8 +179,8 @@ impl NativeSession {
 
     /// The definitions of the retrieval tools.
     #[napi]
-    pub fn retrieval_tools(&self) -> Buffer {
-        self.0.retrieval_tools().into()
+    pub fn retrieval_tools(&self) -> Result<String> {
+        text(self.0.retrieval_tools())
     }
 
     /// Takes the usage that the provider reported.
@@ -187,13 +191,19 @@ impl NativeSession {
 
     /// What was done so far.
     #[napi]
-    pub fn usage(&self) -> Result<Buffer> {
-        self.0.usage_json().map(Buffer::from).map_err(thrown)
+    pub fn usage(&self) -> Result<String> {
+        text(self.0.usage_json().map_err(thrown)?)
     }
 }
 
-fn buffer(
-    bytes: std::result::Result<Option<Vec<u8>>, BindingError>,
-) -> Result<Option<Buffer>> {
-    Ok(bytes.map_err(thrown)?.map(Buffer::from))
+/// JSON bytes as a text. A buffer would be freed only when the event loop is idle.
+fn text(json: Vec<u8>) -> Result<String> {
+    let text = String::from_utf8(json);
+    text.map_err(|why| Error::new(Status::GenericFailure, format!("internal: {why}")))
+}
+
+fn optional_text(
+    json: std::result::Result<Option<Vec<u8>>, BindingError>,
+) -> Result<Option<String>> {
+    json.map_err(thrown)?.map(text).transpose()
 }

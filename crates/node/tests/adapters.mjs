@@ -25,7 +25,7 @@ const PART = {
 function output(part) {
   const line = `part ${part}: all is well in this line of the log, nothing to see, go on`;
   const isLast = part === 2 * ROUNDS - 1;
-  const count = isLast ? 66_000 : (part % 5) * 120 + 10;
+  const count = isLast ? 71_000 : (part % 5) * 120 + 10;
   const lines = Array.from({ length: count }, (_, at) => `${at} ${line}`);
   if (isLast) lines[40_000] = `the line that is looked for: ${NEEDLE}`;
   return lines.join('\n');
@@ -59,6 +59,25 @@ async function langchain(url, name, window) {
   return state.messages.at(-1).text;
 }
 
+async function mastra(url, name, window) {
+  const { Mastra } = await import('@mastra/core');
+  const { Agent } = await import('@mastra/core/agent');
+  const { createTool } = await import('@mastra/core/tools');
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { trimtabProcessor } = await import('trimtab/mastra');
+  const model = createOpenAICompatible({ name: 'test', baseURL: url, apiKey: 'none' })(name);
+  const fetch = createTool({ id: 'fetch', description: 'Fetch a part.', inputSchema: PART, execute: async ({ part }) => output(part) });
+  const context = window ? trimtabProcessor(options(window)) : { tools: {} };
+  const processors = window ? [context.processor] : [];
+  const agent = new Agent({
+    id: 'fetcher', name: 'fetcher', instructions: 'be brief', model,
+    tools: { fetch, ...context.tools }, inputProcessors: processors, errorProcessors: processors,
+  });
+  new Mastra({ agents: { agent }, logger: false });
+  const result = await agent.generate(TASK, { maxSteps: 100, modelSettings: { maxRetries: 0 } });
+  return result.text;
+}
+
 async function agentsRun(url, name, window, usesFilter) {
   const { Agent, OpenAIChatCompletionsModel, Runner, setTracingDisabled, tool } = await import('@openai/agents');
   const { OpenAI } = await import('openai');
@@ -83,6 +102,7 @@ async function agentsRun(url, name, window, usesFilter) {
 const ADAPTERS = {
   'ai-sdk': { package: 'ai', run: aiSdk },
   langchain: { package: 'langchain', run: langchain },
+  mastra: { package: '@mastra/core', run: mastra },
   'openai-agents': { package: '@openai/agents', run: (...args) => agentsRun(...args, false) },
   // A filter sees each request once, so it cannot send another one after an error.
   'openai-agents-filter': { package: '@openai/agents', run: (...args) => agentsRun(...args, true), cannotRetry: true },

@@ -1,20 +1,29 @@
 // The package itself: windows, errors, threads and memory.
 
 import assert from 'node:assert';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { Session, TrimtabError } from 'trimtab';
 
-const LOG = 'all is well in this line\n'.repeat(20_000);
+const PRESETS = ['steady', 'refs', 'checkpoint', 'turns', 'archive', 'retention', 'none'];
+const LINE = 'all is well in this line\n';
+const LOG = LINE.repeat(20_000);
 
-function request(rounds) {
+function request(rounds, output = LOG) {
   const messages = [];
   for (let at = 0; at < rounds; at += 1) {
     const call = { id: `c${at}`, type: 'function', function: { name: 'read', arguments: '{}' } };
     messages.push(
       { role: 'user', content: `step ${at}`, x_row: at },
       { role: 'assistant', content: null, tool_calls: [call] },
-      { role: 'tool', tool_call_id: `c${at}`, content: LOG },
+      { role: 'tool', tool_call_id: `c${at}`, content: output },
     );
   }
   return { model: 'm', messages, x_host: [1, { a: null }] };
@@ -48,11 +57,68 @@ test('a summary of the host replaces old rounds', async () => {
   assert(session.undo());
 });
 
+test('windows have the bytes of the library', (context) => {
+  const program = process.env.TRIMTAB_WINDOWS;
+  if (!program) return context.skip('TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding');
+  const counts = Array.from({ length: 11 }, (_, at) => at + 1);
+  const requests = counts.map((count) => request(count, LINE.repeat(300 * count)));
+  for (const preset of PRESETS) {
+    const folder = mkdtempSync(join(tmpdir(), 'trimtab-'));
+    const [ours, theirs] = ['ours', 'theirs'].map((name) => join(folder, name));
+    // Refs are derived from a secret that the first output of a session creates.
+    new Session({ session: 's', store: ours }).showOutput('read', 'c', 'first');
+    cpSync(ours, theirs, { recursive: true });
+    const options = { session: 's', preset, window: 20_000 };
+    const input = requests.map((one) => JSON.stringify(one)).join('\n');
+    const output = execFileSync(program, [JSON.stringify({ ...options, store: theirs })], { input, maxBuffer: 1 << 30 });
+    const lines = output.toString().trimEnd().split('\n');
+    const session = new Session({ ...options, store: ours });
+    for (const [at, line] of lines.entries()) {
+      const sent = JSON.stringify(session.window(requests[at]));
+      assert(sent === JSON.stringify(JSON.parse(line.slice(line.indexOf(' ')))), `${preset}, request ${at}`);
+    }
+    assert.equal(lines.length, requests.length);
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('documented code imports what there is', async (context) => {
+  const pages = process.env.TRIMTAB_DOCS;
+  if (!pages) return context.skip('TRIMTAB_DOCS does not name the pages');
+  const texts = pages.split(delimiter).map((page) => readFileSync(page, 'utf8'));
+  const blocks = texts.flatMap((text) => [...text.matchAll(/```js\n([^]*?)```/g)].map(([, block]) => block));
+  const lines = blocks.flatMap((block) => [...block.matchAll(/^import \{ (.+) \} from '(trimtab.*)';$/gm)]);
+  assert(lines.length > 2, `${lines.length} imports`);
+  for (const [line, names, module] of lines) {
+    const file = fileURLToPath(import.meta.resolve(module));
+    const exported = readFileSync(file, 'utf8');
+    for (const name of names.split(', ')) {
+      assert.match(exported, new RegExp(`export (async )?(class|function|const) ${name}\\b`), line);
+    }
+  }
+});
+
+// The long form is a hundred thousand calls.
+const CALLS = process.env.TRIMTAB_LONG ? 100_000 : 5_000;
+
 test('memory stays after many calls', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  const used = () => {
+    collect();
+    return process.memoryUsage().rss;
+  };
   const session = new Session({ window: 20_000 });
-  const body = request(2);
-  for (let at = 0; at < 1_000; at += 1) session.window(body);
-  const before = process.memoryUsage().rss;
-  for (let at = 0; at < 5_000; at += 1) session.window(body);
-  assert(process.memoryUsage().rss - before < 128 << 20);
+  const body = request(2, LINE.repeat(1_000));
+  const call = (times) => {
+    for (let at = 0; at < times; at += 1) {
+      session.window(body);
+      session.usage();
+    }
+  };
+  call(2_000);
+  const before = used();
+  call(CALLS);
+  const grown = used() - before;
+  assert(grown < 32 << 20, `${CALLS} calls: ${grown} bytes more`);
 });

@@ -1,10 +1,9 @@
-//! HTTP in, HTTP out: any agent, any language, one base URL.
+//! An HTTP proxy that manages the windows of agents in any language: they only set a base URL.
 //!
-//! A [`Proxy`] stands between agents and model servers. It passes everything, and of the
-//! requests that it understands it manages the window: outputs are stored whole and shown
-//! short, old rounds are compacted before they overflow, an overflow is recovered from. What
-//! it does not understand, what is too large, and whatever goes wrong on our side passes as it
-//! came.
+//! A [`Proxy`] runs between agents and model servers. It forwards all requests, and manages the
+//! window of those that it understands: outputs are stored in full and shown shortened, old rounds
+//! are compacted before they overflow, and overflows are recovered from. A request that it does
+//! not understand, that is too large, or that something fails for passes unchanged.
 
 mod access;
 mod answer;
@@ -29,7 +28,7 @@ pub use access::{NewToken, TlsProblem};
 pub use config::{
     AuditSettings, BadSetting, ModelRule, NamedToken, PORT, ProxyConfig, ProxyConfigError,
     ProxyLimits, ProxyMode, Secret, StoreRetention, SummariserConfig, SummaryMode, TenancySettings,
-    TenantQuotas, TlsFiles, TokenRole, UpstreamConfig,
+    TenantQuotas, TenantRule, TlsFiles, TokenRole, UpstreamConfig,
 };
 pub use conversation::store_state::StoreOpening;
 pub use records::plan_note::PlanNote;

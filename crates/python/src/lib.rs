@@ -10,8 +10,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use trimtab_binding::{BindingError, BoundSession, BoundWindow, ErrorCode};
 
-create_exception!(trimtab, TrimtabError, PyException, "Trimtab could not do it.");
-create_exception!(trimtab, TooLargeError, TrimtabError, "A part alone is larger than the window.");
+create_exception!(
+    trimtab,
+    TrimtabError,
+    PyException,
+    "Trimtab could not do it."
+);
+create_exception!(
+    trimtab,
+    TooLargeError,
+    TrimtabError,
+    "A part alone is larger than the window."
+);
 create_exception!(trimtab, StoreError, TrimtabError, "The store failed.");
 
 fn raised(error: BindingError) -> PyErr {
@@ -25,11 +35,11 @@ fn raised(error: BindingError) -> PyErr {
 }
 
 /// The request to send.
-#[pyclass(frozen, module = "trimtab")]
-struct Window(BoundWindow);
+#[pyclass(frozen, module = "trimtab", name = "Window")]
+struct PythonWindow(BoundWindow);
 
 #[pymethods]
-impl Window {
+impl PythonWindow {
     /// The request as JSON bytes, in the shape of the session.
     #[getter]
     fn body<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -74,11 +84,15 @@ struct NativeSession(BoundSession);
 impl NativeSession {
     #[new]
     fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
-        py.detach(|| BoundSession::open(options)).map(Self).map_err(raised)
+        py.detach(|| BoundSession::open(options))
+            .map(Self)
+            .map_err(raised)
     }
 
-    fn window(&self, py: Python<'_>, request: &[u8]) -> PyResult<Window> {
-        py.detach(|| self.0.window(request)).map(Window).map_err(raised)
+    fn window(&self, py: Python<'_>, request: &[u8]) -> PyResult<PythonWindow> {
+        py.detach(|| self.0.window(request))
+            .map(PythonWindow)
+            .map_err(raised)
     }
 
     fn check(&self, py: Python<'_>, request: &[u8]) -> PyResult<Option<Py<PyBytes>>> {
@@ -148,7 +162,7 @@ fn bytes(py: Python<'_>, bytes: Option<Vec<u8>>) -> Option<Py<PyBytes>> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<NativeSession>()?;
-    module.add_class::<Window>()?;
+    module.add_class::<PythonWindow>()?;
     module.add("TrimtabError", py.get_type::<TrimtabError>())?;
     module.add("TooLargeError", py.get_type::<TooLargeError>())?;
     module.add("StoreError", py.get_type::<StoreError>())

@@ -40,7 +40,11 @@ class ChatModel(BaseLlm):
             made = types.FunctionCall(id=call["id"], name=call["function"]["name"],
                                       args=json.loads(call["function"]["arguments"]))
             parts.append(types.Part(function_call=made))
-        yield LlmResponse(content=types.Content(role="model", parts=parts))
+        counted = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=answer["usage"]["prompt_tokens"],
+            candidates_token_count=answer["usage"]["completion_tokens"])
+        content = types.Content(role="model", parts=parts)
+        yield LlmResponse(content=content, usage_metadata=counted)
 
 
 def rows_of(content: types.Content) -> list[dict[str, Any]]:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import json
+import os
+import re
 import resource
+import shutil
+import subprocess
 import tempfile
 import threading
 import unittest
+from pathlib import Path
 
 import trimtab
 
-LOG = "all is well in this line\n" * 20_000
+PRESETS = ("steady", "refs", "checkpoint", "turns", "archive", "retention", "none")
+LINE = "all is well in this line\n"
+LOG = LINE * 20_000
+# The long form is a hundred thousand calls.
+CALLS = 100_000 if os.environ.get("TRIMTAB_LONG") else 5_000
 
 
-def request(rounds: int) -> dict:
+def request(rounds: int, output: str = LOG) -> dict:
     rows = []
     for at in range(rounds):
         call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
         rows += [
             {"role": "user", "content": f"step {at}", "x_row": at},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{at}", "content": LOG},
+            {"role": "tool", "tool_call_id": f"c{at}", "content": output},
         ]
     return {"model": "m", "messages": rows, "x_host": [1, {"a": None}]}
 
@@ -84,16 +94,52 @@ class Package(unittest.TestCase):
         self.assertGreater(during, 0)
 
     def test_memory_stays_after_many_calls(self) -> None:
-        session, data = trimtab.Session(window=20_000), json.dumps(request(2)).encode()
-        for _ in range(2_000):
-            session.window_bytes(data)
-        gc.collect()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for _ in range(10_000):
-            session.window_bytes(data)
-            session.usage()
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.assertLess(after - before, 32 * 1024)
+        session, body = trimtab.Session(window=20_000), request(2, LINE * 1_000)
+
+        def used(calls: int) -> int:
+            for _ in range(calls):
+                session.window(body)
+                session.usage()
+            gc.collect()
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = used(2_000)
+        self.assertLess(used(CALLS) - before, 32 * 1024, f"KB more after {CALLS} calls")
+
+    def test_windows_have_the_bytes_of_the_library(self) -> None:
+        program = os.environ.get("TRIMTAB_WINDOWS")
+        if not program:
+            self.skipTest("TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding")
+        requests = [json.dumps(request(count, LINE * 300 * count)).encode() for count in range(1, 12)]
+        for preset in PRESETS:
+            with tempfile.TemporaryDirectory() as folder:
+                # Refs are derived from a secret that the first output of a session creates.
+                ours, theirs = Path(folder, "ours"), Path(folder, "theirs")
+                trimtab.Session("s", store=ours).show_output("read", "c", "first")
+                shutil.copytree(ours, theirs)
+                options = {"session": "s", "store": str(theirs), "preset": preset, "window": 20_000}
+                run = subprocess.run([program, json.dumps(options)], input=b"\n".join(requests),
+                                     stdout=subprocess.PIPE, check=True)
+                expected = [line.split(b" ", 1)[1] for line in run.stdout.splitlines()]
+                session = trimtab.Session("s", store=ours, preset=preset, window=20_000)
+                self.assertEqual([session.window_bytes(body) for body in requests], expected, preset)
+
+    def test_documented_code_compiles_and_its_imports_exist(self) -> None:
+        root, checked = Path(__file__).parents[3], 0
+        for page in [root / "crates/python/README.md", *root.glob("docs/**/*.md")]:
+            for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+                for node in ast.walk(ast.parse(block, str(page))):
+                    if isinstance(node, (ast.Import, ast.ImportFrom)):
+                        self.imports(ast.unparse(node))
+                        checked += 1
+        self.assertGreater(checked, 2)
+
+    def imports(self, line: str) -> None:
+        try:
+            exec(line, {})
+        except ModuleNotFoundError as error:
+            # A framework that is not installed.
+            self.assertNotIn("trimtab", error.name or "trimtab", line)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def output(part: int) -> str:
     """The output of ``fetch(part)``: some KB, and 5 MB with the needle for the last one."""
     line = f"part {part}: all is well in this line of the log, nothing to see, go on"
     if part == 2 * ROUNDS - 1:
-        lines = [f"{at} {line}" for at in range(66_000)]
+        lines = [f"{at} {line}" for at in range(71_000)]
         lines[40_000] = f"the line that is looked for: {NEEDLE}"
         return "\n".join(lines)
     return "\n".join(f"{at} {line}" for at in range((part % 5) * 120 + 10))

@@ -1,6 +1,6 @@
-//! Admission carried out: an output is stored whole before its view is shown.
+//! Executes admission: stores an output in full before its view is shown.
 //!
-//! How it is shown is decided in [`trimtab_engine::admission`].
+//! [`trimtab_engine::admission`] decides how it is shown.
 
 use trimtab_engine::admission;
 use trimtab_engine::observation::only_text;
@@ -10,11 +10,11 @@ use trimtab_engine::window::Projection;
 use trimtab_model::{Message, MessageKind, Output, Part, RawJson, Ref};
 use trimtab_store::{Put, Result, SessionId, SpilledFile, Store};
 
-/// Media type of an output that is more than text: its parts as JSON.
+/// Media type of an output that is not one plain text: its parts as JSON.
 const PARTS: &str = "application/vnd.trimtab.parts+json";
 
-/// Stores the outputs of a message that is about to be let in, and notes their refs, as `named`
-/// gives them. A store that fails leaves nothing behind, and the error says why.
+/// Stores the outputs of a message before it is admitted, and sets their refs, as `named` returns
+/// them. If the store fails, nothing is left behind, and the error says why.
 pub(crate) fn store_outputs(
     store: &dyn Store,
     session: &SessionId,
@@ -25,13 +25,15 @@ pub(crate) fn store_outputs(
     for part in &mut message.parts {
         if let Part::Output(output) = part {
             let tool = tool_of(output, projection).to_owned();
-            keep_output(store, session, output, &tool)?;
+            store_output(store, session, output, &tool)?;
+            // The store does not know which tool reads it in this conversation.
             output.stored = output.stored.take().map(&named);
         }
     }
     let observation =
         only_text(message).filter(|_| message.meta.kind == Some(MessageKind::Observation));
     if let Some(text) = observation {
+        // An observation answers no call. The position makes the label unique within the session.
         let call = format!("observation-{}", projection.log().len());
         let stored = store.put(session, Put::new(&call, text))?;
         message.meta.stored = Some(named(stored.with_lines_of(text)));
@@ -39,7 +41,7 @@ pub(crate) fn store_outputs(
     Ok(())
 }
 
-fn keep_output(
+fn store_output(
     store: &dyn Store,
     session: &SessionId,
     output: &mut Output,
@@ -47,10 +49,13 @@ fn keep_output(
 ) -> Result<()> {
     let (call, text) = (&output.call_id, output.text());
     let stored = match output.content.as_slice() {
+        // Further fields of the text, such as cache markers, must survive, so only bare text is
+        // stored as text.
         [Part::Text(plain)] if plain.extra.is_empty() => {
             store.put(session, Put::new(call, &plain.text).tool(tool))?
         }
         parts => {
+            // Stored with its text, so that retrieval can page and search it like any other output.
             let parts = RawJson::of(&parts);
             let put = Put::new(call, parts.as_str()).tool(tool).media_type(PARTS);
             store.put(session, put.text(&text))?
@@ -61,10 +66,11 @@ fn keep_output(
     Ok(())
 }
 
-/// The content of a stored output, as it came.
+/// The original content of a stored output.
 pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Result<Vec<Part>> {
     let media_type = store.metadata(session, id)?.labels.media_type;
     let bytes = store.get(session, id)?;
+    // A client chooses no media type: only `store_output` writes this one.
     if media_type == PARTS
         && let Ok(parts) = serde_json::from_slice(&bytes)
     {
@@ -73,16 +79,16 @@ pub(crate) fn contents(store: &dyn Store, session: &SessionId, id: &str) -> Resu
     Ok(vec![Part::text(String::from_utf8_lossy(&bytes))])
 }
 
-/// What became of writing an output to a file of its own.
+/// The result of writing an output to a file of its own.
 pub(crate) enum SpillFile {
-    /// It is there.
+    /// It was written.
     Saved { path: String, sha256: String },
     /// It could not be written, and why. Nothing is lost: the reason names the ref.
     Failed(String),
 }
 
 impl SpillFile {
-    /// Writes a stored output to a file, if its view wants that.
+    /// Writes a stored output to a file, if its view needs that.
     pub(crate) fn write(
         store: &dyn Store,
         session: &SessionId,
@@ -103,7 +109,7 @@ impl SpillFile {
         })
     }
 
-    /// The same for the view.
+    /// The same, for the view.
     pub(crate) fn spill(&self) -> Spill<'_> {
         match self {
             Self::Saved { path, sha256 } => Spill::Saved { path, sha256 },
@@ -112,7 +118,7 @@ impl SpillFile {
     }
 }
 
-/// The tool that gave an output, where it says so itself or the newest round tells; else empty.
+/// The tool of an output, if the output or the newest round names it; otherwise empty.
 pub(crate) fn tool_of<'o>(output: &'o Output, projection: &'o Projection) -> &'o str {
     let named = output.tool.as_deref();
     named

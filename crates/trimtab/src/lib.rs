@@ -1,9 +1,9 @@
 //! The context engine between an agent and its model: it decides, before every call, what goes
 //! into the window.
 //!
-//! A [`Session`](session::Session) is given what happens, message by message, and says what to
-//! send. Outputs are stored whole and shown short, old rounds are compacted before the window
-//! overflows, and everything can be had back by its ref.
+//! A [`Session`](session::Session) receives what happens, message by message, and returns what to
+//! send. Outputs are stored in full and shown short, old rounds are compacted before the window
+//! overflows, and everything can be retrieved by its ref.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -39,9 +39,9 @@
 //! | module | for |
 //! |---|---|
 //! | [`session`] | admit, check, ready, record, recover, compact, undo: what agents and the proxy use |
-//! | [`single_output`] | one output on its own, stored whole and shown short |
+//! | [`single_output`] | one output on its own, stored in full and shown short |
 //! | [`config`] | settings from flags, environment and files, over a preset |
-//! | [`retrieval`] | the two tools with which a model gets an output back |
+//! | [`retrieval`] | the two tools with which a model retrieves an output |
 //! | [`request`] | what changes in a provider's request body for a window |
 //! | [`film`] | what each call of a conversation was sent, as a picture |
 //! | [`replay`] | recorded sessions through a policy, measured |
@@ -51,7 +51,7 @@
 //!
 //! The parts below it are re-exported: [`model`], [`engine`], [`wire`], [`store`].
 //!
-//! Without the feature `folder`, which is on by default, there is the store in memory only, and
+//! Without the feature `folder`, which is on by default, only the store in memory exists, and
 //! neither `SQLite` nor zstd is compiled.
 
 mod admission;

@@ -33,6 +33,7 @@ impl Provider {
     /// ```
     pub fn of_host(host: &str) -> Option<Self> {
         let is_at = |domain: &str| {
+            // A fully qualified host name may end with a dot.
             let host = host.trim_end_matches('.').to_ascii_lowercase();
             host == domain || host.ends_with(&format!(".{domain}"))
         };
@@ -40,7 +41,7 @@ impl Provider {
         all.find(|provider| is_at(provider.domain()))
     }
 
-    /// False if a key of this form is plainly issued by somebody else.
+    /// False if a key of this form is clearly issued by another provider.
     ///
     /// ```
     /// use trimtab::provider::Provider;
@@ -52,6 +53,7 @@ impl Provider {
     pub fn may_issue(self, key: &str) -> bool {
         let is_anthropic = key.starts_with("sk-ant-");
         match self {
+            // Both begin with `sk-`. A key of another form says nothing about its issuer.
             Self::Anthropic => is_anthropic || !key.starts_with("sk-"),
             Self::OpenAi => !is_anthropic,
         }
@@ -65,7 +67,7 @@ impl Provider {
         }
     }
 
-    /// What its own clients speak.
+    /// The dialects of its own clients.
     pub fn dialects(self) -> &'static [Dialect] {
         match self {
             Self::Anthropic => &[Dialect::Messages],
@@ -73,7 +75,7 @@ impl Provider {
         }
     }
 
-    /// Its own address.
+    /// Its API address.
     pub fn url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
@@ -81,7 +83,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that holds its key.
+    /// The environment variable with its key.
     pub fn key_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
@@ -89,7 +91,7 @@ impl Provider {
         }
     }
 
-    /// The environment variable that names another address for its clients.
+    /// The environment variable that sets another address for its clients.
     pub fn base_variable(self) -> &'static str {
         match self {
             Self::Anthropic => "ANTHROPIC_BASE_URL",

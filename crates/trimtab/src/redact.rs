@@ -1,8 +1,8 @@
-//! Texts without the passwords of addresses.
+//! Removes passwords from addresses in texts.
 
 use std::borrow::Cow;
 
-/// What stands for a user and a password.
+/// Replaces a user and a password.
 const HIDDEN: &str = "***";
 
 /// `text` with the user and the password of every URL in it hidden.
@@ -36,7 +36,7 @@ pub fn redact_urls(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// `text`, an address, without user and password, also where its scheme is missing.
+/// `text`, an address, without user and password, even if its scheme is missing.
 ///
 /// ```
 /// use trimtab::redact::redact_address;
@@ -53,14 +53,14 @@ pub fn redact_address(text: &str) -> String {
     }
 }
 
-/// What follows the user and the password of an address, beginning with the `@`; none if it
-/// has neither.
+/// The rest of an address from the `@` after its user and password; none if it has neither.
 fn user_info(address: &str) -> Option<&str> {
     let is_end =
         |found: char| found.is_whitespace() || matches!(found, '"' | '\'' | '`' | '<' | '>');
     let word = address.split(is_end).next().unwrap_or_default();
     let authority = word.split(['/', '?', '#']).next().unwrap_or_default();
-    // A password may contain what usually ends it; then what follows the colon is no port.
+    // A password may contain a slash or another character that ends an authority. Then the text
+    // after the colon is not a port, and the last `@` of the whole word counts.
     let port = authority.split_once(':').map(|(_, port)| port);
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_whole = authority.contains('@') || port.is_none_or(is_port);

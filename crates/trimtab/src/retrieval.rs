@@ -1,8 +1,8 @@
-//! The two retrieval tools at work: what the model asks for, had back from a store.
+//! Executes the two retrieval tools on a store.
 //!
-//! [`Retrieval`] takes a call as the model made it, its arguments as JSON text, and gives the
-//! text to answer it with. It never fails: what went wrong is said in the answer, with what the
-//! model can do about it. An answer is bounded in size, a search in time.
+//! [`Retrieval`] takes a call with its arguments as JSON text, and returns the text of the answer.
+//! It never fails: the answer says what went wrong and what the model can do about it. Answers are
+//! limited in size, searches in time.
 
 mod arguments;
 mod grep;
@@ -21,8 +21,8 @@ use refusal::RetrievalRefusal;
 
 pub use refusal::NOT_FOUND;
 
-/// How long a search may take unless set: enough for a few gigabytes, and less than a client
-/// waits for a tool.
+/// The default time limit of a search: enough for a few gigabytes, and less than clients wait for a
+/// tool.
 const GREP_TIME: Duration = Duration::from_secs(5);
 
 /// Answers the retrieval calls of one session.
@@ -53,17 +53,17 @@ pub struct Retrieval<'s> {
     grep_time: Duration,
 }
 
-/// What to answer a retrieval call with.
+/// The answer to a retrieval call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrievalAnswer {
     /// The text for the model.
     pub text: String,
-    /// True if the call could not be carried out; the text then says why and what to do.
+    /// True if the call failed; the text then says why and what to do.
     pub is_error: bool,
 }
 
 impl<'s> Retrieval<'s> {
-    /// For the outputs that `session` may read: its own, and those of the sessions above it.
+    /// Reads the outputs of `session` and of the sessions above it.
     pub fn new(store: &'s dyn Store, session: SessionId) -> Self {
         Self {
             store,
@@ -74,21 +74,21 @@ impl<'s> Retrieval<'s> {
         }
     }
 
-    /// The same with other limits for the size of an answer.
+    /// Sets other limits for the size of an answer.
     #[must_use]
     pub fn limits(mut self, limits: AnswerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The same with another layout for the matches of a search.
+    /// Sets another layout for the matches of a search.
     #[must_use]
     pub fn layout(mut self, layout: MatchLayout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// True if `tool` is one of the two tools, also under the prefix of an MCP client.
+    /// True if `tool` is one of the two tools, also with the prefix of an MCP client.
     ///
     /// ```
     /// # use trimtab::retrieval::Retrieval;
@@ -100,10 +100,10 @@ impl<'s> Retrieval<'s> {
         tools::is_retrieval(tool)
     }
 
-    /// Carries out a call of `tool` with `arguments`, the JSON text that the model gave.
+    /// Executes a call of `tool` with `arguments`, the JSON text of the model.
     ///
-    /// Models are forgiven what does no harm: numbers as strings, `null` for what is left out.
-    /// An argument that the tool does not have is refused, with those that it has.
+    /// Harmless mistakes of models are accepted: numbers as strings, `null` for missing arguments.
+    /// An unknown argument is rejected, with a list of the known ones.
     ///
     /// ```
     /// # use trimtab::retrieval::{NOT_FOUND, Retrieval};
@@ -136,6 +136,7 @@ impl<'s> Retrieval<'s> {
         }
         let arguments = CallArguments::parse(arguments)?;
         let names = ToolNames::of(tool).unwrap_or_default();
+        // With the prefix of an MCP client, only the end of the name is ours.
         let is_grep = tool.ends_with(names.grep);
         let definition = if is_grep {
             tools::grep()

@@ -1,7 +1,7 @@
-//! One output on its own: stored whole and shown short, outside of any conversation.
+//! Stores and shows one output on its own, outside of any conversation.
 //!
-//! Hosts that let others replace the output of a tool, but do not hand out their messages, use
-//! this instead of a [`Session`](crate::session::Session).
+//! For hosts that let others replace the output of a tool, but do not expose their messages. Others
+//! use a [`Session`](crate::session::Session).
 
 use trimtab_engine::admission::{IncomingOutput, OutputRoom, incoming_view};
 use trimtab_engine::planner::conservative_tokens;
@@ -14,23 +14,23 @@ use trimtab_store::{Put, SessionId, Store};
 use crate::admission::SpillFile;
 use crate::session::{Limits, SessionError, Setup};
 
-/// Where the window is not known, views are made for a window of this many tokens.
+/// The assumed window in tokens, if it is unknown.
 const ASSUMED_WINDOW: u64 = 100_000;
 
-/// What a model sees of one output.
+/// The view of one output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownOutput {
     /// The text to show.
     pub text: String,
-    /// Where the whole output is.
+    /// The ref of the full output.
     pub stored: Ref,
-    /// True if the text is not the whole output.
+    /// True if the text is not the full output.
     pub shortened: bool,
 }
 
 impl ShownOutput {
     /// The text with another way to read the rest, for models without the retrieval tools:
-    /// `command` says how to read on from a line, counted from 0.
+    /// `command` returns the command that reads on from a line, counted from 0.
     pub fn with_read_command(&self, command: impl Fn(u64) -> String) -> String {
         let call = format!("{READ}({{\"ref_id\":\"{}\"", self.stored.id());
         let mut pieces = self.text.split(call.as_str());
@@ -44,6 +44,7 @@ impl ShownOutput {
             text.push_str(rest);
             is_named = true;
         }
+        // Some designs cut without naming a ref.
         if self.shortened && !is_named {
             text.push_str("\n[trimtab: this is a part; all of it: ");
             text.push_str(&command(0));
@@ -53,7 +54,7 @@ impl ShownOutput {
     }
 }
 
-/// Stores `text`, the output of the call `call_id` of `tool`, and gives the view of it.
+/// Stores `text`, the output of the call `call_id` of `tool`, and returns its view.
 ///
 /// The view depends on the policy and the limits of `setup` only, not on earlier outputs.
 ///
@@ -81,6 +82,7 @@ pub fn show_output(
     text: &str,
 ) -> Result<ShownOutput, SessionError> {
     let views = CompiledViews::new(&setup.policy.views)?;
+    // Stored before it is shown: the view names its ref.
     let stored = store.put(session, Put::new(call_id, text).tool(tool))?;
     let stored = stored.with_lines_of(text);
     let output = Output {

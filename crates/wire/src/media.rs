@@ -106,6 +106,7 @@ pub(crate) fn to_responses(raw: &RawJson) -> String {
 
 fn respell(raw: &RawJson, native: &str, write: impl FnOnce(&ImageSource) -> String) -> String {
     match ImageSource::read(raw) {
+        // An image in the dialect's own form keeps its bytes.
         Some((type_name, image)) if type_name != native => write(&image),
         _ => raw.as_str().to_owned(),
     }

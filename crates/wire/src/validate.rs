@@ -113,6 +113,7 @@ impl fmt::Display for RequestFault {
 /// All faults of a body, in order; empty if providers of its dialect accept it.
 pub fn validate(scan: &BodyScan<'_>) -> Vec<RequestFault> {
     let mut judge = BodyValidator::new(scan);
+    // The system field is no message to the providers, and has no rules here.
     let first = usize::from(scan.has_head());
     for message in first..scan.len() {
         judge.message(message);

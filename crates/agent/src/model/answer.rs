@@ -40,6 +40,7 @@ impl ModelAnswer {
         message.meta = MessageMetadata::default();
         message.meta.usage = usage;
         message.meta.stop_reason = stop;
+        // Messages rejects blank texts when the answer is sent back.
         message.parts.retain(|part| !part.is_blank());
         note_dialect(&mut message, dialect);
         name_calls(&mut message);
@@ -49,6 +50,7 @@ impl ModelAnswer {
     /// An answer from `message`, whose metadata contains the stop reason.
     pub fn new(message: Message) -> Self {
         let stop = message.meta.stop_reason.as_deref().unwrap_or_default();
+        // Cut off comes first: calls of such an answer may be incomplete.
         let ending = if is_cut_off(stop) {
             AnswerEnding::CutOff
         } else if message.has_calls() {

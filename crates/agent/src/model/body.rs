@@ -52,6 +52,8 @@ impl BodyWriter<'_> {
         if without_thinking {
             body.raw("thinking", r#"{"type":"disabled"}"#);
         }
+        // The caller's fields come last, so that a field of the same name wins: parsers take the
+        // last one.
         for (name, value) in self.fields {
             let given = !without_thinking || name != "thinking";
             if given && self.takes(request, name) {
@@ -106,6 +108,7 @@ impl BodyWriter<'_> {
         if may_think(&request.model) && self.takes(request, "include") {
             body.raw("include", r#"["reasoning.encrypted_content"]"#);
         }
+        // Other servers may reject a field that they do not know.
         let key = conversation.filter(|key| key.len() <= LONGEST_KEY && self.endpoint.is_openai());
         body.maybe(
             "prompt_cache_key",
@@ -193,6 +196,7 @@ fn bare(message: &Message, dialect: Dialect) -> Message {
 /// signed by its provider.
 fn forget_dialect(message: &mut Message, dialect: Dialect) {
     message.meta.extra.clear();
+    // Chat Completions carries reasoning as plain text, so the text of another provider's can stay.
     if dialect != Dialect::Chat {
         message
             .parts

@@ -102,6 +102,7 @@ impl Endpoint {
     pub fn from_env(dialect: Dialect) -> Result<Self, BadBaseUrl> {
         let provider = Provider::of_dialect(dialect);
         let set = std::env::var(provider.base_variable()).ok();
+        // An empty variable counts as unset, as in most programs.
         let base = set.filter(|base| !base.trim().is_empty());
         let mut endpoint = Self::new(base.as_deref().unwrap_or(provider.url()))?;
         endpoint.key = ApiKey::from_env(provider.key_variable());

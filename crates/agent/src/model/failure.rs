@@ -138,6 +138,7 @@ impl<'a> FailedResponse<'a> {
         let found = places
             .iter()
             .find_map(|place| value.pointer(place)?.as_str());
+        // Some servers have an object without a message there, which is still better than nothing.
         let whole = || {
             value
                 .get("error")

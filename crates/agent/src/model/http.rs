@@ -234,6 +234,7 @@ impl HttpModelInner {
         let key = self.endpoint.secret().map(super::endpoint::ApiKey::secret);
         for (name, value) in key_headers(self.dialect, key) {
             let mut value = HeaderValue::try_from(value)?;
+            // hyper then never prints it, and HTTP/2 does not put it into its compression table.
             value.set_sensitive(true);
             request = request.header(name, value);
         }
@@ -284,6 +285,8 @@ impl CallAttempt<'_> {
         let bytes = self.collect(body).await?;
         if !parts.status.is_success() {
             let status = parts.status.as_u16();
+            // Noted beside the error, because `answer` decides whether to send the request again
+            // without the field.
             self.refused = refused_field(status, &bytes);
             return Err(FailedResponse::new(status, &parts.headers, &bytes).to_error(&place));
         }
@@ -307,6 +310,8 @@ impl CallAttempt<'_> {
         let limit = self.shared.timeouts.first_byte;
         match timeout(limit, self.shared.client.request(request)).await {
             Ok(Ok(response)) => Ok(response),
+            // Only a failed connection says that nobody is there. Later failures may be worth more
+            // attempts.
             Ok(Err(error)) if error.is_connect() => Err(ModelError::Unreachable {
                 url: url(),
                 why: innermost_cause(&error),
@@ -360,6 +365,8 @@ impl CallAttempt<'_> {
         while let Some(bytes) = self.bytes(&mut body).await? {
             size += bytes.len();
             self.deliver(reader.push(&bytes)).await?;
+            // Some servers keep the connection open after the end of the answer, so waiting for its
+            // end could take until the timeout.
             if reader.is_ended() || size > MOST_BYTES {
                 // Read the end of the body so that the connection returns to the pool. A failure
                 // only costs the reuse.
@@ -405,6 +412,7 @@ impl CallAttempt<'_> {
             place.stream_error(reported.verdict, &reported.message)
         })?;
         for piece in pieces {
+            // Usage is not shown to the user, so the call can still be repeated after it.
             self.delivered |= !matches!(piece, ReplyPiece::Usage(_));
             self.sink.send(piece).await;
         }

@@ -60,6 +60,7 @@ impl RefusedFields {
 
 /// The rejected field, if the request can do without it.
 pub(super) fn refused_field(status: u16, body: &[u8]) -> Option<&'static str> {
+    // The statuses with which servers reject the content of a request.
     if !matches!(status, 400 | 422) {
         return None;
     }
@@ -68,6 +69,8 @@ pub(super) fn refused_field(status: u16, body: &[u8]) -> Option<&'static str> {
     if !NOT_TAKEN.iter().any(|words| said.contains(words)) {
         return None;
     }
+    // A dedicated field is trusted. Without one, the name must stand in quotes, because words such
+    // as `store` also occur in ordinary sentences.
     let named = named(&body);
     let known = DISPENSABLE.into_iter().chain(LIMITS);
     known.into_iter().find(|field| match &named {
@@ -81,6 +84,7 @@ fn named(body: &Value) -> Option<String> {
     let param = body.pointer("/error/param").or(body.get("param"));
     let place = body.pointer("/detail/0/loc/1");
     let name = param.or(place)?.as_str()?;
+    // `stream_options.include_usage` is a part of the field `stream_options`.
     let end = name.find(['.', '[']).unwrap_or(name.len());
     name.get(..end).map(str::to_owned)
 }

@@ -48,6 +48,7 @@ impl RetryPolicy {
             return None;
         }
         if let Some(asked) = error.retry_after() {
+            // The provider's own figure is used as it is: coming back earlier would fail again.
             return (asked <= self.longest_wait).then_some(asked);
         }
         let doubled = self

@@ -80,6 +80,7 @@ impl ModelBackend for ScriptedModel {
         // Only requests of a conversation have a name; summary requests have none.
         let next = (request.conversation.is_some() != self.summaries).then(|| {
             let mut player = self.player();
+            // The position makes the ids of calls unique within the conversation.
             let position = player.position();
             (position, player.next_reply())
         });
@@ -119,6 +120,7 @@ fn answer(position: usize, reply: Line, request: &ModelRequest) -> ModelAnswer {
         let arguments = call.arguments.to_text();
         message = message.with_call(Call::new(id, call.name, arguments));
     }
+    // The session learns from usage, so a script without figures gets plausible ones.
     let counted = || Usage {
         input: request
             .messages

@@ -35,6 +35,8 @@ impl SentCache {
         let same = written
             .iter()
             .zip(messages)
+            // Most messages are the same allocation, which is compared at once. After a reload
+            // equal messages are new allocations.
             .take_while(|(old, new)| Arc::ptr_eq(&old.message, new) || old.message == **new)
             .count();
         written.truncate(same);

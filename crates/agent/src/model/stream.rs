@@ -41,6 +41,8 @@ impl AnswerStreamReader {
 
     /// Parses the next bytes and returns their pieces.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<ReplyPiece>, ReportedError> {
+        // Two readers of one stream: the watcher reports pieces as they come, and the assembler
+        // keeps every field for the log.
         self.assembler.push(bytes);
         let said = &mut self.report;
         let mut taken = TakenPieces::default();
@@ -101,6 +103,7 @@ impl TakenPieces {
     }
 
     fn end(self) -> Result<Vec<ReplyPiece>, ReportedError> {
+        // The pieces before an error are dropped with it, since the call fails.
         let Some(error) = self.error else {
             return Ok(self.pieces);
         };

@@ -181,11 +181,14 @@ impl PathFinder<'_> {
             };
             match kind_of(self.here(), &name) {
                 Ok(FileType::Directory) => {
+                    // If the folder was replaced by a link since the check, opening fails instead
+                    // of following it.
                     let folder = open_folder(self.here(), &name)?;
                     self.folders.push((folder, name));
                 }
                 Ok(FileType::Symlink) => self.follow(&name)?,
                 Ok(kind) if self.ahead.is_empty() => return Ok(self.file(name, kind)),
+                // More names follow, but this one is no folder.
                 Ok(_) => return Err(Errno::NOTDIR.into()),
                 Err(Errno::NOENT) => return self.missing(name),
                 Err(error) => return Err(error.into()),
@@ -201,6 +204,8 @@ impl PathFinder<'_> {
         if self.links > MOST_LINKS {
             return Err(Errno::LOOP.into());
         }
+        // The target is read from the link itself. If the link is swapped afterwards, the old
+        // target is resolved, by the same rules.
         let target = readlinkat(self.here(), name, Vec::new())?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         self.add(&target)

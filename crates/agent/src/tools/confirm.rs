@@ -60,6 +60,7 @@ impl Question {
 impl Confirm {
     /// A `Confirm` that sends questions to the receiver.
     pub fn channel() -> (Self, mpsc::Receiver<Question>) {
+        // A user answers one question at a time.
         let (sender, receiver) = mpsc::channel(1);
         (Self::Ask(sender), receiver)
     }

@@ -199,6 +199,7 @@ impl CommandEnvironment {
             return true;
         }
         let is_address = PASSED_ADDRESSES.contains(&name.to_ascii_lowercase().as_str());
+        // An `@` separates the password from the host.
         is_address && !value.as_ref().to_string_lossy().contains('@')
     }
 

@@ -62,6 +62,7 @@ impl Tool for ListFolder {
 async fn list(arguments: &Value, workspace: &Workspace) -> Result<String, String> {
     let args: ListFolderArgs = parse_as(arguments)?;
     let workspace = workspace.clone();
+    // If this future is dropped, the guard is dropped with it, and the blocking thread stops.
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
         let opened = workspace.open_folder(&args.path);

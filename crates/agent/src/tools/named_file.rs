@@ -37,6 +37,7 @@ impl Workspace {
             Err(error) => return NamedFile::Refused(error.to_string()),
         };
         let mut bytes = Vec::new();
+        // One byte more than allowed shows that the file is too long, without reading all of it.
         if let Err(error) = file.take(MOST_BYTES + 1).read_to_end(&mut bytes) {
             return refused(&format!("cannot be read: {error}"));
         }
@@ -64,6 +65,7 @@ impl Workspace {
         let mut names = Vec::new();
         let mut visit = |entry: &WalkEntry<'_>| {
             let name = entry.name.to_string_lossy();
+            // A name with white space could not be written in a message as one word.
             if name.starts_with(begin) && !name.contains(char::is_whitespace) {
                 let end = if entry.kind == FileType::Directory {
                     "/"

@@ -162,6 +162,8 @@ mod tree {
         let Ok(handle) = pidfd_open(process.id, PidfdFlags::empty()) else {
             return;
         };
+        // The handle refers to one process for good. Reading its start time afterwards proves that
+        // it is the process that was found.
         let now = entry(process.id.as_raw_pid());
         if now.is_some_and(|now| now.started == process.started) {
             // The process may have just ended.

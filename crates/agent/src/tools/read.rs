@@ -94,6 +94,7 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
     let wanted = offset..offset.saturating_add(limit.unwrap_or(usize::MAX));
     let (mut bytes, mut number, mut is_started) = (Vec::new(), 1, false);
     while number < wanted.end && bytes.len() as u64 <= MOST {
+        // Read in pieces of the buffer and not line by line: a line can be larger than the memory.
         let piece = reader.fill_buf()?;
         if piece.is_empty() {
             break;
@@ -109,10 +110,21 @@ fn lines(file: File, offset: usize, limit: Option<usize>) -> io::Result<String> 
         number += usize::from(end.is_some());
     }
     if bytes.is_empty() {
+        // `number` is the line that would come next, unless the last line has begun and has no line
+        // end.
         let count = number - usize::from(!is_started);
         return Ok(format!(
             "[there is no line {offset}: the file has {count} lines]"
         ));
     }
-    Ok(readable(bytes))
+    // A range that ends early must not look complete.
+    let is_cut = number < wanted.end && !reader.fill_buf()?.is_empty();
+    let size = bytes.len();
+    let text = readable(bytes);
+    if !is_cut {
+        return Ok(text);
+    }
+    Ok(format!(
+        "{text}\n[cut off in line {number}, after {size} bytes]"
+    ))
 }

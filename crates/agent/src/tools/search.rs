@@ -79,6 +79,7 @@ async fn search(arguments: &Value, workspace: &Workspace) -> Result<String, Stri
     let glob = asked.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|error| format!("bad glob: {error}"))?;
     let workspace = workspace.clone();
+    // If this future is dropped, the guard is dropped with it, and the blocking thread stops.
     let (limit, _waiting) = WorkLimit::new(TIME);
     blocking(move || {
         let search = FileSearch {
@@ -137,6 +138,7 @@ impl FileSearch<'_> {
 
     fn is_wanted(&self, path: &Path) -> bool {
         let Some(glob) = &self.glob else { return true };
+        // Models write `*.rs` for files in any folder.
         glob.is_match(path) || path.file_name().is_some_and(|name| glob.is_match(name))
     }
 
@@ -147,6 +149,7 @@ impl FileSearch<'_> {
         let limit = self.limit.clone();
         let is_over = move || limit.is_over();
         let found = self.query(&is_over).search_file(file);
+        // A file that cannot be read to its end counts as a file without matches.
         self.add(path, &found.unwrap_or_default());
     }
 
@@ -155,6 +158,7 @@ impl FileSearch<'_> {
             regex: !self.args.literal,
             ignore_case: self.args.ignore_case,
             max_line_bytes: LONGEST_LINE,
+            // The limit is for all files together.
             max_matches: MOST - self.lines.len().min(MOST),
             ..Query::literal(self.args.pattern.as_str()).until(is_over)
         }
@@ -188,6 +192,7 @@ impl FileSearch<'_> {
 /// True if the start of the file is not text.
 fn is_binary(file: &File) -> bool {
     let mut head = [0; 8192];
+    // `read_at` leaves the position of the file alone, so that the search starts at the beginning.
     let read = file.read_at(&mut head, 0).unwrap_or(0);
     has_nul(head.get(..read).unwrap_or_default())
 }

@@ -176,6 +176,8 @@ impl RunningCommand {
                         _ if written.len() > most => return Ok(CommandEnd::TooMuch(most)),
                         _ => {}
                     },
+                    // A background process may keep the pipe open after the command itself has
+                    // ended.
                     ended = self.child.wait() => return ended.map(CommandEnd::Exited),
                 }
             }
@@ -209,6 +211,8 @@ fn command_for(command: &str, workspace: &Workspace, environment: &CommandEnviro
         .env("PAGER", "cat")
         .env("GIT_PAGER", "cat")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // A group of its own, so that the whole command can be killed, and so that Ctrl-C in the
+        // terminal reaches only the agent.
         .process_group(0);
     shell
 }

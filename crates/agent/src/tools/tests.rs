@@ -381,4 +381,6 @@ async fn lines_after_a_long_line_are_read() {
     assert_eq!(read(2).await, "second\n");
     assert_eq!(read(3).await, "third");
     assert_eq!(read(4).await, "[there is no line 4: the file has 3 lines]");
+    // The long line exceeds the limit of a call, and the output says so.
+    assert!(read(1).await.contains("\n[cut off in line 1, after 16"));
 }

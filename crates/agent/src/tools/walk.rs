@@ -66,6 +66,7 @@ impl<'v> FolderWalk<'v> {
     /// Adds the rules of parent folders, up to the root of the repository.
     fn add_rules_above(&mut self, path: &Path) {
         let start = self.root.join(path);
+        // The folder is a repository of its own, and rules above it do not apply to it.
         if start.join(".git").exists() {
             return;
         }

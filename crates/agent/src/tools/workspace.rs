@@ -72,6 +72,7 @@ impl Workspace {
         }
         let protected_files = match &confirm {
             Confirm::Ask(_) => confirm.clone(),
+            // "Always" was said about commands. A protected file needs somebody who looks at it.
             Confirm::Always | Confirm::Never => Confirm::Never,
         };
         Ok(Self {
@@ -153,6 +154,7 @@ impl Workspace {
             return Some(path);
         }
         let below = |root: &Path| path.strip_prefix(root).ok();
+        // Users and models write the path that they see, which may go through a link.
         below(&self.root).or_else(|| below(&self.named))
     }
 }
@@ -177,6 +179,7 @@ pub(super) fn display_path(path: &Path) -> String {
     if !shown.contains(char::is_control) {
         return shown.into_owned();
     }
+    // A line break in a name could otherwise look like another line of a tool's output.
     let escaped = |c: char| match c {
         c if c.is_control() => c.escape_default().to_string(),
         c => c.to_string(),

@@ -68,6 +68,7 @@ async fn write(arguments: &Value, workspace: &Workspace) -> Result<String, Strin
     // Ask again if, by the time of the answer, the path leads elsewhere or the file has changed.
     for _ in 0..MOST_QUESTIONS {
         let (inner, wanted) = (workspace.clone(), Arc::clone(&args));
+        // The first attempt finds out what the path names; it writes only if no question is needed.
         let written = blocking(move || replace(&inner, &wanted, allowed.as_ref())).await?;
         let unasked = match written {
             WriteResult::Done(told) => return Ok(told),
@@ -213,6 +214,8 @@ fn put(mut folder: OwnedFd, names: &[OsString], content: &[u8]) -> io::Result<()
     let (name, folders) = names.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     for missing in folders {
         match mkdirat(&folder, missing, Mode::from_raw_mode(0o777)) {
+            // Somebody else may have created the folder meanwhile. If it is a link now, opening
+            // fails.
             Ok(()) | Err(Errno::EXIST) => folder = open_folder(&folder, missing)?,
             Err(error) => return Err(error.into()),
         }

@@ -9,5 +9,6 @@
 )]
 
 mod hosts;
+mod recorded;
 mod same_bytes;
 mod talk;

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::model::Dialect;
-use trimtab::request::changes;
+use trimtab::request::{changes, loop_lost_reasoning};
 use trimtab::session::{Limits, Moment, Session, Setup};
 use trimtab::store::{FolderStore, Put, SessionId, Store};
 use trimtab::wire::scan::BodyScan;
-use trimtab::wire::splice::splice;
+use trimtab::wire::splice::{BodyChange, splice};
+use trimtab::wire::validate::validate;
 use trimtab_binding::BoundSession;
 
 use crate::talk::{open, request, rounds, rows};
@@ -25,7 +26,7 @@ const DIALECTS: [(&str, Dialect); 3] = [
 
 /// Two copies of one store. Refs are derived from a secret of the session, which its first output
 /// creates, so both give the same refs.
-fn twin_stores() -> (TempDir, [PathBuf; 2]) {
+pub(crate) fn twin_stores() -> (TempDir, [PathBuf; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let twins = ["one", "two"].map(|name| folder.path().join(name));
     let store = FolderStore::open(&twins[0]).unwrap();
@@ -39,13 +40,13 @@ fn twin_stores() -> (TempDir, [PathBuf; 2]) {
 }
 
 /// The window that the library gives for a request, message by message.
-struct Library {
+pub(crate) struct Library {
     session: Session,
     dialect: Dialect,
 }
 
 impl Library {
-    fn new(store: &Path, preset: &str, dialect: Dialect) -> Self {
+    pub(crate) fn new(store: &Path, preset: &str, dialect: Dialect) -> Self {
         let setup = Setup {
             dialect,
             limits: Limits {
@@ -61,7 +62,7 @@ impl Library {
         Self { session, dialect }
     }
 
-    fn window(&mut self, body: &[u8]) -> Vec<u8> {
+    pub(crate) fn window(&mut self, body: &[u8]) -> Vec<u8> {
         let scan = BodyScan::new(body, self.dialect).unwrap();
         let known = self.session.projection().log().len();
         for message in scan.messages(known) {
@@ -73,7 +74,14 @@ impl Library {
         let _ = self.session.ready();
         self.session.window().unwrap();
         let projection = self.session.projection();
-        let changes = changes(projection.log(), projection.last_window(), self.dialect);
+        let mut changes = changes(projection.log(), projection.last_window(), self.dialect);
+        // A request that providers accept needs no repair.
+        if projection.is_unedited() && validate(&scan).is_empty() {
+            changes.clear();
+        }
+        if loop_lost_reasoning(projection) {
+            changes.push(BodyChange::StopThinking);
+        }
         splice(&scan, &changes).unwrap().body.into_owned()
     }
 }

@@ -268,7 +268,13 @@ async fn proxied(preset: &str, dialect: Dialect, length: Length) {
         let text = stored(&served, &client, id).await;
         let is_same = text.starts_with(&book.text);
         assert!(is_same, "{told}: pages of {id} differ from what is stored");
+        // Of long texts only the beginning was read page by page: a model would go on, and find
+        // the refs in the rest.
+        let further = reader.refs_behind(book, &text);
         whole.push(text);
+        for id in further {
+            whole.push(stored(&served, &client, &id).await);
+        }
     }
     let texts: Vec<&str> = whole.iter().map(String::as_str).collect();
     let lost = lost(&outputs, &reader.window, &texts);

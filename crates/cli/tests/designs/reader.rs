@@ -166,6 +166,15 @@ impl Reader {
         gone.any(|number| is_short(&number)) && self.books.values().any(|book| !book.done)
     }
 
+    /// The refs in the text of a book that a window named, beside those that were read.
+    pub(crate) fn refs_behind(&self, book: &Book, text: &str) -> Vec<String> {
+        let mut refs = refs_in(text);
+        refs.retain(|id| book.named_by_window && !self.books.contains_key(id));
+        refs.sort();
+        refs.dedup();
+        refs
+    }
+
     /// Asks for the next pages; none if there is nothing to read.
     pub(crate) fn next_pages(&self) -> Option<ScriptedReply> {
         let books = self.order.iter().map(|id| (id, &self.books[id]));

@@ -32,7 +32,7 @@ fn pages() -> Vec<Page> {
 }
 
 /// The fenced blocks of a page: what they are marked as, and what is in them.
-fn blocks(text: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines() {
@@ -51,7 +51,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
 }
 
 /// The words of a command, as a shell splits them; without what stands behind a `#` or a pipe.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
         match (quote, c) {

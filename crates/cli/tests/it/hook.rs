@@ -16,6 +16,11 @@ fn event(tool: &str, input: &Value, response: &Value) -> Vec<u8> {
     event.to_string().into_bytes()
 }
 
+/// An output of 30 KB, which would fit the usual window many times.
+fn usual_text() -> String {
+    long_text().chars().take(30_000).collect()
+}
+
 fn long_text() -> String {
     (0..40_000).fold(String::new(), |text, at| {
         text + &format!("line {at} of the log\n")
@@ -45,6 +50,19 @@ fn long_output_is_replaced_in_its_shape_and_read_back_by_the_named_command() {
     let offset = words.iter().position(|word| *word == "--offset").unwrap();
     let read = [&words[..offset], &["--raw"]].concat();
     assert_eq!(home.run(&read).stdout, long_text());
+}
+
+#[test]
+fn output_of_the_usual_size_is_shortened_without_any_settings() {
+    let home = Home::new();
+    let response = json!({"stdout": usual_text(), "stderr": ""});
+    let event = event("Bash", &json!({"command": "make"}), &response);
+    let done = home.run_with(&["hook", "claude"], &event);
+    let answer: Value = serde_json::from_str(&done.stdout).unwrap();
+    let output = &answer["hookSpecificOutput"]["updatedToolOutput"]["stdout"];
+    let shown = output.as_str().unwrap();
+    let most = usual_text().len() * 3 / 4;
+    assert!(shown.len() < most, "{} bytes are shown", shown.len());
 }
 
 #[test]

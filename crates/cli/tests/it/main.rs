@@ -15,6 +15,7 @@ mod corpus;
 mod documented;
 mod forms;
 mod generated;
+mod guides;
 mod hook;
 mod inspect;
 mod models;

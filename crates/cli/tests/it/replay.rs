@@ -95,6 +95,37 @@ fn presets_are_compared_and_steady_loses_nothing() {
     );
 }
 
+/// A call without a window costs nothing: it must not make a preset look cheap.
+#[test]
+fn conversation_without_a_window_is_left_out_of_the_sums() {
+    let folder = folder("left_out");
+    let mut huge = conversation();
+    huge["id"] = json!("huge");
+    huge["messages"][0]["content"] = json!("always be brief and exact. ".repeat(4_000));
+    let path = folder.join("two.jsonl").display().to_string();
+    fs::write(&path, format!("{}\n{huge}\n", conversation())).unwrap();
+    let alone = file(&folder);
+    let replayed = |path: &str| {
+        let args = ["replay", path, "--window", "12k", "--compare"];
+        let outcome = trimtab(&[&args[..], &["steady,turns", "--json"]].concat());
+        sums(&outcome)
+    };
+    let (both, one) = (replayed(&path), replayed(&alone));
+    for (both, one) in both.iter().zip(&one) {
+        assert_eq!(both["report"]["calls"], one["report"]["calls"]);
+        // Refs are random, and so are a few of their tokens.
+        let billed = |sum: &Value| sum["billed_ratio"].as_f64().unwrap();
+        assert!((billed(both) - billed(one)).abs() < 0.02, "{both} {one}");
+    }
+    let told = trimtab(&["replay", &path, "--window", "12k"]).stdout;
+    assert!(told.starts_with("1 conversation, 43 calls"), "{told}");
+    assert!(
+        told.contains("no window for a call: 1 conversation: huge"),
+        "{told}"
+    );
+    assert!(told.contains("what must stay in the window"), "{told}");
+}
+
 #[test]
 fn oracle_leaves_every_call_ready_and_tells_the_distance() {
     let file = file(&folder("oracle"));

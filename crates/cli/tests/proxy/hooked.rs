@@ -26,8 +26,8 @@ async fn claude_code_has_short_outputs_with_the_hook() {
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("IS_SANDBOX", "1"),
-        // A small window, so that outputs of 11 KB are large.
-        ("TRIMTAB_WINDOW", "20000"),
+        // A smaller window than usual, so that outputs of 11 KB are large.
+        ("TRIMTAB_WINDOW", "100000"),
     ] {
         client.set(name, value);
     }

@@ -1,13 +1,13 @@
-//! How an output is shown when it comes in: the one place that decides what is cut then.
+//! Decides how an output is shown when it comes in. Nothing else cuts an output at that moment.
 //!
-//! Nobody was sent the output yet, so this is the cheapest moment to cut. The policy's
-//! [`CompiledViews`] say which [`Shape`] the outputs of a tool get. Protected tools are shown
-//! whole, and so is an output with media. An output that the window shows whole already becomes a
-//! reference to it, where the policy wants that. [`Shape::Structure`] can also cut by the room that
-//! is left ([`OutputRoom`]).
+//! The output was not sent yet, so this is the cheapest moment to cut it. The [`CompiledViews`] of
+//! the policy select a [`Shape`] by tool. Outputs of protected tools and outputs with media are
+//! shown in full. If the policy wants it, an output that the window already shows in full becomes a
+//! reference to that one. [`Shape::Structure`] can also cut by the room that is left
+//! ([`OutputRoom`]).
 //!
-//! What happens to outputs later, when they are old or when the window is full, is decided in
-//! [`planner`](crate::planner).
+//! [`planner`](crate::planner) decides what happens to outputs later, when they are old or when the
+//! window is full.
 
 mod repeats;
 
@@ -29,30 +29,30 @@ pub use repeats::RepeatIndex;
 
 /// No output is cut by room to less than this, in tokens: a marker and a few lines.
 const LEAST_SHOWN: u64 = 100;
-/// An output of fewer bytes does not become a reference.
+/// A smaller output, in bytes, does not become a reference.
 const LEAST_REPEAT: usize = 600;
-/// Where the window is not known, so much room for messages is taken for granted, in tokens. Then
-/// views are cut by their bytes: what is learned of a model should not change them.
+/// The assumed room for messages in tokens, if the window is unknown. Views are then cut by bytes,
+/// so that they do not change when something is learned about the model.
 const ASSUMED_ROOM: u64 = 75_000;
-/// Bytes of a token, where a cap in bytes is held against tokens.
+/// Bytes per token, to compare a cap in bytes with tokens.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// An output that comes in.
 #[derive(Clone, Copy, Debug)]
 pub struct IncomingOutput<'a> {
-    /// The tool that gave it; empty if nobody knows.
+    /// The name of the tool; empty if unknown.
     pub tool: &'a str,
     /// The output, with its ref.
     pub output: &'a Output,
     /// The measure of its text, if it is plain text: see [`measure_plain_outputs`].
     pub measure: Option<Measure>,
-    /// True if a message of the user told it: see [`observation`](crate::observation).
+    /// True if it is an observation: see [`observation`](crate::observation).
     pub observed: bool,
-    /// The output in the window that shows the same text whole, if there is one.
+    /// The output in the window that shows the same text in full, if there is one.
     pub earlier: Option<&'a Output>,
-    /// What became of spilling it, where [`needs_spill_file`] asked for that.
+    /// The result of spilling it to a file, if [`needs_spill_file`] asked for that.
     pub spill: Option<Spill<'a>>,
-    /// True to name the call that gets back what is left out, under every shape.
+    /// True to name the call that retrieves the omitted part, under every shape.
     pub can_retrieve: bool,
 }
 
@@ -61,23 +61,23 @@ pub struct IncomingOutput<'a> {
 pub struct OutputRoom {
     /// The room for messages: the window without tools and the answer's reserve.
     pub messages: u64,
-    /// What messages may take before something is done about it.
+    /// The size of the messages at which a plan is made.
     pub high: u64,
-    /// What they take after that.
+    /// Their size after such a plan.
     pub low: u64,
-    /// What the window takes already.
+    /// The current size of the window.
     pub used: u64,
-    /// What the outputs of the same round take of that.
+    /// The share of outputs of the same round in that.
     pub round: u64,
-    /// What the first ref in a window brings along; 0 if the window shows one.
+    /// The cost of the first ref in a window, because it comes with the retrieval tools; 0 if the
+    /// window has one.
     pub first_ref: u64,
-    /// False if the model's window is not known.
+    /// False if the size of the model's window is unknown.
     pub window_is_known: bool,
 }
 
 impl OutputRoom {
-    /// The room in a window that takes `used` tokens, `round` of them for outputs of the same
-    /// round.
+    /// The room in a window of `used` tokens, of which `round` are outputs of the same round.
     pub fn new(policy: &Policy, conditions: &CallConditions<'_>, used: u64, round: u64) -> Self {
         let known = conditions.window.is_some();
         let messages = if known {
@@ -97,9 +97,9 @@ impl OutputRoom {
         }
     }
 
-    /// The most that an output in this shape may take, in tokens: less, the fuller the window is.
-    /// The outputs of one round never take more than what is between the marks, so that there
-    /// can be made room for them.
+    /// The largest size of an output in this shape, in tokens: the fuller the window, the smaller.
+    /// The outputs of one round together never exceed the distance between the marks, so that a
+    /// plan can make room for them.
     ///
     /// ```
     /// # use trimtab_engine::admission::OutputRoom;
@@ -115,11 +115,16 @@ impl OutputRoom {
     /// assert!(cap(30_000, 23_000) < cap(30_000, 0));
     /// ```
     pub fn cap(&self, shape: &StructureCut) -> u64 {
+        // Linear between two limits: `room_percent` of the room in an empty window, and
+        // `near_percent` in a window at its high mark. In `u128`, because both factors can be large
+        // settings.
         let most = percent(self.messages, shape.room_percent).min(shape.cap / BYTES_PER_TOKEN);
         let least = percent(self.messages, shape.near_percent).min(most);
         let left = self.high.saturating_sub(self.used);
         let more = u128::from(most - least) * u128::from(left) / u128::from(self.high.max(1));
         let one = least + u64::try_from(more).unwrap_or(u64::MAX);
+        // Half of what is left, so that a round with many large outputs approaches the distance and
+        // never exceeds it.
         let between = self.between().saturating_sub(self.round) / 2;
         one.min(between).max(LEAST_SHOWN.min(most))
     }
@@ -129,7 +134,7 @@ impl OutputRoom {
     }
 }
 
-/// True if an output of `tool` is to go to a file of its own before it is shown.
+/// True if an output of `tool` must be written to a file of its own before it is shown.
 pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> bool {
     match (views.shape(tool), plain_text(output)) {
         (Shape::Limits(limits), Some(text)) => limits.spills(text),
@@ -137,8 +142,8 @@ pub fn needs_spill_file(views: &CompiledViews, tool: &str, output: &Output) -> b
     }
 }
 
-/// Measures the outputs of a message that are plain text, by their part. A long output is read
-/// once for this, and all decisions about it use the result.
+/// Measures the plain-text outputs of a message, by part index. A long output is read once for
+/// this, and all decisions about it use the result.
 pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
     let outputs = outputs_of(message);
     outputs
@@ -146,24 +151,26 @@ pub fn measure_plain_outputs(message: &Message) -> BTreeMap<usize, Measure> {
         .collect()
 }
 
-/// What an output is shown as when it comes in; none where it is shown as it came. `weigh` gives
-/// the tokens of a measure.
+/// The view of a new output; none if it is shown unchanged. `weigh` returns the tokens of a
+/// measure.
 pub fn incoming_view(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
     room: &OutputRoom,
     weigh: &dyn Fn(&Measure) -> u64,
 ) -> Option<Output> {
+    // Only plain text has a measure. Outputs with media are never cut here.
     let whole = weigh(&incoming.measure?);
     if views.protects(incoming.tool) {
         return None;
     }
-    // The tools that the first ref brings along may cost more than the edit saves.
+    // The first ref in a window also adds the retrieval tools. They may cost more than the
+    // cut saves.
     let pays = |shown: &str| {
         let shown = weigh(&Measure::of_text(shown));
         shown.saturating_add(room.first_ref) < whole
     };
-    // Where the window is not known, nothing says that room is short.
+    // If the window is unknown, nothing says that room is short.
     let reference = reference(views, incoming).filter(|shown| room.window_is_known && pays(shown));
     let shown = match reference {
         Some(reference) => reference,
@@ -172,7 +179,7 @@ pub fn incoming_view(
     Some(shown_as(incoming.output, shown))
 }
 
-/// An output cut to its shape.
+/// Cuts an output to its shape; none if that shortens nothing.
 fn cut_to_shape(
     views: &CompiledViews,
     incoming: &IncomingOutput<'_>,
@@ -196,15 +203,16 @@ fn cut_to_shape(
     };
     let mut cap = room.cap(&shape);
     if incoming.observed {
-        // Not every agent that tells of its tools in messages can ask for what was left out, so
-        // twice as much is shown of it.
+        // Not every agent that sends observations can call the retrieval tools, so show twice as
+        // much.
         cap = cap.saturating_mul(2).min(room.between() / 2).max(cap);
     }
     let measure = |shown: &str| {
+        // The full text was measured at admission. It may be megabytes, so do not read it again.
         if std::ptr::eq(shown, text) {
             return weigh(&whole);
         }
-        // Bytes alone may exceed the cap. Then the text need not be read.
+        // The length alone may exceed the cap. Then the text need not be read.
         match weigh(&Measure::of_length(shown)) {
             least if least > cap => least,
             _ => weigh(&Measure::of_text(shown)),
@@ -218,6 +226,7 @@ fn cut_to_shape(
         }
     } else {
         ViewContext {
+            // In bytes, so that the view does not depend on what is learned about the model.
             room: Some(cap.saturating_mul(BYTES_PER_TOKEN)),
             ..given
         }
@@ -225,7 +234,7 @@ fn cut_to_shape(
     shortened(view(text, &Shape::Structure(shape), &given)).filter(|cut| pays(cut))
 }
 
-/// A view that leaves something out.
+/// The text of a view that omits something. Views borrow the text if they omit nothing.
 fn shortened(view: Cow<'_, str>) -> Option<String> {
     match view {
         Cow::Borrowed(_) => None,
@@ -233,7 +242,7 @@ fn shortened(view: Cow<'_, str>) -> Option<String> {
     }
 }
 
-/// The reference that an output becomes whose text `earlier` shows whole already.
+/// The reference that replaces an output whose text `earlier` already shows in full.
 fn reference(views: &CompiledViews, incoming: &IncomingOutput<'_>) -> Option<String> {
     let earlier = incoming.earlier.filter(|_| views.repeats())?;
     let stored = incoming.output.stored.as_ref()?;

@@ -1,4 +1,4 @@
-//! What came before, word for word: outputs and instructions.
+//! Finds verbatim repetitions: outputs and system messages that the window already shows.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -8,28 +8,31 @@ use trimtab_model::{Message, Output, Part, Role};
 
 use crate::window::Projection;
 
-/// A system message of fewer bytes stays, even if it says nothing new.
+/// A shorter system message, in bytes, is kept even if it is a repetition.
 const LONG_SYSTEM: usize = 600;
 
-/// The texts of a log by their hash, so that a new one need not be held against all of them.
+/// The texts of a log by hash, so that a new one is not compared with all of them.
 #[derive(Debug, Default)]
 pub struct RepeatIndex {
+    // A random seed, so that no client can choose texts whose hashes collide.
     seed: RandomState,
-    /// Outputs that were shown whole when they came: message and part, oldest first.
+    /// Outputs that were shown in full at admission: message and part index, oldest first.
     outputs: HashMap<u64, VecDeque<(usize, usize)>>,
-    /// The first long system message with a text.
+    /// The first long system message with each text.
     systems: HashMap<u64, usize>,
-    /// How much of the log was taken in.
+    /// The number of messages of the log in the index.
     messages: usize,
 }
 
 impl RepeatIndex {
-    /// Takes in what the log has beyond what was taken in before.
+    /// Adds the messages of the log that are new since the last time.
     fn catch_up(&mut self, projection: &Projection) {
         for at in self.messages..projection.log().len() {
             if let Some(came) = projection.log().get(at) {
                 self.take_in_system(came, at);
             }
+            // From the slot, not the log: only an output that the window shows in full can be
+            // referred to.
             let slot = projection.slot_of(at);
             let parts = slot.map_or(&[][..], |slot| &slot.message.parts);
             for (part, output) in parts.iter().enumerate() {
@@ -49,7 +52,7 @@ impl RepeatIndex {
         }
     }
 
-    /// The output in the window that shows the text of `output` whole, if there is one.
+    /// The output in the window that shows the text of `output` in full, if there is one.
     pub fn shown_before<'p>(
         &mut self,
         projection: &'p Projection,
@@ -58,11 +61,13 @@ impl RepeatIndex {
         self.catch_up(projection);
         let text = output.text();
         let places = self.outputs.get_mut(&self.seed.hash_one(&text))?;
-        // What is no longer whole does not become so again.
+        // An output that was cut is never shown in full again, except by an undo. So each place
+        // is dropped at most once, and repeated lookups stay cheap.
         while let Some(&(message, part)) = places.front() {
             let slot = projection.slot_of(message);
             let shown = slot.and_then(|slot| slot.message.parts.get(part));
             let shown = shown.and_then(Part::as_output);
+            // Compare the texts: equal hashes prove nothing.
             if let Some(shown) = shown.filter(|shown| !shown.trimmed && shown.text() == text) {
                 return Some(shown);
             }
@@ -71,11 +76,10 @@ impl RepeatIndex {
         None
     }
 
-    /// True for a long system message that the window has already, word for word.
+    /// True for a long system message that the window already contains verbatim.
     ///
-    /// System messages always stay, so a client that sends its instructions with every turn
-    /// fills the window with them. The repetition can be archived as it comes in: nothing that
-    /// it says is missing then.
+    /// System messages always stay, so a client that sends its instructions with every turn would
+    /// fill the window with them. Archiving the repetition at admission loses nothing.
     pub fn is_repeated_system(&mut self, projection: &Projection, message: &Message) -> bool {
         if !is_long_system(message) {
             return false;
@@ -84,6 +88,7 @@ impl RepeatIndex {
         let hash = self.seed.hash_one(message.text());
         let first = self.systems.get(&hash);
         let first = first.and_then(|at| projection.log().get(*at));
+        // The hash covers the text only. The parts must be equal, too, or an image would be lost.
         first.is_some_and(|first| first.parts == message.parts)
     }
 }

@@ -1,22 +1,22 @@
-//! Reading what the summariser said.
+//! Parses and judges the summariser's answer.
 
 use thiserror::Error;
 
 use crate::pattern::LazyRegex;
 
-/// What a summariser wrote.
+/// A parsed answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummaryAnswer {
-    /// What is to be kept word for word; empty if there is nothing.
+    /// The retained text; empty if there is none.
     pub retain: String,
     /// The text between the summary tags; empty if there were none.
     pub summary: String,
-    /// The summary to use: the tagged text, else the whole answer without its tags.
+    /// The summary to use: the tagged text, otherwise the whole answer without its tags.
     pub effective_summary: String,
 }
 
 impl SummaryAnswer {
-    /// Reads an answer. Tags are found in any case, the first pair counts.
+    /// Parses an answer. Tags are case-insensitive, and the first pair counts.
     ///
     /// ```
     /// # use trimtab_engine::compaction::answer::SummaryAnswer;
@@ -27,6 +27,7 @@ impl SummaryAnswer {
     pub fn parse(text: &str, retain_asked: bool) -> Self {
         let retain = retain_asked.then(|| tagged(text, &RETAIN)).flatten();
         let summary = tagged(text, &SUMMARY).unwrap_or_default();
+        // A model that ignores the form still gives a usable summary.
         let effective_summary = if summary.is_empty() {
             RETAIN_OR_TAG.remove(text).trim().to_owned()
         } else {
@@ -39,13 +40,13 @@ impl SummaryAnswer {
         }
     }
 
-    /// True if there is nothing to replace anything with.
+    /// True if there is nothing to use.
     pub fn is_empty(&self) -> bool {
         self.retain.is_empty() && self.effective_summary.is_empty()
     }
 }
 
-/// Why an answer is not used.
+/// Why an answer is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SummaryRefusal {
     /// Nothing was written.
@@ -70,7 +71,7 @@ pub enum SummaryRefusal {
 /// How the summariser's answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryEnding {
-    /// By itself.
+    /// Completely.
     Whole,
     /// At the answer's limit.
     CutOff,
@@ -78,13 +79,14 @@ pub enum SummaryEnding {
     ToolCall,
 }
 
-/// Judges an answer by how it ended, what is in it and how large it is.
+/// Checks an answer by its ending, content and size.
 pub fn judge(
     answer: &SummaryAnswer,
     ending: SummaryEnding,
     tokens: u64,
     replaces: u64,
 ) -> Result<(), SummaryRefusal> {
+    // A cut answer may lack its most important part, however complete its text looks.
     match ending {
         SummaryEnding::CutOff => Err(SummaryRefusal::CutOff),
         SummaryEnding::ToolCall => Err(SummaryRefusal::ToolCall),
@@ -96,10 +98,10 @@ pub fn judge(
     }
 }
 
-/// The parts of an answer, in tags of any case.
+/// The parts of an answer, in case-insensitive tags.
 static RETAIN: LazyRegex = LazyRegex::new(r"(?is)<retain>\s*(.*?)\s*</retain>");
 static SUMMARY: LazyRegex = LazyRegex::new(r"(?is)<summary>\s*(.*?)\s*</summary>");
-/// What is left out of an answer that is used as a whole.
+/// What is removed from an answer that is used as a whole.
 static RETAIN_OR_TAG: LazyRegex = LazyRegex::new(r"(?is)<retain>.*?</retain>|</?summary>");
 
 /// The text of the first such part.

@@ -1,5 +1,5 @@
-//! Archiving outputs: above a number of visible ones the oldest are hidden from the model,
-//! and a summary or a digest stands for them.
+//! Archives outputs: above a number of visible ones, the oldest are hidden from the model, and a
+//! summary or a digest represents them (design `archive`).
 
 use std::borrow::Borrow;
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ use super::text::{head_and_tail, one_line, said_by};
 use crate::plan::Edit;
 use crate::view::{WindowOutputs, placeholder};
 
-/// Characters of an output that the summariser is given.
+/// The characters of an output that the summariser gets.
 pub(crate) const SUMMARY_INPUT: usize = 12_000;
-/// Characters of the summariser's answer that are used.
+/// The characters of the summariser's answer that are used.
 const SUMMARY_LIMIT: usize = 1_200;
-/// Characters of an output in a summary that no model wrote.
+/// The characters of an output in a summary without a model.
 const EXCERPT_LIMIT: usize = 800;
-/// Characters of an output in a digest.
+/// The characters of an output in a digest.
 const DIGEST_LIMIT: usize = 200;
 
 /// Who writes the summary of an archived output.
@@ -38,7 +38,7 @@ pub enum ToolSummaries {
 }
 
 /// The messages with the oldest visible outputs beyond the newest `cutoff`, without those before
-/// number `from`; none if the cutoff is 0. A message goes when all the outputs in it would.
+/// number `from`; none if the cutoff is 0. A message is archived only if all of its outputs are.
 pub fn excess<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     cutoff: usize,
@@ -49,6 +49,8 @@ pub fn excess<M: Borrow<Message>>(
     }
     let mut left = outputs.count_from(from).saturating_sub(cutoff);
     let mut archived = Vec::new();
+    // One more than needed shows whether the last message has further outputs, which must then all
+    // stay.
     let places: Vec<PartPosition> = outputs.places_from(from).take(left + 1).collect();
     for of_message in places.chunk_by(|one, other| one.message == other.message) {
         let Some(rest) = left.checked_sub(of_message.len()).filter(|_| left > 0) else {
@@ -69,7 +71,7 @@ pub(crate) fn outputs_at<M: Borrow<Message>>(
     messages.flat_map(|at| outputs.named_in(*at)).collect()
 }
 
-/// The edits that archive the messages at `archived`, positions of the log in both.
+/// The edits that archive the messages at these positions of the log.
 pub fn archive(archived: &[usize]) -> Vec<Edit> {
     archived
         .iter()
@@ -77,8 +79,8 @@ pub fn archive(archived: &[usize]) -> Vec<Edit> {
         .collect()
 }
 
-/// The message that stands for one archived output: what a model wrote of it, or an excerpt.
-/// With `retrieval_hint` its last line names the call that gets the output back.
+/// The message that represents one archived output: what a model wrote about it, or an excerpt.
+/// With `can_retrieve`, its last line names the call that retrieves the output.
 pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) -> Message {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = tool_name(output);
@@ -94,8 +96,7 @@ pub fn tool_summary(output: &Output, written: Option<&str>, can_retrieve: bool) 
     ))
 }
 
-/// The line that names the call which gets an output back, on a line of its own behind `indent`;
-/// empty where there is none.
+/// The line that names the call which retrieves an output, after `indent`; empty if there is none.
 fn retrieval_line(output: &Output, indent: &str, can_retrieve: bool) -> String {
     let stored = output.stored.as_ref().filter(|_| can_retrieve);
     stored.map_or_else(String::new, |stored| {
@@ -103,14 +104,14 @@ fn retrieval_line(output: &Output, indent: &str, can_retrieve: bool) -> String {
     })
 }
 
-/// What a summariser is told about an output.
+/// The instructions for the summary of an output.
 const SUMMARY_PROMPT: &str = "\
 Summarise this tool output so that the work can go on without it. Keep what was found out, \
 exact paths, names, numbers and error texts, and say what failed. Leave out what only repeats. \
 Write plain text, at most 1,200 characters, and nothing else.";
 
-/// The request for what [`tool_summary`] is given as written: the output, clipped, between
-/// tags that nothing in it can close.
+/// The request for the text that [`tool_summary`] gets as `written`: the output, cut, between tags
+/// that nothing in it can close.
 pub fn summary_request(output: &Output, max_output: u64) -> SummaryRequest {
     let status = if output.is_error { "error" } else { "ok" };
     let tool = escaped(tool_name(output));
@@ -131,8 +132,8 @@ fn excerpt(output: &Output, tool: &str, status: &str) -> String {
     format!("Tool \"{tool}\" finished with status {status}. Output excerpt:\n{shown}")
 }
 
-/// The message that stands for all outputs archived in one compaction: a line for each, and with
-/// `retrieval_hint` a second one with the call that gets it back.
+/// The message that represents all outputs archived in one compaction: a line for each, and with
+/// `can_retrieve` a second one with the call that retrieves it.
 pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool) -> Message {
     let mut text = "[Compaction tool digest]".to_owned();
     for output in outputs {
@@ -145,7 +146,7 @@ pub fn digest<'o>(outputs: impl Iterator<Item = &'o Output>, can_retrieve: bool)
     stands_for_outputs(text)
 }
 
-/// The edit that puts such a message at the end of a log of `length`.
+/// The edit that inserts such a message at the end of a log of `length`.
 pub(crate) fn insert_at_end(message: Message, length: usize) -> Edit {
     Edit::Insert {
         before: length,

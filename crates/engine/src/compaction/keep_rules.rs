@@ -1,4 +1,4 @@
-//! What survives a compaction.
+//! Selects the messages that survive a compaction.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -10,77 +10,78 @@ use crate::removal::{safe_cut, with_counterparts};
 use crate::view::policy::ToolGlobs;
 use crate::view::{MiddleCut, Shape, ViewContext, view};
 
-/// Marks a user message that says a turn was broken off; both spellings are in use.
+/// Marks a user message about an interrupted turn; both spellings are in use.
 const TURN_ABORTED: [&str; 2] = ["<turn-aborted>", "<turn_aborted>"];
 
-/// One thing that survives.
+/// One rule for what survives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "keep", rename_all = "snake_case")]
 pub enum KeepRule {
-    /// The last turns, behind the summary.
+    /// The last turns, after the summary.
     LastTurns {
         /// How many.
         turns: usize,
     },
-    /// The newest messages up to a number of tokens, behind the summary.
+    /// The newest messages up to a number of tokens, after the summary.
     RecentTokens {
         /// How many tokens.
         tokens: u64,
     },
-    /// The newest messages, behind the summary.
+    /// The newest messages, after the summary.
     RecentMessages {
         /// How many.
         messages: usize,
     },
-    /// The newest messages in whole turns, behind the summary: from the turn boundary nearest
-    /// to a number of messages before the end (design `turns`).
+    /// The newest messages in whole turns, after the summary: from the turn boundary nearest to a
+    /// number of messages before the end (design `turns`).
     RecentTurns {
-        /// How many messages, about.
+        /// The approximate number of messages.
         messages: usize,
     },
-    /// What the user said, newest first up to a number of tokens, before the summary.
+    /// User messages, newest first up to a number of tokens, before the summary.
     UserMessages {
         /// How many tokens.
         tokens: u64,
     },
-    /// The same, but the newest message that does not fit is cut in its middle to what is
-    /// left, and no older one is taken.
+    /// The same, but the newest message that does not fit is cut in its middle to the remaining
+    /// budget, and no older one is taken.
     UserMessagesCut {
         /// How many tokens.
         tokens: u64,
     },
-    /// Rounds that call a protected tool, behind the summary.
+    /// Rounds that call a protected tool, after the summary.
     ProtectedTools {
         /// Names or globs of the tools.
         tools: Vec<String>,
     },
-    /// Rounds with a call that has no output yet, behind the summary.
+    /// Rounds with a call that has no output yet, after the summary.
     OpenCalls,
 }
 
-/// The messages that survive, by index.
+/// The surviving messages, by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptMessages {
-    /// Those that stand before the summary.
+    /// Messages before the summary.
     pub before_summary: BTreeSet<usize>,
-    /// Those that stand before it in a shorter form.
+    /// Messages before the summary in a shorter form.
     pub shortened: BTreeMap<usize, Message>,
-    /// Those that stand behind it, in the order in which they are sent.
+    /// Messages after the summary, in the order in which they are sent.
     pub after_summary: Vec<usize>,
-    /// True if system messages stay where they are; else they come first.
+    /// True if system messages stay at their place; otherwise they come first.
     pub system_stays: bool,
 }
 
-/// What of `messages` survives under `rules`. System messages always do and are not listed.
+/// Selects the messages that survive under `rules`. System messages always survive and are not
+/// listed.
 ///
-/// A round is kept whole or not at all. `weigh` gives the tokens of a message.
+/// A round is kept completely or not at all. `weigh` returns the tokens of a message.
 pub fn kept_messages<M: Borrow<Message>>(
     messages: &[M],
     rules: &[KeepRule],
     weigh: impl Fn(&Message) -> u64,
 ) -> KeptMessages {
     let mut kept = KeptMessages::default();
-    // The same as `kept_messages.behind`, to be looked up.
+    // The same as `kept.after_summary`, for lookups.
     let mut behind: HashSet<usize> = HashSet::new();
     for rule in rules {
         let chosen: Vec<usize> = match rule {
@@ -92,8 +93,10 @@ pub fn kept_messages<M: Borrow<Message>>(
             }
             KeepRule::UserMessagesCut { tokens } => {
                 let (whole, cut) = user_messages_cut(messages, *tokens, &weigh);
+                let whole = whole.into_iter().filter(|at| !behind.contains(at));
                 kept.before_summary.extend(whole);
-                kept.shortened.extend(cut);
+                kept.shortened
+                    .extend(cut.filter(|(at, _)| !behind.contains(at)));
                 continue;
             }
             KeepRule::LastTurns { turns } => last_turns(messages, *turns).collect(),
@@ -109,19 +112,23 @@ pub fn kept_messages<M: Borrow<Message>>(
             KeepRule::ProtectedTools { tools } => protected_rounds(messages, tools),
             KeepRule::OpenCalls => open_rounds(messages),
         };
+        // Rules can overlap, and a message must be sent once. The first rule that selects it
+        // decides its place.
         for at in with_counterparts(messages, chosen) {
             let system = messages
                 .get(at)
                 .is_none_or(|m| m.borrow().role == Role::System);
             if !system && !kept.before_summary.contains(&at) && behind.insert(at) {
                 kept.after_summary.push(at);
+                // A message that is kept in full needs no shorter form.
+                kept.shortened.remove(&at);
             }
         }
     }
     kept
 }
 
-/// The messages of the last `number` turns; all of them if there are fewer.
+/// The messages of the last `number` turns; all messages if there are fewer turns.
 fn last_turns<M: Borrow<Message>>(
     messages: &[M],
     number: usize,
@@ -135,7 +142,7 @@ fn last_turns<M: Borrow<Message>>(
     from..messages.len()
 }
 
-/// Where whole turns begin that hold about the newest `number` messages; 0 if all do.
+/// The start of whole turns with about the newest `number` messages; 0 if all are among them.
 pub(super) fn recent_turns<M: Borrow<Message>>(messages: &[M], number: usize) -> usize {
     let Some(target) = messages.len().checked_sub(number).filter(|at| *at > 0) else {
         return 0;
@@ -143,14 +150,15 @@ pub(super) fn recent_turns<M: Borrow<Message>>(messages: &[M], number: usize) ->
     safe_cut(messages, turns::nearest_safe_boundary(messages, target))
 }
 
-/// Where the newest messages begin that fit into `budget` tokens. The last message always
-/// does; 0 means that all fit.
+/// The start of the newest messages that fit `budget` tokens. The last message is always among
+/// them; 0 if all fit.
 pub fn recent_by_tokens<M: Borrow<Message>>(
     messages: &[M],
     budget: u64,
     weigh: impl Fn(&Message) -> u64,
 ) -> usize {
     let last = messages.len().saturating_sub(1);
+    // The design keeps at least the last message, even without a budget.
     if budget == 0 {
         return last;
     }
@@ -166,10 +174,10 @@ pub fn recent_by_tokens<M: Borrow<Message>>(
     from
 }
 
-/// The user's messages, newest first, that fit into `budget` tokens, in their own order.
+/// The newest user messages that fit `budget` tokens, in their original order.
 ///
-/// A message that does not fit is passed over and older ones are still tried. Marks of turns
-/// that were broken off cost nothing.
+/// A message that does not fit is skipped, and older ones are still tried. Marks of interrupted
+/// turns cost nothing.
 pub fn user_messages<M: Borrow<Message>>(
     messages: &[M],
     budget: u64,
@@ -196,8 +204,8 @@ pub fn user_messages<M: Borrow<Message>>(
     chosen
 }
 
-/// The user's messages, newest first, that fit into `budget` tokens, and the first one that
-/// does not, cut to what is left.
+/// The newest user messages that fit `budget` tokens, and the first one that does not, cut to the
+/// remaining budget.
 fn user_messages_cut<M: Borrow<Message>>(
     messages: &[M],
     budget: u64,
@@ -222,7 +230,7 @@ fn user_messages_cut<M: Borrow<Message>>(
     (whole, None)
 }
 
-/// `message` with the middle of its text left out; what is not text stays.
+/// Cuts the middle of a message's text; other parts stay.
 fn cut_to(message: &Message, tokens: u64) -> Message {
     let text = message.parts.iter().filter_map(Part::as_text);
     let text = text.collect::<Vec<_>>().join("\n");
@@ -234,7 +242,7 @@ fn cut_to(message: &Message, tokens: u64) -> Message {
     cut
 }
 
-/// True for what the user said, and for the marks of turns that were broken off.
+/// True for user messages, and for marks of interrupted turns.
 fn is_users_own(message: &Message) -> bool {
     message.is_real_user() || is_turn_aborted(message)
 }
@@ -245,7 +253,7 @@ fn is_turn_aborted(message: &Message) -> bool {
 }
 
 fn protected_rounds<M: Borrow<Message>>(messages: &[M], tools: &[String]) -> Vec<usize> {
-    // A policy with a glob that cannot be read is refused.
+    // A policy with an invalid glob was rejected before.
     let protected = ToolGlobs::new(tools).unwrap_or_default();
     let calls_one = |message: &Message| message.calls().any(|call| protected.matches(&call.name));
     let all = messages.iter().enumerate();
@@ -309,6 +317,28 @@ mod tests {
         assert_eq!(recent_by_tokens(&log, 0, |_| 0), 2);
         assert_eq!(recent_by_tokens(&log, 1, |_| 0), 0);
         assert_eq!(recent_by_tokens::<Message>(&[], 0, |_| 0), 0);
+    }
+
+    #[test]
+    fn recent_user_message_is_not_also_kept_in_a_shorter_form() {
+        let log = [
+            Message::user("an old question of some length"),
+            Message::assistant("an answer"),
+            Message::user("a recent question of some length"),
+            Message::assistant("another answer"),
+        ];
+        let recent = KeepRule::RecentMessages { messages: 2 };
+        for tokens in [3, 1_000] {
+            let cut = KeepRule::UserMessagesCut { tokens };
+            for rules in [[recent.clone(), cut.clone()], [cut, recent.clone()]] {
+                let kept = kept_messages(&log, &rules, |message| message.text().len() as u64);
+                let behind = &kept.after_summary;
+                let is_twice = |at: &usize| {
+                    kept.before_summary.contains(at) || kept.shortened.contains_key(at)
+                };
+                assert!(!behind.iter().any(is_twice), "{rules:?}: {kept:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! Compaction: old rounds become a summary.
+//! Compaction: replaces old rounds by a summary.
 //!
-//! Deciding and doing are apart. [`keep_rules`] says what survives, [`prompt`] and [`request`] say
-//! what the summariser is asked, [`summary_requests`] how it is asked within its own window;
-//! [`answer`] reads what it said, [`audit`] looks for what it left out, and [`fallback`] does
-//! without it;
-//! [`rebuild`] turns all of it into edits. Nothing here talks to a model.
+//! Decisions and their execution are separate. [`keep_rules`] selects what survives, [`prompt`] and
+//! [`request`] build the request to the summariser, [`summary_requests`] makes it fit its window,
+//! [`answer`] parses its answer, [`audit`] finds what it left out, [`fallback`] writes a summary
+//! without a model, and [`rebuild`] turns all of that into edits. Nothing here calls a model.
 
 pub mod answer;
 pub mod archive;

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the summariser is asked to write when nobody says otherwise.
+/// The default instructions for the summary.
 const SUMMARY_PROMPT: &str = "\
 Write down what is needed to go on with the work: the task and its constraints in the \
 user's own words, what was done and decided and why, what was found out, the files, \
 commands, names and numbers involved, what failed and how, and what is to be done next.";
 
-/// What the summariser is asked to keep word for word when nobody says otherwise.
+/// The default instructions for the retained text.
 const RETAIN_PROMPT: &str = "\
 List what must survive word for word: refs of stored outputs, exact paths, ids, numbers, \
 error texts and decisions that later work depends on. One item a line.";
 
-/// What to ask of the summariser.
+/// The instructions for the summariser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummaryPrompt {
-    /// What to write.
+    /// Instructions for the summary.
     pub summary: String,
-    /// Further wishes for the summary.
+    /// Additional instructions for the summary.
     pub summary_directives: Vec<String>,
-    /// What to keep word for word; none, in a file the empty text, to ask for no such part.
+    /// Instructions for the retained text; none, in a file the empty text, to ask for no such part.
     #[serde(with = "empty_is_none")]
     pub retain: Option<String>,
-    /// Further wishes for what is kept.
+    /// Additional instructions for the retained text.
     pub retain_directives: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl Default for SummaryPrompt {
 }
 
 impl SummaryPrompt {
-    /// The text that ends the request.
+    /// The text at the end of the request.
     ///
     /// ```
     /// # use trimtab_engine::compaction::prompt::SummaryPrompt;
@@ -84,11 +84,11 @@ fn section(title: &str, prompt: &str, directives: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Files have no null: there the empty text means none.
+/// TOML has no null, so the empty text means none in files.
 mod empty_is_none {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[expect(clippy::ref_option, reason = "serde gives it so")]
+    #[expect(clippy::ref_option, reason = "serde passes it like this")]
     pub(super) fn serialize<S: Serializer>(
         text: &Option<String>,
         serializer: S,

@@ -1,4 +1,4 @@
-//! Turns what survives and what was summarised into edits.
+//! Turns survivors and summary into edits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,37 +10,38 @@ use super::keep_rules::KeptMessages;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::Edit;
 
-/// Where the summary goes.
+/// The place of the summary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "placement", rename_all = "snake_case")]
 pub enum SummaryPlacement {
-    /// A message in the user's name, behind the user's own messages and before what is recent.
+    /// A user message, after the user's own messages and before the recent ones.
     Message {
-        /// What the summary begins with.
+        /// The beginning of the summary.
         prefix: String,
     },
-    /// The end of the system part.
+    /// The end of the system messages.
     System {
-        /// What the summary begins with.
+        /// The beginning of the summary.
         prefix: String,
     },
 }
 
-/// What is put in place of the compacted messages.
+/// What takes the place of the compacted messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replacement {
-    /// What must survive word for word; empty for none.
+    /// The retained text; empty for none.
     pub retain: String,
     /// The summary; empty for none.
     pub summary: String,
-    /// A line of ours about what was left out, behind both; empty for none.
+    /// Our line about what was left out, after both; empty for none.
     pub note: String,
 }
 
-/// The edits that leave system messages, `kept_messages` and the replacement of everything else.
+/// The edits that leave system messages, the messages in `kept` and the replacement of everything
+/// else.
 ///
-/// `slots` is the window as it is now, before normalising: what earlier plans hid is not in
-/// it, what they inserted is.
+/// `slots` is the current window before normalisation: messages hidden by earlier plans are not in
+/// it, inserted ones are.
 pub fn rebuild(
     slots: &[Slot],
     kept: &KeptMessages,
@@ -52,13 +53,19 @@ pub fn rebuild(
         .map(|slot| next_position(slot.source))
         .max()
         .unwrap_or(0);
+    // Messages that are kept at the end of the window stay in place. Everything before `anchor` is
+    // hidden, and what survives of it is inserted there again.
     let tail = tail_start(slots, kept);
+    // The summary goes before the first message that stays in place, or to the end.
     let anchor = slots.get(tail).map_or(end, |slot| slot.source.position());
+    // The window must begin with the system messages. What stands between them is moved behind
+    // them.
     let front = if kept.system_stays {
         0
     } else {
         system_end(slots.get(..tail).unwrap_or(slots))
     };
+    // Messages that are moved or shortened are not among these: they are hidden and inserted again.
     let stays: BTreeSet<usize> = kept
         .before_summary
         .iter()
@@ -70,7 +77,7 @@ pub fn rebuild(
     edits.extend(moved_or_shortened(slots, kept, front, tail));
     edits.extend(replacement_edits(slots, replacement, placement, anchor));
     let moved = kept.after_summary.iter().filter(|at| **at < tail);
-    // A system message that stays is not moved: hiding leaves it where it is.
+    // A system message that stays is not moved, because hiding spares it.
     let moved = moved
         .filter_map(|at| slots.get(*at))
         .filter(|slot| !(kept.system_stays && is_system_of_log(slot)));
@@ -81,7 +88,7 @@ pub fn rebuild(
     edits
 }
 
-/// The index behind the last system message of the log: system messages come first.
+/// The index after the last system message of the log.
 fn system_end(slots: &[Slot]) -> usize {
     let last = slots.iter().rposition(is_system_of_log);
     last.map_or(0, |at| at + 1)
@@ -92,9 +99,10 @@ fn is_system_of_log(slot: &Slot) -> bool {
     slot.message.role == Role::System && in_log(slot).is_some()
 }
 
-/// Puts in what is kept before the summary but cannot stay as it is: what stands before a
-/// system message, what an earlier plan put in, and what is kept in a shorter form.
+/// Inserts messages that are kept before the summary but cannot stay in place: those before a
+/// system message, those that an earlier plan inserted, and shortened ones.
 fn moved_or_shortened(slots: &[Slot], kept: &KeptMessages, front: usize, tail: usize) -> Vec<Edit> {
+    // Behind the last system message, even if the message stood before it.
     let earliest = front
         .checked_sub(1)
         .and_then(|last| slots.get(last))
@@ -127,13 +135,15 @@ fn in_log(slot: &Slot) -> Option<usize> {
     }
 }
 
-/// Where the run of messages begins that are kept behind the summary and stand at the end of
-/// the window already: they stay where they are, and system messages that stay do so among
-/// them. It begins with a message of the log.
+/// The start of the run at the end of the window whose messages are all kept after the summary.
+/// They stay in place, with system messages among them if those stay. It begins with a message of
+/// the log.
 fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
     let mut behind = kept.after_summary.iter().rev().peekable();
     let mut tail = slots.len();
     for (at, slot) in slots.iter().enumerate().rev() {
+        // The kept messages are in the order in which they are sent. The first one that is not at
+        // its place ends the run.
         let is_kept = behind.next_if_eq(&&at).is_some();
         let stays = is_kept || (is_system_of_log(slot) && kept.system_stays);
         if !stays {
@@ -146,9 +156,10 @@ fn tail_start(slots: &[Slot], kept: &KeptMessages) -> usize {
     tail
 }
 
-/// Takes out what earlier plans inserted before `anchor`, and hides every position of the
-/// log before it that does not stay, in runs.
+/// Withdraws what earlier plans inserted before `anchor`, and hides every earlier position of the
+/// log that does not stay, in runs.
 fn hide_all_but(stays: &BTreeSet<usize>, anchor: usize) -> Vec<Edit> {
+    // What is kept of these insertions is inserted again by `moved_or_shortened`.
     let mut edits = vec![Edit::Withdraw { to: anchor }];
     let mut from = 0;
     for at in stays.range(..anchor).copied().chain([anchor]) {
@@ -198,14 +209,14 @@ fn replacement_edits(
     edits
 }
 
-/// A summary behind its prefix, on a line of its own if the prefix does not end with white space.
+/// A summary after its prefix, on a line of its own if the prefix does not end with white space.
 fn behind_prefix(prefix: &str, summary: &str) -> String {
     let is_open = prefix.ends_with(|last: char| !last.is_whitespace());
     let end = if is_open { "\n" } else { "" };
     format!("{prefix}{end}{summary}")
 }
 
-/// The position behind the system messages at the front.
+/// The position after the system messages at the front.
 fn behind_system(slots: &[Slot]) -> usize {
     let system = slots
         .iter()

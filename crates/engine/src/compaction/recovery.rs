@@ -1,4 +1,4 @@
-//! What to do when the provider says that the window is too large.
+//! The reactions to an overflow, as data.
 
 use std::borrow::Borrow;
 
@@ -11,7 +11,7 @@ use crate::removal::safe_cut;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
-    /// Show outputs that nobody was sent yet shorter.
+    /// Shorten outputs that were not sent yet.
     ShortenNew,
     /// Reserve less for the answer.
     LowerAnswer,
@@ -25,13 +25,13 @@ pub enum Rung {
     DropOldest,
 }
 
-/// What to try, and how often.
+/// Which ways are tried, and how often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecoveryPolicy {
-    /// The ways, in the order in which they are tried. The last one is tried again.
+    /// The ways, in order. The last one is repeated.
     pub ladder: Vec<Rung>,
-    /// How many further calls are made.
+    /// The number of further calls.
     pub retries: u32,
 }
 
@@ -44,8 +44,8 @@ impl Default for RecoveryPolicy {
     }
 }
 
-/// Where to cut so that the oldest half of the turns goes. None if nothing can go: there are
-/// two messages or fewer, or no safe boundary. Where nothing but rounds is there, whole ones go.
+/// The cut that removes the oldest half of the turns. None if nothing can go: there are at most two
+/// messages, or no safe boundary. If there are only rounds, whole rounds go.
 pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
     if messages.len() <= 2 {
         return None;
@@ -55,6 +55,7 @@ pub fn half_of_turns<M: Borrow<Message>>(messages: &[M]) -> Option<usize> {
         Some(start) if starts.len() >= 2 => *start,
         _ => turns::nearest_safe_boundary(messages, messages.len() / 2),
     };
+    // A turn can begin between a call and a late output.
     let middle = safe_cut(messages, middle);
     (0 < middle && middle < messages.len()).then_some(middle)
 }

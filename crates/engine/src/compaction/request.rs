@@ -1,4 +1,4 @@
-//! What the summariser is given.
+//! Builds the input of the summariser.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use trimtab_model::{Message, MessageKind, Part, Role};
 use super::text::head_and_tail;
 use crate::view::{Shape, StructureCut, ViewContext, view};
 
-/// How the summariser is asked.
+/// The form of a request to the summariser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SummaryRequestForm {
@@ -19,16 +19,16 @@ pub enum SummaryRequestForm {
     Messages,
     /// The conversation as text in one message.
     Text,
-    /// What was said in whole turns, in one batch or two that are merged (design `turns`).
+    /// User and assistant texts in whole turns, in one batch or in two that are merged (design
+    /// `turns`).
     Turns,
 }
 
-/// Characters of an output that a summariser is given.
+/// The characters of an output that the summariser gets.
 pub const OUTPUT_LIMIT: usize = 1_800;
 
-/// The messages to send to a summariser that reads the conversation itself: calls at the very
-/// end have no output yet, so they are taken off, and the message with them if it says
-/// nothing else.
+/// Prepares messages for a summariser that reads the conversation itself. Calls at the very end
+/// have no output yet and are removed, and their message too if it has nothing else.
 pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Message>> {
     let borrowed = messages
         .iter()
@@ -45,9 +45,9 @@ pub fn without_open_end<M: Borrow<Message>>(messages: &[M]) -> Vec<Cow<'_, Messa
     prepared
 }
 
-/// What the model sees of `messages`, with outputs of at most `limit` characters, cut by structure
-/// where that is more than [`OUTPUT_LIMIT`], one message after the other: a copy of a whole
-/// conversation takes much memory where its messages are many and short.
+/// The visible `messages`, with outputs of at most `limit` characters, which are cut by structure
+/// if that is more than [`OUTPUT_LIMIT`]. They are copied one at a time, because a copy of a whole
+/// conversation takes much memory if it has many short messages.
 pub fn project_to<M: Borrow<Message>>(
     messages: impl IntoIterator<Item = M>,
     limit: usize,
@@ -65,7 +65,7 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
         let text = output.text();
         let short = match text.trim() {
             "" => "(empty output)".to_owned(),
-            // As it was sent, so that a provider may have it in its cache.
+            // Unchanged, because the provider may have it in its cache.
             _ if limit > OUTPUT_LIMIT && text.len() <= limit => continue,
             _ if limit > OUTPUT_LIMIT => by_structure(&text, limit),
             text => head_and_tail(text, limit),
@@ -75,7 +75,7 @@ fn with_short_outputs(message: &Message, limit: usize) -> Message {
     message
 }
 
-/// At most `bytes` of a text, cut by what it is.
+/// Cuts a text by its format to at most `bytes`.
 fn by_structure(text: &str, bytes: usize) -> String {
     let shape = Shape::Structure(StructureCut {
         cap: bytes as u64,
@@ -84,24 +84,25 @@ fn by_structure(text: &str, bytes: usize) -> String {
     view(text, &shape, &ViewContext::default()).into_owned()
 }
 
-/// A conversation between its tags.
+/// Puts a conversation between its tags.
 pub(super) fn framed(conversation: &str) -> String {
     format!("<conversation>\n{conversation}</conversation>")
 }
 
-/// What was said, without tags around it, for a summariser that is asked about it in one message.
+/// Writes messages as text, for a summariser that gets the conversation in one message.
 ///
-/// The previous summary is part of it, so that what only it knows is not lost. Nothing in a
-/// message can close the tag around the conversation: angle brackets of a closing tag are
-/// written as an entity. Media are named and not sent; signed thoughts are left out.
+/// The previous summary is included, because only it has the facts of earlier rounds. Nothing in a
+/// message can close the tag around the conversation: the bracket of a closing tag is written as an
+/// entity. Media are named, not sent; signed reasoning is left out.
 pub(super) fn conversation<M: Borrow<Message>>(
     messages: impl IntoIterator<Item = M>,
     output_limit: usize,
 ) -> String {
     let mut text = String::new();
-    // Clients name the tool in the call, not in its output.
+    // Clients name the tool in the call, not in the output.
     let mut tools: HashMap<String, String> = HashMap::new();
     for message in project_to(messages, output_limit) {
+        // Ids repeat across rounds. The newest call is the one that the next output answers.
         for call in message.calls() {
             tools.insert(call.id.clone(), call.name.clone());
         }
@@ -113,16 +114,17 @@ pub(super) fn conversation<M: Borrow<Message>>(
     text
 }
 
-/// `text` in which nothing closes a tag.
+/// Escapes `text` so that nothing in it closes a tag.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace("</", "&lt;/")
 }
 
-/// The parts of a message with who said them.
+/// The parts of a message with their speakers.
 fn labelled_parts(message: &Message, tools: &HashMap<String, String>) -> Vec<(String, String)> {
     let speaker = match (message.role, message.meta.kind) {
         (_, Some(MessageKind::Summary)) => "Previous summary",
         (_, Some(MessageKind::Retain)) => "Retained",
+        // The summariser gets instructions as background, not as something that was said.
         (Role::System, _) => return Vec::new(),
         (Role::User | Role::Tool, _) => "User",
         (Role::Assistant, _) => "Assistant",
@@ -156,20 +158,20 @@ fn labelled_parts(message: &Message, tools: &HashMap<String, String>) -> Vec<(St
     said
 }
 
-/// Messages that one batch holds.
+/// The maximum of messages in one batch.
 const BATCH: usize = 10;
 
-/// What of `old` a summariser reads, in no batch, one or two, and whether a message was too
-/// large for it.
+/// The messages of `old` that a summariser reads, in no batch, one or two, and whether a message
+/// was too large for it.
 ///
-/// Only what the user and the assistant said is read. A message that would take more than
-/// half the window at two bytes a token is left out.
+/// Only user and assistant messages are read. A message that would take more than half of the
+/// window at two bytes per token is left out.
 pub fn readable_batches<M: Borrow<Message>>(old: &[M], window: u64) -> (Vec<Vec<usize>>, bool) {
     let mut readable = Vec::new();
     let mut omitted_oversized = false;
     for (at, message) in old.iter().enumerate() {
         let message = message.borrow();
-        // The previous summary is read again, wherever it stands.
+        // The previous summary is read again, whatever its role.
         let summary = message.meta.kind == Some(MessageKind::Summary);
         if !summary && !matches!(message.role, Role::User | Role::Assistant) {
             continue;
@@ -186,7 +188,7 @@ pub fn readable_batches<M: Borrow<Message>>(old: &[M], window: u64) -> (Vec<Vec<
     (batches(old, readable), omitted_oversized)
 }
 
-/// One batch, or two where there are many, split at the user message nearest to the middle.
+/// One batch, or two if there are many messages, split at the user message nearest to the middle.
 fn batches<M: Borrow<Message>>(messages: &[M], readable: Vec<usize>) -> Vec<Vec<usize>> {
     if readable.len() <= BATCH {
         return vec![readable];
@@ -199,6 +201,7 @@ fn batches<M: Borrow<Message>>(messages: &[M], readable: Vec<usize>) -> Vec<Vec<
     let before = (0..=middle).rev().find(is_user);
     let after = (middle..readable.len()).find(is_user);
     let split = before
+        // A split at the front would leave the first batch empty.
         .filter(|split| *split > 0)
         .or(after)
         .unwrap_or(middle);

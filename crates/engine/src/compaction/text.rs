@@ -1,12 +1,12 @@
-//! Cutting text for a summary.
+//! Cuts texts for summaries.
 
 use trimtab_model::Call;
 
-/// What stands between the head and the tail of a text that was cut.
+/// Marks the gap between head and tail of a cut text.
 const GAP: &str = "\n... (truncated) ...\n";
 
-/// At most `max` characters of `text`: two thirds from its head and the rest from its tail,
-/// with a gap between them that does not count.
+/// At most `max` characters of `text`: two thirds from its head and the rest from its tail. The gap
+/// between them is not counted.
 pub(crate) fn head_and_tail(text: &str, max: usize) -> String {
     let length = text.chars().count();
     if length <= max {
@@ -20,7 +20,7 @@ pub(crate) fn head_and_tail(text: &str, max: usize) -> String {
     cut
 }
 
-/// What the text of an output says, without white space around it.
+/// The text of an output without surrounding white space, or a note that it is empty.
 pub(super) fn said_by(text: &str) -> &str {
     match text.trim() {
         "" => "(empty output)",
@@ -34,7 +34,7 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     line.chars().take(max).collect()
 }
 
-/// `text` on one line, at most `max` characters with a mark where it was cut.
+/// `text` on one line, at most `max` characters, with a mark at the cut.
 pub(super) fn clip_line(text: &str, max: usize) -> String {
     let mut clipped = String::new();
     let mut words = text.split_whitespace();
@@ -44,6 +44,7 @@ pub(super) fn clip_line(text: &str, max: usize) -> String {
             clipped.push(' ');
         }
         let length = word.chars().count();
+        // One character more, for the mark.
         if length + 1 > left {
             clipped.extend(word.chars().take(left.saturating_sub(1)));
             clipped.push('…');
@@ -55,17 +56,17 @@ pub(super) fn clip_line(text: &str, max: usize) -> String {
     clipped
 }
 
-/// `text` in which nothing can be taken for a tag.
+/// Escapes `text` so that nothing in it looks like a tag.
 pub(super) fn untagged(text: &str) -> String {
     text.replace('<', "&lt;")
 }
 
-/// A call on one line: its tool and the values of its arguments, at most `max` characters
-/// of them.
+/// A call on one line: its tool and at most `max` characters of its argument values.
 pub(super) fn short_arguments(call: &Call, max: usize) -> String {
     let values = match serde_json::from_str(&call.arguments) {
         Ok(serde_json::Value::Object(fields)) => {
             let values = fields.values().map(|value| match value {
+                // Each value is cut before they are joined, so that a huge value is not copied.
                 serde_json::Value::String(text) => clip_line(text, max),
                 other => clip_line(&other.to_string(), max),
             });

@@ -1,8 +1,8 @@
-//! A budget for a text.
+//! A token budget for a text.
 
 use crate::view::figures::longest_start;
 
-/// A budget, and how a text is weighed against it.
+/// A budget, and the measure that it is compared with.
 ///
 /// ```
 /// # use trimtab_engine::compaction::text_budget::TextBudget;
@@ -19,7 +19,7 @@ pub struct TextBudget<'w> {
 }
 
 impl<'w> TextBudget<'w> {
-    /// Room for `tokens`, as `weigh` counts them.
+    /// A budget of `tokens`, as `weigh` counts them.
     pub fn new(tokens: u64, weigh: &'w dyn Fn(&str) -> u64) -> Self {
         Self { tokens, weigh }
     }
@@ -33,17 +33,17 @@ impl<'w> TextBudget<'w> {
         (self.weigh)(text)
     }
 
-    /// The same way to weigh with another budget.
+    /// The same measure with another budget.
     pub(super) fn with(&self, tokens: u64) -> Self {
         Self { tokens, ..*self }
     }
 
-    /// `percent` of every hundred tokens.
+    /// `percent` percent of the budget.
     pub(super) fn share(&self, percent: u64) -> Self {
         self.with(self.tokens.saturating_mul(percent) / 100)
     }
 
-    /// As much of the head of `text` as is within the budget, in whole characters.
+    /// The longest prefix of `text` within the budget, in whole characters.
     pub(super) fn head<'t>(&self, text: &'t str) -> &'t str {
         let holds = |bytes: usize| text.get(..bytes).is_some_and(|head| self.holds(head));
         text.get(..longest_start(text, text.len(), holds))

@@ -1,10 +1,10 @@
-//! What each byte may be part of, and lists of words.
+//! Classes of bytes, and lists of words.
 
 use std::sync::OnceLock;
 
 use foldhash::HashSet;
 
-/// The classes of the bytes of a word, one bit each; none for a byte between words.
+/// The classes of the bytes of a word, one bit each; 0 for a byte between words.
 pub(super) type ByteClass = u16;
 
 pub(super) const LOWER: ByteClass = 1;
@@ -17,7 +17,7 @@ pub(super) const COLON: ByteClass = 1 << 6;
 pub(super) const DASH: ByteClass = 1 << 7;
 /// One of `@ ~ # % $`.
 pub(super) const SIGN: ByteClass = 1 << 8;
-/// A byte of a character beyond ASCII.
+/// A byte of a non-ASCII character.
 pub(super) const HIGH: ByteClass = 1 << 9;
 
 pub(super) const LETTER: ByteClass = LOWER | UPPER | HIGH;
@@ -44,17 +44,17 @@ pub(super) fn classes_in(text: &str) -> ByteClass {
     text.bytes().fold(0, |classes, byte| classes | class(byte))
 }
 
-/// True if there is nothing in `text` but bytes of `allowed`, and at least one byte.
+/// True if `text` is not empty and has only bytes of `allowed`.
 pub(super) fn only(text: &str, allowed: ByteClass) -> bool {
     !text.is_empty() && text.bytes().all(|byte| class(byte) & allowed != 0)
 }
 
-/// A list of words in small letters, in which words of any case are looked up.
+/// A list of words in lower case, for case-insensitive lookups.
 pub(super) struct WordList {
-    /// The words, with a space between them.
+    /// The words, separated by spaces.
     words: &'static str,
-    /// For each length, the first letters that words of the list have, one bit each: what says of
-    /// most words that they are not in it.
+    /// For each length, the first letters of the words of that length, one bit each. This rules out
+    /// most words without a lookup.
     first_letters: [u32; 16],
     set: OnceLock<HashSet<&'static str>>,
 }
@@ -70,6 +70,8 @@ impl WordList {
         let (mut start, mut at) = (0, 0);
         while at <= bytes.len() {
             if at == bytes.len() || bytes[at] == b' ' {
+                // The low five bits of an ASCII letter are its number in the alphabet, in both
+                // cases.
                 first_letters[at - start] |= 1 << (bytes[start] & 31);
                 start = at + 1;
             }
@@ -82,7 +84,7 @@ impl WordList {
         }
     }
 
-    /// False if no word of the list has this first letter, in any case, and this length.
+    /// False if no word of the list has this first letter, in either case, and this length.
     #[inline]
     pub(super) fn may_have(&self, first: u8, length: usize) -> bool {
         let letters = self.first_letters.get(length).copied().unwrap_or(0);
@@ -95,6 +97,7 @@ impl WordList {
             return false;
         }
         let words = self.set.get_or_init(|| self.words.split(' ').collect());
+        // Lower-casing allocates, and most words are in lower case.
         let is_small = !word.bytes().any(|byte| byte.is_ascii_uppercase());
         words.contains(word) || (!is_small && words.contains(&*word.to_ascii_lowercase()))
     }

@@ -1,4 +1,4 @@
-//! The command lines in the arguments of a call.
+//! Finds the command lines in the arguments of a call.
 
 use std::borrow::Cow;
 
@@ -8,23 +8,23 @@ use super::{Fact, FactKind};
 use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
-/// A field of a call's arguments that holds a command: a string, or a list whose last string it is.
-/// Arguments that were cut off are still worth reading.
+/// An argument field that contains a command: a string, or a list whose last string is the command.
+/// Works on cut arguments too, which are not valid JSON.
 static COMMAND: LazyRegex = LazyRegex::new(
     r#"(?xs) "(?:command|cmd|script|commands|shell_command|bash)"\s*:\s*
     (?: "(?<text>(?:[^"\\]|\\.)*) | \[(?:[\s,]*"(?<last>(?:[^"\\]|\\.)*)"?)+ )"#,
 );
-/// Parts of the names of tools whose arguments may be a bare command.
+/// Words in the names of tools whose arguments may be a bare command.
 const TOOLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "run"];
-/// The most lines of one command that are kept.
+/// The maximum of lines of one command.
 const MOST_LINES: usize = 8;
-/// The most bytes of a line that are kept.
+/// The maximum of bytes of a line.
 const LONGEST: usize = 200;
 
 /// Finds the command lines in the arguments of a call of `tool`.
 ///
-/// They are slices of the arguments as the model wrote them: where those are JSON, quotes in
-/// a command still have their backslash. [`unescaped`] takes it away.
+/// They are slices of the arguments as the model wrote them. In JSON, quotes in a command still
+/// have their backslash; [`unescaped`] removes it.
 ///
 /// ```
 /// # use trimtab_engine::facts;
@@ -50,7 +50,7 @@ pub fn commands<'t>(tool: &str, arguments: &'t str, sink: &mut impl FnMut(Fact<'
     }
 }
 
-/// `text` without the backslashes that JSON needs.
+/// `text` without the backslashes of JSON.
 pub fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -74,7 +74,7 @@ fn lines<'t>(command: &'t str, at: usize, end: &str, sink: &mut impl FnMut(Fact<
             taken += 1;
         }
         from += line.len() + end.len();
-        // What follows is a document, not a command.
+        // A here-document follows, which is not a command.
         if taken == MOST_LINES || line.contains("<<") {
             break;
         }
@@ -84,6 +84,7 @@ fn lines<'t>(command: &'t str, at: usize, end: &str, sink: &mut impl FnMut(Fact<
 /// The head of a line that is too long, not cut inside a character or an escape.
 fn head(text: &str) -> &str {
     let head = first_bytes(text, LONGEST);
+    // An escape has up to six bytes, as in `\u00e9`.
     match head.rfind('\\') {
         Some(escape) if head.len() < text.len() && escape + 6 > head.len() => {
             first_bytes(head, escape).trim_end_matches('\\')

@@ -1,4 +1,4 @@
-//! The sentences in which a user says what must or must not be.
+//! Finds the sentences in which a user says what must or must not happen.
 
 use trimtab_model::work;
 
@@ -12,10 +12,10 @@ static CONSTRAINT: LazyRegex = LazyRegex::new(
     | avoid | without | exactly | required? | shouldn['’]t | cannot | can['’]t | unchanged | forbidden
     | mandatory | untouched | (?:do|should)\W+not | make\W+sure | at\W+most )(?-u:\b)",
 );
-/// The most bytes of a sentence that are kept.
+/// The maximum of bytes of a sentence.
 const LONGEST: usize = 300;
 
-/// Finds the sentences of `text` that say what must, must not, always or never be.
+/// Finds the sentences of `text` that say what must, must not, always or never happen.
 ///
 /// ```
 /// # use trimtab_engine::facts;
@@ -43,11 +43,12 @@ pub fn constraints<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
     }
 }
 
-/// The byte behind the sentence that begins at `from`: behind a full stop that a space
-/// follows, or behind the line.
+/// The end of the sentence that begins at `from`: after a full stop before a space, or after the
+/// line.
 fn sentence_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let rest = bytes.get(from..).unwrap_or_default();
+    // The end of the text counts as a space.
     let mut next = rest.iter().skip(1).chain([&b'\n']);
     let ends = rest.iter().position(|byte| {
         let before_space = next.next().is_some_and(u8::is_ascii_whitespace);

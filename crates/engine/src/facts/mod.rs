@@ -1,10 +1,11 @@
-//! What summaries lose: paths, URLs, ids, numbers with units, commands, errors, constraints.
+//! Finds facts that summaries lose: paths, URLs, ids, numbers with units, commands, errors,
+//! constraints.
 //!
-//! A summary keeps conclusions and drops the evidence for them. [`extract`] finds the evidence
-//! in one forward pass over the bytes, without copying: the pass gathers the classes of the
-//! bytes of a word, and only a word that has something but letters in it is looked at closer.
-//! What only one kind of text can hold has a function of its own: [`commands`] reads the
-//! arguments of a call, [`constraints`] what a user said.
+//! A summary keeps conclusions and drops the evidence for them. [`extract`] finds the evidence in
+//! one forward pass over the bytes, without copying: it collects the classes of the bytes of a
+//! word, and examines only words that contain something other than letters. Two kinds of facts
+//! occur only in certain texts: [`commands`] reads the arguments of a call, [`constraints`] reads
+//! user messages.
 //!
 //! ```
 //! use trimtab_engine::facts::{self, FactKind};
@@ -27,14 +28,14 @@ mod scan;
 pub use command::{commands, unescaped};
 pub use constraint::constraints;
 
-/// What a fact is.
+/// Kinds of facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactKind {
-    /// A sentence in which the user says what must or must not be.
+    /// A sentence in which the user says what must or must not happen.
     Constraint,
     /// A line that looks like an error.
     Error,
-    /// A path or a file name, with its line number where it has one.
+    /// A path or a file name, with its line number if it has one.
     Path,
     /// A URL or a host name.
     Url,
@@ -47,7 +48,7 @@ pub enum FactKind {
 }
 
 impl FactKind {
-    /// The kind in words, for more than one of them.
+    /// The name of the kind in the plural.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Constraint => "constraints",
@@ -61,27 +62,26 @@ impl FactKind {
     }
 }
 
-/// One thing that a text says and a summary of it may not.
+/// A detail of a text that its summary may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fact<'t> {
-    /// What it is.
+    /// Its kind.
     pub kind: FactKind,
     /// The text itself.
     pub text: &'t str,
-    /// The byte of the text that it begins at.
+    /// The byte position of its start.
     pub at: usize,
 }
 
 /// Finds every path, URL, id, number with a unit and error line of `text`.
 ///
-/// They come in the order in which they begin, except that an error line comes when the word
-/// that gives it away is met: behind the facts before that word. A fact that occurs twice
-/// comes twice.
+/// They come in the order of their starts, except that an error line comes when its error word is
+/// reached, after the facts before that word. A fact that occurs twice comes twice.
 pub fn extract<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
     scan::FactScanner::new(text, false, sink).run();
 }
 
-/// Finds the error lines of `text`: those that [`extract`] finds, in less time.
+/// Finds the error lines of `text`: the same as [`extract`], but faster.
 pub fn errors<'t>(text: &'t str, sink: &mut impl FnMut(Fact<'t>)) {
     scan::FactScanner::new(text, true, sink).run();
 }

@@ -1,13 +1,13 @@
-//! Identifiers.
+//! Recognises identifiers.
 
 use super::class::{ByteClass, COLON, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, UPPER};
 
-/// Letters and digits together are a name from this length on; `i32` and `h1` are none.
+/// The minimum length of a name of letters and digits; `i32` and `h1` are too short.
 const SHORTEST: usize = 4;
 /// Longer words are keys and blobs, not names.
 const LONGEST: usize = 128;
 
-/// True for the long name of a command's option.
+/// True for the long form of a command-line option.
 pub(super) fn option(text: &str) -> bool {
     let Some(name) = text.strip_prefix("--") else {
         return false;
@@ -15,8 +15,8 @@ pub(super) fn option(text: &str) -> bool {
     name.len() > 1 && name.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// True if a word is an identifier: it mixes letters with digits or underscores, has capitals
-/// inside, or is qualified.
+/// True if a word is an identifier: it mixes letters with digits or underscores, has inner
+/// capitals, or is qualified.
 pub(super) fn is_name(text: &str, classes: ByteClass) -> bool {
     if classes & LETTER == 0 {
         return classes & SIGN != 0 && is_ticket(text);
@@ -24,6 +24,7 @@ pub(super) fn is_name(text: &str, classes: ByteClass) -> bool {
     if option(text) {
         return true;
     }
+    // An underscore makes even a short word a name: `n_1`.
     let shortest = if classes & UNDER == 0 { SHORTEST } else { 2 };
     if text.len() < shortest || text.len() > LONGEST {
         return false;
@@ -39,26 +40,26 @@ pub(super) fn is_name(text: &str, classes: ByteClass) -> bool {
         || (classes & (SIGN | DASH) != 0 && is_marked(text))
 }
 
-/// `#123`.
+/// True for `#123`.
 fn is_ticket(text: &str) -> bool {
     text.strip_prefix('#')
         .is_some_and(|digits| digits.len() < 12 && super::class::only(digits, DIGIT))
 }
 
-/// `std::fmt`.
+/// True for `std::fmt`.
 fn is_qualified(text: &str) -> bool {
     let mut parts = text.split("::");
     text.contains("::") && parts.all(|part| !part.is_empty() && !part.contains(':'))
 }
 
-/// A sentence that ends where the next begins, without a space: `done.Then`.
+/// True for the end of a sentence and the start of the next without a space: `done.Then`.
 fn is_prose(text: &str) -> bool {
     let mut parts = text.split('.');
     parts.all(|part| part.bytes().skip(1).all(|byte| byte.is_ascii_lowercase()))
         && text.bytes().filter(|byte| *byte == b'.').count() == 1
 }
 
-/// A capital behind a small letter.
+/// True if a capital follows a small letter.
 fn has_hump(text: &str) -> bool {
     let pairs = text.as_bytes().windows(2);
     pairs
@@ -66,7 +67,7 @@ fn has_hump(text: &str) -> bool {
         .any(|pair| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']))
 }
 
-/// `@scope`, `$HOME`, `user@host`.
+/// True for `@scope`, `$HOME`, `user@host`.
 fn is_marked(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'@' | b'$'))
 }

@@ -1,25 +1,25 @@
-//! Numbers that mean something: with a unit, versions, ports, line numbers.
+//! Recognises numbers that mean something: with a unit, versions, ports, line numbers.
 
 use super::FactKind;
 use super::class::{ByteClass, COLON, DASH, DIGIT, DOT, LETTER, SIGN, UNDER, WordList, only};
 
-/// Units, in small letters.
+/// Units, in lower case.
 static UNITS: WordList = WordList::new(
     "ms s us ns sec secs second seconds min mins minute minutes h hr hrs hour hours day days \
      week weeks b k kb mb gb tb kib mib gib tib byte bytes bits px em rem pt hz khz mhz ghz \
      rpm qps rps tokens lines rows files tests items requests retries times percent usd eur x",
 );
 
-/// Words before a number that say what it is.
+/// Words that label the number after them.
 static LABELS: WordList =
     WordList::new("port line lines code status pid exit version limit timeout issue level");
-/// A bare number of so many digits is an id.
+/// A bare number of at least this many digits is an id.
 const ID_DIGITS: usize = 6;
 /// A number with more digits is data, not an id.
 const MOST_DIGITS: usize = 20;
 
-/// What a word with digits in it is and where it ends, if it is a number or one that a word beside
-/// it makes one.
+/// The kind and the end of a word with digits, if it is a number, on its own or because of a
+/// neighbouring word.
 pub(super) fn number(
     text: &str,
     start: usize,
@@ -37,7 +37,7 @@ pub(super) fn number(
     is_number.then_some((FactKind::Number, end))
 }
 
-/// The fact in a word of digits alone.
+/// The fact in a word of digits only.
 fn whole_number(text: &str, start: usize, word: &str) -> Option<(FactKind, usize)> {
     let end = start + word.len();
     if let Some(unit) = unit_behind(text, end) {
@@ -50,11 +50,12 @@ fn whole_number(text: &str, start: usize, word: &str) -> Option<(FactKind, usize
     is_id.then_some((FactKind::Id, end))
 }
 
-/// The fact in a word of digits and marks, without letters.
+/// The fact in a word of digits and signs, without letters.
 fn signed(text: &str, word: &str, end: usize, classes: ByteClass) -> Option<(FactKind, usize)> {
     if let Some(figure) = word.strip_suffix('%').or(word.strip_prefix('$')) {
         return only(figure, DIGIT | DOT).then_some((FactKind::Number, end));
     }
+    // A time of day, or a mix of signs.
     if classes & (COLON | SIGN) != 0 {
         return None;
     }
@@ -68,25 +69,27 @@ fn signed(text: &str, word: &str, end: usize, classes: ByteClass) -> Option<(Fac
     Some((FactKind::Number, unit_behind(text, end)?))
 }
 
-/// The end of the unit that stands behind a number and a space.
+/// The end of the unit after a number and a space.
 fn unit_behind(text: &str, end: usize) -> Option<usize> {
     let rest = text.get(end..)?.strip_prefix(' ')?;
     let word = rest.split(|c: char| !c.is_alphabetic()).next()?;
     UNITS.has(word).then_some(end + 1 + word.len())
 }
 
-/// True if a word that names a number stands before it.
+/// True if a label stands before the number.
 fn is_labelled(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
+    // `line 12`, `port=8080`, `code:3` and `issue #7`.
     let Some(before) = before.strip_suffix([' ', '=', ':', '#']) else {
         return false;
     };
+    // `code: 3`.
     let before = before.strip_suffix(':').unwrap_or(before);
     let word = before.rsplit(|c: char| !c.is_ascii_alphabetic()).next();
     word.is_some_and(|word| LABELS.has(word))
 }
 
-/// `1.5GB`, `850ms`.
+/// True for `1.5GB`, `850ms`.
 fn has_unit(word: &str) -> bool {
     if !word.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return false;
@@ -96,7 +99,7 @@ fn has_unit(word: &str) -> bool {
     only(figure, DIGIT | DOT) && UNITS.has(unit)
 }
 
-/// `1.2.3`, `v2.0`, `1.4.0-rc.1`; not a plain decimal.
+/// True for `1.2.3`, `v2.0`, `1.4.0-rc.1`; not for a plain decimal.
 pub(super) fn is_version(word: &str) -> bool {
     let named = word.strip_prefix(['v', 'V', '~']);
     let bare = named.unwrap_or(word);
@@ -106,11 +109,12 @@ pub(super) fn is_version(word: &str) -> bool {
     let core = bare.split('-').next().unwrap_or_default();
     let parts = core.split('.');
     let numbers = core.split('.').all(|part| only(part, DIGIT));
+    // `v2.0` is a version, but `2.0` is a decimal.
     let enough = if named.is_some() { 2 } else { 3 };
     numbers && parts.count() >= enough
 }
 
-/// `localhost:8080`, `10.0.0.1:443`.
+/// True for `localhost:8080`, `10.0.0.1:443`.
 fn is_port(word: &str) -> bool {
     let Some((host, port)) = word.rsplit_once(':') else {
         return false;
@@ -121,7 +125,7 @@ fn is_port(word: &str) -> bool {
         && (host.contains('.') || host == "localhost")
 }
 
-/// `2026-11-15`, also with a time behind it.
+/// True for `2026-11-15`, also with a time after it.
 pub(super) fn is_date(word: &str) -> bool {
     let mut parts = word.splitn(3, '-');
     let mut is_next = |digits: usize| {

@@ -1,13 +1,13 @@
-//! Paths, file names, URLs and hosts.
+//! Recognises paths, file names, URLs and hosts.
 
 use super::FactKind;
 use super::class::{ByteClass, DIGIT, DOT, LETTER, SLASH, UNDER, WordList, class, only};
 use super::number::is_version;
 
-/// Bytes of the longest URL that is taken.
+/// The maximum length of a URL in bytes.
 const LONGEST_URL: usize = 512;
 
-/// Endings of file names.
+/// Extensions of file names.
 static ENDINGS: WordList = WordList::new(
     "a bash bat bib bin bz2 c cc cfg cjs clj cmake conf cpp crt cs css csv dart db diff dll \
      docx dylib el env erl ex exe exs gif go gradle graphql gz h hcl hpp hs htm html ico ini \
@@ -16,7 +16,7 @@ static ENDINGS: WordList = WordList::new(
      rst scala scss sh so sql sqlite sum svelte svg swift tar tex tf tgz toml ts tsv tsx txt \
      vim vue wav webp whl xlsx xml xz yaml yml zig zip zst",
 );
-/// Endings that are file names less often than not, so that they need a folder before them.
+/// Extensions that are usually something else. They need a folder before them.
 const DOUBTFUL: [&str; 5] = ["a", "o", "r", "el", "pl"];
 
 /// Objects of programming languages whose members look like file names.
@@ -24,12 +24,12 @@ const OWNERS: [&str; 7] = [
     "console", "logger", "math", "process", "self", "this", "window",
 ];
 
-/// Endings of host names.
+/// Top-level domains of host names.
 const DOMAINS: [&str; 12] = [
     "com", "org", "net", "io", "dev", "ai", "edu", "gov", "co", "app", "cloud", "local",
 ];
 
-/// The URL in the word from `start` to `end`; it may reach further than the word.
+/// The URL in the word from `start` to `end`; it may end after the word.
 pub(super) fn url(text: &str, start: usize, end: usize) -> Option<(usize, usize)> {
     let word = text.get(start..end)?;
     let scheme = word.find("://")?;
@@ -44,6 +44,7 @@ pub(super) fn url(text: &str, start: usize, end: usize) -> Option<(usize, usize)
     let inside = rest.iter().take(LONGEST_URL);
     let length = inside.take_while(|byte| in_url(**byte)).count();
     let to = start + scheme + 3 + length;
+    // A sentence may end directly behind a URL.
     let whole = text.get(from..to)?;
     let trimmed = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', ')']);
     (length > 0).then_some((from, from + trimmed.len()))
@@ -58,7 +59,7 @@ fn in_url(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'*+,;=%".contains(&byte)
 }
 
-/// The end of the path that begins with a drive: `C:\Users\x`.
+/// The end of a path that begins with a drive: `C:\Users\x`.
 pub(super) fn drive(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     let is_drive = matches!(bytes.get(start..end)?, [letter, b':'] if letter.is_ascii_alphabetic());
     if !is_drive || bytes.get(end) != Some(&b'\\') {
@@ -71,7 +72,7 @@ pub(super) fn drive(bytes: &[u8], start: usize, end: usize) -> Option<usize> {
     (2..256).contains(&length).then_some(end + length)
 }
 
-/// What a word with slashes or dots in it is.
+/// The kind of a word with slashes or dots.
 pub(super) fn place(
     bytes: &[u8],
     start: usize,
@@ -83,6 +84,7 @@ pub(super) fn place(
         return is_address(word).then_some(FactKind::Id);
     }
     if classes & SLASH != 0 {
+        // `</div>` is no path.
         let closes_tag = start.checked_sub(1).and_then(|at| bytes.get(at)) == Some(&b'<');
         return (!closes_tag && is_path(name)).then_some(FactKind::Path);
     }
@@ -92,7 +94,7 @@ pub(super) fn place(
     (line.is_empty() && is_host(word)).then_some(FactKind::Url)
 }
 
-/// A word, and the line number behind it: `:88`, `:88:5`, `#L88`.
+/// Splits a word from the line number after it: `:88`, `:88:5`, `#L88`.
 fn without_line(word: &str) -> (&str, &str) {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == ':' || c == '-');
     let name = digits.strip_suffix("#L").unwrap_or(digits);
@@ -104,7 +106,7 @@ fn without_line(word: &str) -> (&str, &str) {
     }
 }
 
-/// True for `10.0.0.1`.
+/// True for an IP address such as `10.0.0.1`.
 fn is_address(word: &str) -> bool {
     word.split('.').count() == 4
         && word
@@ -112,7 +114,7 @@ fn is_address(word: &str) -> bool {
             .all(|part| part.len() < 4 && only(part, DIGIT))
 }
 
-/// True for a word with slashes that is a path and not two words with a slash between them.
+/// True for a word with slashes that is a path, not two words with a slash in between.
 fn is_path(word: &str) -> bool {
     let rooted = ["/", "./", "../", "~/"]
         .iter()
@@ -125,6 +127,8 @@ fn is_path(word: &str) -> bool {
     if rooted.is_some() {
         return inner.len() > 1;
     }
+    // `and/or` is no path: without a root, it takes two slashes, an extension, a dot or an
+    // underscore.
     let last = word
         .rsplit('/')
         .find(|part| !part.is_empty())
@@ -133,12 +137,11 @@ fn is_path(word: &str) -> bool {
     slashes > 1 || has_ending(last) || word.bytes().any(|byte| class(byte) & (UNDER | DOT) != 0)
 }
 
-/// True for a word without slashes that code calls a method or a value: `.then(`, `response.json(`,
-/// `console.log`.
+/// True for a method or value of a program: `.then(`, `response.json(`, `console.log`.
 fn is_method(bytes: &[u8], start: usize, word: &str) -> bool {
     let before = start.checked_sub(1).and_then(|at| bytes.get(at));
     let is_called = bytes.get(start + word.len()) == Some(&b'(');
-    // A hidden file stands alone; a method stands behind what it belongs to.
+    // A hidden file stands alone; a method follows its object.
     let is_behind = word.starts_with('.') && before.is_some_and(|byte| b")]}".contains(byte));
     let owner = word.split('.').next().unwrap_or_default();
     is_called || is_behind || OWNERS.contains(&owner)

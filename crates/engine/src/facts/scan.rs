@@ -1,4 +1,4 @@
-//! The pass over the bytes.
+//! The pass over the bytes of a text.
 
 use trimtab_model::work;
 
@@ -8,16 +8,16 @@ use super::class::{
 };
 use super::{Fact, FactKind, failure, name, number, path_or_url};
 
-/// Words longer than this are data, not names.
+/// Longer words are data, not names.
 const LONGEST: usize = 256;
 
 pub(super) struct FactScanner<'t, 's, S> {
     text: &'t str,
     bytes: &'t [u8],
     sink: &'s mut S,
-    /// Where the error line ends that was found last.
+    /// The end of the last error line.
     error_end: usize,
-    /// True if nothing but error lines is wanted.
+    /// True if only error lines are wanted.
     only_errors: bool,
 }
 
@@ -51,14 +51,15 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
                 classes |= class;
                 at += 1;
             }
-            at = self.word(start, at, classes);
+            // A URL or a path with a drive can reach beyond the word.
+            at = self.examine_word(start, at, classes);
         }
     }
 
-    /// How many bytes an escape takes: those that JSON writes for a line end or a character
-    /// belong to no word.
+    /// The length of an escape. The escapes of JSON for line ends and characters belong to no word.
     fn escape(&self, at: usize) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
+        // JSON inside JSON escapes its backslashes again.
         let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
         match rest.get(slashes..) {
             Some([b'n' | b'r' | b't', ..]) => slashes + 1,
@@ -71,19 +72,21 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// Looks at one word and gives where to go on.
+    /// Examines one word, and returns where to continue.
     #[inline]
-    fn word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+    fn examine_word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+        // Most words are only small letters. This path must stay short, so the other one is not
+        // inlined.
         if classes & !(LOWER | HIGH) == 0 {
-            self.plain(start, end);
+            self.examine_plain_word(start, end);
             return end;
         }
-        self.marked(start, end, classes)
+        self.examine_marked_word(start, end, classes)
     }
 
-    /// A word of letters: a word of an error, the name of a function that is called, or nothing.
+    /// A word of letters: an error word, the name of a called function, or nothing.
     #[inline]
-    fn plain(&mut self, start: usize, end: usize) {
+    fn examine_plain_word(&mut self, start: usize, end: usize) {
         if failure::may_be(self.bytes, start, end) {
             self.failure(start, end);
         }
@@ -92,13 +95,14 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// True if what ends at `end` has the parentheses of a call behind it.
+    /// True if the parentheses of a call follow at `end`.
     fn is_called(&self, end: usize) -> bool {
         let behind = self.bytes.get(end..).unwrap_or_default();
         behind.starts_with(b"()")
     }
 
     fn failure(&mut self, start: usize, end: usize) {
+        // A line with several error words is one error.
         if start < self.error_end {
             return;
         }
@@ -108,16 +112,18 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// A word with more than small letters in it.
+    /// A word with more than small letters.
     #[inline(never)]
-    fn marked(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
+    fn examine_marked_word(&mut self, start: usize, end: usize, classes: ByteClass) -> usize {
         work::step(1);
+        // Prose first: a capital or a full stop is no sign of a name.
         if classes & !(LOWER | UPPER | DOT | COLON | DASH) == 0
             && let Some(end_of_word) = self.capital_or_ended(start, end)
         {
-            self.plain(start, end_of_word);
+            self.examine_plain_word(start, end_of_word);
             return end;
         }
+        // URLs and drives come before the limit of length, because they may end behind the word.
         if classes & (SLASH | COLON) == SLASH | COLON
             && let Some((from, to)) = path_or_url::url(self.text, start, end)
         {
@@ -141,8 +147,8 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         end
     }
 
-    /// The end of a word that has nothing but a capital at its front, or is all in capitals,
-    /// without the punctuation behind it. Most marked words of prose are of that kind.
+    /// The end of a word that is capitalised or in capitals, without the punctuation after it. Most
+    /// such words of prose are of that kind.
     #[inline]
     fn capital_or_ended(&self, start: usize, end: usize) -> Option<usize> {
         let word = self.bytes.get(start..end)?;
@@ -154,20 +160,19 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         let (first, rest) = word.get(..word.len() - behind)?.split_first()?;
         let small = rest.iter().all(u8::is_ascii_lowercase);
         let plain = first.is_ascii_alphabetic() && (small || capitals(*first, rest));
-        // A drive is followed by a backslash.
+        // A single letter with a colon may be a drive, as in `C:\`.
         let drive = rest.is_empty() && behind > 0;
         (plain && !drive).then_some(end - behind)
     }
 
-    /// Splits a word where a character beyond ASCII ends one: at punctuation, and at the
-    /// scripts that put no spaces between words.
+    /// Splits a word at non-ASCII punctuation, and at scripts that have no spaces between words.
     fn pieces(&mut self, start: usize, end: usize) {
         let Some(text) = self.text.get(start..end) else {
             return;
         };
         let mut from = start;
         for (at, found) in text.char_indices() {
-            if !found.is_ascii() && !belongs(found) {
+            if !found.is_ascii() && !is_in_spaced_script(found) {
                 self.piece(from, start + at);
                 from = start + at + found.len_utf8();
             }
@@ -185,10 +190,11 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
             return;
         }
         if !self.only_errors || self.may_fail(start, text) {
-            match self.judge(start, text) {
+            match self.classify(start, text) {
                 Some((kind, end)) => self.emit(kind, start, end),
+                // `error:file.rs` and `key:value` are two words.
                 None if text.contains(':') => self.split_at_colons(start, text),
-                None => self.plain(start, end),
+                None => self.examine_plain_word(start, end),
             }
         }
         if failure::names_an_error(text) {
@@ -196,7 +202,7 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         }
     }
 
-    /// False if no part of the word could give an error away, whatever the word is.
+    /// False if no part of the word can be an error word.
     fn may_fail(&self, start: usize, text: &str) -> bool {
         text.contains(':') || failure::may_be(self.bytes, start, start + text.len())
     }
@@ -206,19 +212,20 @@ impl<'t, 's, S: FnMut(Fact<'t>)> FactScanner<'t, 's, S> {
         for part in text.split(':') {
             let (start, trimmed) = trimmed(from, part);
             let end = start + trimmed.len();
-            match self.judge(start, trimmed) {
+            match self.classify(start, trimmed) {
                 Some((kind, end)) => self.emit(kind, start, end),
-                None if !trimmed.is_empty() => self.plain(start, end),
+                None if !trimmed.is_empty() => self.examine_plain_word(start, end),
                 None => {}
             }
             from += part.len() + 1;
         }
     }
 
-    /// What the word `text` at `start` is.
-    fn judge(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
+    /// The kind of the word `text` at `start`, and its end.
+    fn classify(&self, start: usize, text: &str) -> Option<(FactKind, usize)> {
         let classes = classes_in(text);
         let end = start + text.len();
+        // Cheap tests first: most words have no digits, dots or slashes.
         if classes & (UPPER | DIGIT | UNDER | SLASH | DOT | COLON | SIGN) == 0 {
             return name::option(text).then_some((FactKind::Id, end));
         }
@@ -257,13 +264,13 @@ fn capitals(first: u8, rest: &[u8]) -> bool {
     first.is_ascii_uppercase() && rest.iter().all(u8::is_ascii_uppercase)
 }
 
-/// True for a character beyond ASCII that words with spaces around them are written in.
-fn belongs(found: char) -> bool {
+/// True for non-ASCII characters of scripts with spaces between words.
+fn is_in_spaced_script(found: char) -> bool {
     let accent = ('\u{300}'..='\u{36f}').contains(&found);
     accent || (found < '\u{e00}' && found.is_alphanumeric())
 }
 
-/// `text` without the punctuation around it, and where it then starts.
+/// `text` without the punctuation around it, and its new start.
 fn trimmed(start: usize, text: &str) -> (usize, &str) {
     if let [first, .., last] = text.as_bytes()
         && first.is_ascii_alphanumeric()
@@ -273,7 +280,7 @@ fn trimmed(start: usize, text: &str) -> (usize, &str) {
     }
     let text = text.trim_end_matches(['.', ':', '-', '#', '@', '$', '~']);
     let inner = text.trim_start_matches([':', '.', '-', '/', '%']);
-    // A few beginnings mean something: a root, a folder, an option, a hidden file.
+    // Some beginnings carry meaning: a root, a folder, an option, a hidden file.
     let led = text.len() - inner.len();
     let before = text.get(..led).unwrap_or_default();
     let kept = ["../", "./", "--", "/", "."]

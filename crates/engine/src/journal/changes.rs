@@ -1,4 +1,7 @@
-//! The edits of plans, carried out on slots.
+//! Applies the edits of plans to slots.
+//!
+//! [`Journal::apply`](super::Journal) uses it for all plans at once, and `window::change` for one
+//! more plan. The edits are indexed first, so that a slot costs only its own edits.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,18 +12,18 @@ use crate::log::Log;
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::{Edit, Plan};
 
-/// The edits of some plans, ordered by what they change.
+/// The edits of some plans, indexed by what they change.
 #[derive(Default)]
 pub(crate) struct EditIndex<'p> {
-    /// For each message the edits of it, in order.
+    /// For each message its edits, in order.
     of_message: HashMap<usize, Vec<&'p Edit>>,
-    /// The runs that are hidden; in order and apart from each other once all plans are taken in.
+    /// Hidden runs; sorted and disjoint once all plans are added.
     hidden: Vec<(usize, usize)>,
-    /// What is inserted; by position once all plans are taken in.
+    /// Insertions; sorted by position once all plans are added.
     inserted: Vec<(usize, &'p Arc<Message>)>,
-    /// What plans before these inserted is taken out up to here.
+    /// Insertions of earlier plans up to this position are removed.
     withdrawn: Option<usize>,
-    /// Reasoning before this position is left out.
+    /// Reasoning before this position is removed.
     reasoning_from: usize,
 }
 
@@ -37,13 +40,14 @@ impl<'p> EditIndex<'p> {
 
     fn add_plan(&mut self, plan: &'p Plan) {
         work::step(1 + plan.edits.len());
-        // A plan takes back what others inserted, never what it inserts itself.
+        // A plan withdraws what other plans inserted, never its own insertions. So collect its
+        // withdrawals first, whatever their place among its edits.
         let withdrawn = plan.edits.iter().filter_map(|edit| match edit {
             Edit::Withdraw { to } => Some(*to),
             _ => None,
         });
-        // Within these plans the insertion never becomes visible; before them the slots are taken
-        // out.
+        // Insertions among these plans are dropped here. Those of plans before them are slots
+        // already, which `applied` skips.
         if let Some(to) = withdrawn.max() {
             self.inserted.retain(|(before, _)| *before > to);
             self.withdrawn = self.withdrawn.max(Some(to));
@@ -65,7 +69,7 @@ impl<'p> EditIndex<'p> {
         }
     }
 
-    /// True if it does nothing but show messages otherwise, where they stand.
+    /// True if it only shows messages differently, in place.
     pub(crate) fn only_shows(&self) -> bool {
         self.hidden.is_empty()
             && self.inserted.is_empty()
@@ -73,33 +77,33 @@ impl<'p> EditIndex<'p> {
             && self.reasoning_from == 0
     }
 
-    /// The positions of messages that are shown otherwise or archived.
+    /// The positions of messages that are shown differently or archived.
     pub(crate) fn messages(&self) -> impl Iterator<Item = usize> {
         self.of_message.keys().copied()
     }
 
-    /// The first position that something is hidden from.
+    /// The first hidden position.
     pub(crate) fn first_hidden(&self) -> Option<usize> {
         self.hidden.first().map(|(from, _)| *from)
     }
 
-    /// The first position that something is inserted before.
+    /// The first position with an insertion.
     pub(crate) fn first_inserted(&self) -> Option<usize> {
         self.inserted.first().map(|(before, _)| *before)
     }
 
-    /// True if what an earlier plan inserted before `position` is taken out.
+    /// True if what an earlier plan inserted before `position` is removed.
     pub(crate) fn withdraws(&self, position: usize) -> bool {
         self.withdrawn.is_some_and(|to| position <= to)
     }
 
-    /// True if reasoning at `position` is left out.
+    /// True if reasoning at `position` is removed.
     pub(crate) fn strips(&self, position: usize) -> bool {
         position < self.reasoning_from
     }
 
-    /// What becomes of `slots`, behind which no slot of the window stands. None if that cannot
-    /// be told from the slots alone.
+    /// Applies the edits to `slots`, which must reach to the end of the window. None if the slots
+    /// alone are not enough, because earlier plans removed parts of a message.
     pub(crate) fn applied(&self, slots: &[Slot], log: &Log) -> Option<Vec<Slot>> {
         let mut applied = Vec::with_capacity(slots.len() + self.inserted.len());
         let mut inserted = self.inserted.iter().peekable();
@@ -107,16 +111,17 @@ impl<'p> EditIndex<'p> {
         for slot in slots {
             work::step(1);
             let position = slot.source.position();
-            let is_said = slot.source == MessageSource::Log(position);
+            let is_from_log = slot.source == MessageSource::Log(position);
             // What is inserted before a message follows what was inserted there earlier.
             let stands_before =
-                |before: usize| before < position || (is_said && before == position);
+                |before: usize| before < position || (is_from_log && before == position);
             while let Some((before, message)) =
                 inserted.next_if(|(before, _)| stands_before(*before))
             {
                 applied.push(inserted_slot(*before, message));
             }
-            if is_said {
+            if is_from_log {
+                // Runs and slots are in the same order, so each run is examined once.
                 while hidden.next_if(|(_, to)| *to <= position).is_some() {}
                 let is_hidden = hidden.peek().is_some_and(|(from, _)| *from <= position);
                 // Instructions are never hidden with the rounds around them.
@@ -130,22 +135,27 @@ impl<'p> EditIndex<'p> {
                 applied.push(slot.clone());
             }
         }
+        // Insertions at the end of the log have no slot behind them.
         applied.extend(inserted.map(|(before, message)| inserted_slot(*before, message)));
         Some(applied)
     }
 
-    /// What becomes of a message of the log. None if the parts that it names cannot be
-    /// found any more, because reasoning among them was left out before.
+    /// Applies the edits to one message of the log. None if an edit names a part by a number that
+    /// is no longer valid, because earlier plans removed reasoning from the message.
     pub(crate) fn edited(&self, slot: &Slot, log: &Log) -> Option<Arc<Message>> {
         let position = slot.source.position();
         let strips = self.strips(position) && has_reasoning(&slot.message);
         let parts = slot.message.parts.len();
-        let is_felt = |edit: &&Edit| match edit {
+        // An edit of a part that the message never had does nothing. Then the same `Arc` is
+        // returned: callers compare pointers to see that nothing changed, and that the message need
+        // not be measured.
+        let names_existing_part = |edit: &&Edit| match edit {
             Edit::Show { part, .. } | Edit::ShowAsText { part, .. } => *part < parts,
             _ => true,
         };
         let edits = self.of_message.get(&position);
-        let edits = edits.filter(|edits| edits.iter().any(is_felt) || is_shorter(slot, log));
+        let edits =
+            edits.filter(|edits| edits.iter().any(names_existing_part) || is_shorter(slot, log));
         if edits.is_none() && !strips {
             return Some(Arc::clone(&slot.message));
         }
@@ -164,14 +174,14 @@ impl<'p> EditIndex<'p> {
             carry_out(edit, &mut edited, came);
         }
         if strips {
-            let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
-            edited.parts.retain(|part| !is_thought(part));
+            let is_reasoning = |part: &Part| matches!(part, Part::Reasoning(_));
+            edited.parts.retain(|part| !is_reasoning(part));
         }
         Some(Arc::new(edited))
     }
 }
 
-/// A copy of `parts`. Outputs that an edit replaces are not copied: they may be long.
+/// A copy of `parts`. Outputs that an edit replaces are not copied, because they may be megabytes.
 fn parts_to_edit(parts: &[Part], edits: &[&Edit]) -> Vec<Part> {
     let shown = edits.iter().filter_map(|edit| match edit {
         Edit::Show { part, .. } => Some(*part),
@@ -190,7 +200,7 @@ fn parts_to_edit(parts: &[Part], edits: &[&Edit]) -> Vec<Part> {
         .collect()
 }
 
-/// True if parts of the message were left out.
+/// True if earlier plans removed parts of the message.
 fn is_shorter(slot: &Slot, log: &Log) -> bool {
     let came = log.get(slot.source.position());
     came.is_none_or(|came| came.parts.len() != slot.message.parts.len())
@@ -203,7 +213,7 @@ fn inserted_slot(before: usize, message: &Arc<Message>) -> Slot {
     }
 }
 
-/// Carries out an edit of one message, which came as `came`.
+/// Executes an edit of one message, which the client sent as `came`.
 fn carry_out(edit: &Edit, message: &mut Message, came: &Message) {
     match edit {
         Edit::Show { part, output, .. } => {
@@ -212,7 +222,7 @@ fn carry_out(edit: &Edit, message: &mut Message, came: &Message) {
             }
         }
         Edit::ShowAsText { part, text, .. } => match message.parts.get_mut(*part) {
-            // Cache markers and the like stay.
+            // Keep cache markers and other fields of the text part.
             Some(Part::Text(shown)) => text.clone_into(&mut shown.text),
             Some(shown) => *shown = Part::text(text.as_str()),
             None => {}
@@ -234,7 +244,7 @@ pub(crate) fn has_reasoning(message: &Message) -> bool {
     parts.any(|part| matches!(part, Part::Reasoning(_)))
 }
 
-/// The runs in order, those that touch made one.
+/// Sorts the runs and joins those that touch or overlap.
 fn merged(mut runs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     runs.sort_unstable();
     let mut merged: Vec<(usize, usize)> = Vec::new();

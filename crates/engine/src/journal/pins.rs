@@ -1,15 +1,13 @@
-//! Pinned messages: plans leave them as they are, with the rounds that they belong to.
+//! Pinned messages: removes from a plan what it would do to them and to their rounds.
 
 use std::ops::Range;
-
-use trimtab_model::Message;
 
 use super::Journal;
 use crate::log::Log;
 use crate::plan::{Edit, Plan};
 
 impl Journal {
-    /// The plan without what it would do to pinned messages; none if it does nothing to them.
+    /// The plan without its edits of pinned messages; none if it has no such edits.
     pub fn spare_pins(&self, plan: &Plan, log: &Log) -> Option<Plan> {
         let rounds: Vec<Range<usize>> = self
             .pins()
@@ -22,6 +20,7 @@ impl Journal {
                 .iter()
                 .any(|round| round.start < to && from < round.end)
         };
+        // Most plans touch no pin. The caller then keeps the plan that it has, without a copy.
         let touches = plan.edits.iter().any(|edit| match edit {
             Edit::Hide { from, to } => meets(*from, *to),
             edit => shown_message(edit).is_some_and(is_pinned),
@@ -42,7 +41,7 @@ impl Journal {
     }
 }
 
-/// The message that an edit shows otherwise.
+/// The message that an edit shows differently.
 fn shown_message(edit: &Edit) -> Option<usize> {
     match edit {
         Edit::Show { message, .. }
@@ -74,21 +73,19 @@ fn hides_around(hidden: Range<usize>, pinned: &[Range<usize>]) -> Vec<Edit> {
 
 /// The messages that must stay with the one at `at`: calls and all their outputs.
 fn round_around(log: &Log, at: usize) -> Option<Range<usize>> {
-    let is_output = |at: usize| log.get(at).is_some_and(|message| has_outputs(message));
+    let is_output = |at: usize| log.get(at).is_some_and(|message| message.has_outputs());
     let message = log.get(at)?;
-    let before = (0..at).rev().take_while(|_| has_outputs(message));
+    let before = (0..at).rev().take_while(|_| message.has_outputs());
+    // An output without its call is invalid, so a pinned output keeps its whole round.
     let first = before.into_iter().find(|at| !is_output(*at));
     let start = first
         .filter(|at| log.get(*at).is_some_and(|message| message.has_calls()))
         .unwrap_or(at);
     let opens = log.get(start).is_some_and(|message| message.has_calls());
     let outputs = (start + 1..).take_while(|at| opens && is_output(*at));
+    // A pinned message without a round keeps only itself.
     let end = outputs.last().map_or(start + 1, |last| last + 1);
     Some(start..end.max(at + 1))
-}
-
-fn has_outputs(message: &Message) -> bool {
-    message.outputs().next().is_some()
 }
 
 #[cfg(test)]
@@ -96,7 +93,7 @@ mod tests {
     use super::*;
     use crate::journal::JournalEntry;
     use crate::plan::PlanReason;
-    use trimtab_model::Call;
+    use trimtab_model::{Call, Message};
 
     fn log() -> Log {
         let mut log = Log::new();

@@ -1,4 +1,5 @@
-//! Writes the entries of a window.
+//! Writes the entries of a normalised window: plain messages here, rounds in [`super::round`],
+//! system messages inside a conversation in [`super::system`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use trimtab_model::{Message, MessageKind, Output, Part, Role, work};
 
 use super::ids::CallIds;
 use super::rules::{
-    is_bare_answer, is_refused_blank, is_refused_empty, may_think, refused_thoughts,
+    is_bare_answer, is_refused_blank, is_refused_empty, may_have_reasoning, refused_reasoning,
     user_comes_first,
 };
 use super::system::PrecedingMessages;
@@ -21,22 +22,22 @@ pub(super) struct Emitter<'a> {
     pub(super) options: NormaliseOptions,
     pub(super) slots: &'a [Slot],
     pub(super) pairing: &'a Pairing,
-    /// For each slot, what its outputs turned out to be, in order.
+    /// For each slot the status of its outputs, in order.
     pub(super) answers: Vec<Vec<OutputStatus>>,
-    /// For each slot, whether it was sent already as part of a round.
+    /// For each slot, whether it was written already as part of a round.
     pub(super) done: Vec<bool>,
-    /// For each round, whether it is taken out.
+    /// For each round, whether it is removed.
     dropped: Vec<bool>,
     pub(super) ids: CallIds<'a>,
-    /// Outputs that stay behind where they stand, with the ids under which they are sent.
+    /// Outputs that stay at their place behind the round, with the ids under which they are sent.
     pub(super) awaited: HashMap<PartPosition, String>,
     has_beginning: bool,
-    /// True if nothing follows the slots in the window.
+    /// True if nothing follows these slots in the window.
     pub(super) reaches_end: bool,
     pub(super) preceding: PrecedingMessages,
-    /// System messages that wait for a place where they are accepted.
+    /// Slots of system messages that wait for a place where they are accepted.
     pub(super) waiting: Vec<usize>,
-    /// The slot with which the window ends, where that is known.
+    /// The last slot of the window, if it is known.
     last: Option<usize>,
     out: Normalised,
 }
@@ -80,6 +81,7 @@ impl<'a> Emitter<'a> {
     /// Writes all entries.
     pub(super) fn run(&mut self) {
         let is_visible = |slot: &Slot| slot.message.agent_visible();
+        // Only the end of a window may be an empty answer. Hidden messages behind it are not sent.
         self.last = self
             .slots
             .iter()
@@ -97,13 +99,15 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             match round {
+                // No dialect accepts a call in a message of another role. `write_plain` removes it.
                 Some((number, round)) if slot.message.role == Role::Assistant => {
-                    self.round(number, round, slot);
+                    self.write_round(number, round, slot);
                 }
-                _ => self.plain(at, slot),
+                _ => self.write_plain(at, slot),
             }
         }
         if self.reaches_end {
+            // Providers also reject a window without a message that they count as one.
             if !self.has_beginning {
                 self.insert_head(
                     self.slots
@@ -123,7 +127,7 @@ impl<'a> Emitter<'a> {
         !self.waiting.is_empty()
     }
 
-    /// What was written, and what to know of it behind it; its calls are not among that.
+    /// The written entries, and what must be known of them later, except for the calls.
     pub(super) fn into_parts(self) -> (Normalised, SettledHistory) {
         let last = self.slots.last().map(|slot| slot.source);
         let before = PrecedingMessages {
@@ -139,28 +143,33 @@ impl<'a> Emitter<'a> {
         (self.out, learnt)
     }
 
-    /// A message without calls: everything that belongs to a round is taken out of it.
-    pub(super) fn plain(&mut self, at: usize, slot: &'a Slot) {
+    /// Writes a message without calls. Parts that belong to a round are removed.
+    pub(super) fn write_plain(&mut self, at: usize, slot: &'a Slot) {
         let message = &slot.message;
         let mut answers = self.answers_of(at);
         let dialect = self.options.dialect;
-        let kept = |part: &Part| match part {
+        let may_stay = |part: &Part| match part {
             Part::Output(_) | Part::Call(_) => false,
-            Part::Reasoning(_) => may_think(message.role, dialect),
+            Part::Reasoning(_) => may_have_reasoning(message.role, dialect),
             _ => !is_refused_blank(part, message, dialect),
         };
-        let whole = message.parts.iter().all(kept) && refused_thoughts(message, dialect) == 0;
+        let is_complete =
+            message.parts.iter().all(may_stay) && refused_reasoning(message, dialect) == 0;
         if self.stands_before_waiting(message) {
-            // What waits is written behind it, and only the end of a window may be empty.
+            // The waiting messages are written behind this one, and only the end of a window may
+            // be empty.
             self.last = None;
         }
         let is_prefill = self.last == Some(at) && is_bare_answer(message);
-        if (whole && message.role != Role::Tool) || is_prefill {
+        if (is_complete && message.role != Role::Tool) || is_prefill {
             return self.push_as_it_came(at);
         }
+        // Unchanged entries keep their slot, and so their measure.
         if self.is_awaited_as_it_came(at, message) {
             return self.push_as_it_came(at);
         }
+        // `answers` has one status for each output of the message, so every output must take one
+        // from it, also one that stays.
         let (mut rest, mut staying) = (Vec::new(), Vec::new());
         for (number, part) in message.parts.iter().enumerate() {
             match part {
@@ -179,7 +188,7 @@ impl<'a> Emitter<'a> {
                         self.output_taken_out(slot.source, answer);
                     }
                 }
-                part if kept(part) => rest.push(part.clone()),
+                part if may_stay(part) => rest.push(part.clone()),
                 _ => self.repair(slot.source, RepairKind::PartStripped),
             }
         }
@@ -190,13 +199,16 @@ impl<'a> Emitter<'a> {
             };
             self.push(slot.source, outputs, EntryChange::Changed);
         }
-        if rest.is_empty() && message.outputs().next().is_some() {
+        // The removal of each output is already on record.
+        if rest.is_empty() && message.has_outputs() {
             return;
         }
         let mut changed = Message {
             parts: rest,
             ..Message::clone(message)
         };
+        // Tool messages may contain only outputs. The kind keeps the new user message from starting
+        // a turn.
         if changed.role == Role::Tool {
             changed.role = Role::User;
             changed.meta.kind = Some(MessageKind::Repair);
@@ -204,7 +216,7 @@ impl<'a> Emitter<'a> {
         self.push_or_drop(slot, changed);
     }
 
-    /// The output at a place, as it is sent, if it stays there.
+    /// The output at a position, as it is sent, if it stays there.
     fn awaited_output(&self, message: usize, part: usize, output: &Output) -> Option<Output> {
         let id = self.awaited.get(&PartPosition { message, part })?;
         Some(Output {
@@ -213,7 +225,7 @@ impl<'a> Emitter<'a> {
         })
     }
 
-    /// True for a message of nothing but outputs that stay there under their ids.
+    /// True for a message that contains only outputs which stay there under their original ids.
     fn is_awaited_as_it_came(&self, at: usize, message: &Message) -> bool {
         let mut parts = message.parts.iter().enumerate();
         let is_same = |(part, found): (usize, &Part)| {
@@ -231,12 +243,14 @@ impl<'a> Emitter<'a> {
             .into_iter()
     }
 
-    /// Puts on record why an output is not where it was.
+    /// Records why an output is not at its original place.
     pub(super) fn output_taken_out(&mut self, source: MessageSource, answer: OutputStatus) {
         let kind = match answer {
             OutputStatus::Duplicate => RepairKind::DuplicateDropped,
+            // Its round is written, and has recorded that the output was moved or stays.
             OutputStatus::Answers { round, .. } if self.is_sent(round) => return,
-            // One that reaches back is paired when the window is built from the front.
+            // An output that reaches back makes the whole result invalid, so its record is never
+            // used.
             OutputStatus::Orphan | OutputStatus::ReachesBack | OutputStatus::Answers { .. } => {
                 RepairKind::OrphanDropped
             }
@@ -244,7 +258,7 @@ impl<'a> Emitter<'a> {
         self.repair(source, kind);
     }
 
-    /// True if the round's calls are in the window: its outputs were moved, not lost.
+    /// True if the calls of the round are in the window: then its outputs were moved, not lost.
     fn is_sent(&self, round: usize) -> bool {
         let start = self.pairing.rounds.get(round).map(|round| round.start);
         let slot = start.and_then(|start| self.slots.get(start));
@@ -257,7 +271,7 @@ impl<'a> Emitter<'a> {
         self.dropped.get(round).copied().unwrap_or(false)
     }
 
-    /// The message of a slot, as it came.
+    /// Writes the message of a slot unchanged.
     pub(super) fn push_as_it_came(&mut self, at: usize) {
         let Some(slot) = self.slots.get(at) else {
             return;
@@ -276,11 +290,11 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The message of a slot after a change, unless nothing is left of it.
+    /// Writes the changed message of a slot, unless nothing is left of it.
     pub(super) fn push_or_drop(&mut self, slot: &Slot, mut changed: Message) {
-        let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
-        for _ in 0..refused_thoughts(&changed, self.options.dialect) {
-            if let Some(last) = changed.parts.iter().rposition(is_thought) {
+        let is_reasoning = |part: &Part| matches!(part, Part::Reasoning(_));
+        for _ in 0..refused_reasoning(&changed, self.options.dialect) {
+            if let Some(last) = changed.parts.iter().rposition(is_reasoning) {
                 changed.parts.remove(last);
                 self.repair(slot.source, RepairKind::PartStripped);
             }
@@ -296,7 +310,7 @@ impl<'a> Emitter<'a> {
         self.push_entry(source, Arc::new(message), change);
     }
 
-    /// Adds an entry behind what must stand before it.
+    /// Writes an entry, after everything that must stand before it.
     pub(super) fn push_entry(
         &mut self,
         source: MessageSource,
@@ -304,7 +318,9 @@ impl<'a> Emitter<'a> {
         touch: EntryChange,
     ) {
         let role = message.role;
-        self.begin(source, role);
+        self.ensure_beginning(source, role);
+        // The last place at which providers accept a system message: behind the user or a tool, and
+        // before the answer.
         if role == Role::Assistant && self.user_side_spoke_last() {
             self.place_waiting();
         }
@@ -319,8 +335,8 @@ impl<'a> Emitter<'a> {
         self.out.slots.push(None);
     }
 
-    /// Sees to it that the conversation begins as the dialect wants it.
-    fn begin(&mut self, source: MessageSource, role: Role) {
+    /// Makes sure that the conversation begins as the dialect requires.
+    fn ensure_beginning(&mut self, source: MessageSource, role: Role) {
         let user_first = user_comes_first(self.options.dialect);
         if self.has_beginning || (user_first && role == Role::System) {
             return;

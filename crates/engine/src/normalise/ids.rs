@@ -1,4 +1,4 @@
-//! Call ids that a dialect accepts.
+//! Chooses call ids that a dialect accepts.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use trimtab_model::{Dialect, work};
 
 use super::rules::{ids_are_global, is_legal_in_id};
 
-/// What an id without any character becomes.
+/// Replaces an empty id.
 const NAMELESS: &str = "call";
 
-/// The ids that were sent, each with the number to try when it comes again.
+/// The ids that were sent, each with the number to try when it occurs again.
 pub(super) type SentIds = HashMap<String, u64>;
 
 /// Chooses the ids under which calls are sent.
@@ -28,27 +28,32 @@ impl<'a> CallIds<'a> {
         }
     }
 
-    /// The ids for the calls of one round, in order. One that the dialect accepts is kept.
+    /// The ids for the calls of one round, in order. An id that the dialect accepts stays.
     pub(super) fn choose<'i>(&mut self, ids: impl Iterator<Item = &'i str>) -> Vec<String> {
         let of_round = ids.map(|id| self.choose_one(id)).collect();
         if !ids_are_global(self.dialect) {
-            // Clearing a map costs what it once held.
+            // A new map instead of `clear`, which costs as much as the map once held.
             self.sent = SentIds::new();
         }
         of_round
     }
 
-    /// What was sent, for whoever goes on from here.
+    /// The ids that were sent.
     pub(super) fn into_sent(self) -> SentIds {
         self.sent
     }
 
     fn choose_one(&mut self, id: &str) -> String {
+        // Two ids can become equal by their spelling, so uniqueness is checked after it.
         let spelled = spell(id, self.dialect);
         let Some(next) = self.next_number(&spelled) else {
+            // The first repetition of `id` becomes `id_2`.
             self.sent.insert(spelled.clone(), 2);
             return spelled;
         };
+        // The number grows with each repetition and is remembered, so that an id which occurs n
+        // times takes n steps, not n squared. The loop runs only if the client itself sent such a
+        // numbered id.
         let mut number = next;
         let mut free = format!("{spelled}_{number}");
         while self.next_number(&free).is_some() {

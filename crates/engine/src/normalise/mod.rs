@@ -1,9 +1,9 @@
-//! Normalising: the smallest repairs that make a history valid.
+//! Normalisation: the smallest repairs that make a history valid.
 //!
-//! Real histories have calls that were never answered, outputs without a call, outputs that
-//! came late, twice or out of order, ids that repeat. What providers of the dialect are known
-//! to refuse is repaired, and every repair is on record; everything else comes back untouched.
-//! Normalising twice is normalising once.
+//! Real histories have calls without outputs, outputs without calls, outputs that come late, twice
+//! or out of order, and repeated ids. Everything that providers of the dialect are known to reject
+//! is repaired, and every repair is recorded; everything else stays untouched. Normalising twice is
+//! the same as normalising once.
 
 mod emit;
 mod ids;
@@ -23,38 +23,37 @@ use emit::Emitter;
 use ids::SentIds;
 use system::PrecedingMessages;
 
-/// The output that is put in for a call that has none.
+/// The output that is inserted for a call without one.
 pub const ABORTED: &str = "aborted";
-/// The output that stands in for one which is archived: hidden from the model.
+/// The output that replaces an archived one, which is hidden from the model.
 pub(crate) const ARCHIVED: &str = "[tool output archived]";
-/// The user message that is put first where the dialect insists on one.
+/// The user message that is inserted first where the dialect requires one.
 pub const HEAD: &str = "[The conversation starts here.]";
 
-/// What a text begins with that tells an output whose call is not in the window.
+/// The first line of a text that contains an output whose call is not in the window.
 pub(crate) const WITHOUT_CALL: &str = "[output of a call that is not in this conversation]\n";
 
-/// What to do with a call that has no output. An output that has no call is taken out, but for
-/// `tell`.
+/// What to do with a call without an output. An output without a call is removed, except by `tell`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenCallRepair {
-    /// Put in an output that says `aborted`.
+    /// Insert an output that says `aborted`.
     #[default]
     Synthesise,
-    /// The same; and an output that has no call is told as a text of the user.
+    /// The same, and an output without a call becomes a text of the user.
     Tell,
-    /// Take the call out; a message with nothing left goes too.
+    /// Remove the call, and the message if nothing is left of it.
     Strip,
-    /// Take the whole round out, with the outputs it has.
+    /// Remove the whole round, with the outputs it has.
     DropRound,
 }
 
-/// How to normalise.
+/// Options of normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NormaliseOptions {
-    /// Whose rules the window must meet.
+    /// The dialect whose rules the window must follow.
     pub dialect: Dialect,
-    /// What to do with a call that has no output.
+    /// What to do with a call without an output.
     pub habit: OpenCallRepair,
 }
 
@@ -68,7 +67,7 @@ impl NormaliseOptions {
     }
 }
 
-/// Where a message of a window comes from.
+/// The origin of a message in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageSource {
@@ -79,7 +78,7 @@ pub enum MessageSource {
 }
 
 impl MessageSource {
-    /// The position in the log that it is, or that it stands before.
+    /// The position in the log, or the position that it stands before.
     pub fn position(self) -> usize {
         match self {
             Self::Log(at) | Self::Inserted(at) => at,
@@ -87,17 +86,17 @@ impl MessageSource {
     }
 }
 
-/// A message on its way into the window.
+/// A message that goes into the window, before normalisation.
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The message.
     pub message: Arc<Message>,
-    /// Where it comes from.
+    /// Its origin.
     pub source: MessageSource,
 }
 
 impl Slot {
-    /// The messages of a log, as they came.
+    /// The messages of a log, unedited.
     pub(crate) fn of_log(messages: &[Arc<Message>]) -> Vec<Self> {
         let slot = |(at, message): (usize, &Arc<Message>)| Self {
             message: Arc::clone(message),
@@ -118,66 +117,66 @@ impl Borrow<Message> for Slot {
 pub struct WindowEntry {
     /// The message as it is sent.
     pub message: Arc<Message>,
-    /// Where it comes from; for a message that a repair made, what it was made for.
+    /// Its origin; for a message made by a repair, the origin of the repaired message.
     pub source: MessageSource,
-    /// What normalising did to it.
+    /// What normalisation did to it.
     pub change: EntryChange,
 }
 
-/// What normalising did to a message.
+/// What normalisation did to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryChange {
-    /// Nothing: it is sent as it came.
+    /// Nothing.
     Untouched,
     /// It was moved or lost a part.
     Changed,
-    /// A repair made it.
+    /// It was created by a repair.
     Made,
 }
 
-/// One repair, on record.
+/// The record of one repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// What was repaired.
+    /// The repaired message.
     pub source: MessageSource,
-    /// How it was repaired.
+    /// The kind of repair.
     pub kind: RepairKind,
 }
 
-/// What a repair did.
+/// Kinds of repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairKind {
-    /// An output was put in for a call that had none.
+    /// An output was inserted for a call without one.
     Synthesised,
-    /// A call that had no output was taken out.
+    /// A call without an output was removed.
     CallStripped,
-    /// A round with an unanswered call was taken out.
+    /// A round with an unanswered call was removed.
     RoundDropped,
-    /// An output without a call was taken out.
+    /// An output without a call was removed.
     OrphanDropped,
     /// An output without a call became a text of the user.
     OrphanTold,
-    /// A second output for one call was taken out.
+    /// A second output for one call was removed.
     DuplicateDropped,
-    /// An output was moved to its place directly behind the call.
+    /// An output was moved directly behind its call.
     OutputMoved,
     /// A call got an id that its dialect accepts.
     IdChanged,
-    /// A part was taken out of a message where no provider accepts it.
+    /// A part was removed from a message in which no provider accepts it.
     PartStripped,
-    /// A message with nothing in it was taken out.
+    /// An empty message was removed.
     EmptyDropped,
-    /// A user message was put first.
+    /// A user message was inserted first.
     HeadInserted,
     /// A system message was moved to a place where it is accepted.
     SystemMoved,
-    /// A system message became one with another that it would have followed.
+    /// A system message was joined with another one, because two in a row are rejected.
     SystemJoined,
 }
 
 impl RepairKind {
-    /// What was done, in a word or two.
+    /// The name of the repair in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Synthesised => "output-added",
@@ -197,14 +196,14 @@ impl RepairKind {
     }
 }
 
-/// A history made valid.
+/// A normalised history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
     /// The messages to send.
     pub entries: Vec<WindowEntry>,
-    /// What was repaired, in order.
+    /// The repairs, in order.
     pub repairs: Vec<Repair>,
-    /// For each entry that is as it came, the slot that it came from.
+    /// For each unchanged entry its slot.
     pub(crate) slots: Vec<Option<usize>>,
 }
 
@@ -238,30 +237,30 @@ pub fn normalise(messages: &[Arc<Message>], options: NormaliseOptions) -> Normal
     normalise_after(&SettledHistory::default(), &slots, options, SlotReach::End).normalised
 }
 
-/// What normalising needs to know of the part of a history that is settled: normalised
-/// before, and not looked at again.
+/// What normalisation must know of the settled part of a history, which was normalised before and
+/// is not read again.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SettledHistory {
-    /// The ids of its calls; true if the newest call with that id is answered.
+    /// The ids of its calls; true if the newest call with the id is answered.
     calls: HashMap<String, bool>,
-    /// The ids that were sent, where the dialect wants them unique.
+    /// The ids that were sent, if the dialect requires unique ids.
     sent: SentIds,
-    /// True once the conversation has a beginning, as the dialect wants one.
+    /// True once the conversation has a first message that the dialect accepts.
     has_beginning: bool,
     /// What the place of the next system message depends on.
     preceding: PrecedingMessages,
 }
 
-/// The result of normalising what comes after a settled part.
+/// The result of normalising slots after a settled part.
 pub(crate) struct NormalisedTail {
     pub(crate) normalised: Normalised,
-    /// Which output answers which call, among the slots after the settled part.
+    /// The pairing of outputs and calls in these slots.
     pub(crate) pairing: Pairing,
-    /// True if an output belongs to a call of the settled part: start over from the front.
+    /// True if an output belongs to a settled call. The result is then invalid.
     pub(crate) reaches_back: bool,
-    /// True if something waits for its place behind this part: it cannot be settled.
+    /// True if a message waits for a place after these slots. Then they cannot settle.
     pub(crate) has_waiting: bool,
-    /// What to add to the settled part if this one is settled too.
+    /// What to add to the settled part if these slots settle.
     pub(crate) learnt: SettledHistory,
 }
 
@@ -300,13 +299,13 @@ pub(crate) fn normalise_after(
 }
 
 impl SettledHistory {
-    /// Pairs what comes after the settled part.
+    /// Pairs the slots after the settled part.
     pub(crate) fn pair(&self, slots: &[Slot]) -> Pairing {
         rounds::pair_after(slots, |id| self.calls.get(id).copied())
     }
 
-    /// Takes in what was learnt of a part that is settled too. Gives what to
-    /// [take back](Self::take_back) if that part changes after all.
+    /// Adds a part that settled. Returns what [`take_back`](Self::take_back) needs if that part
+    /// changes later.
     pub(crate) fn extend(&mut self, learnt: Self) -> SettledStep {
         let step = SettledStep {
             calls: insert_all(&mut self.calls, learnt.calls),
@@ -328,7 +327,7 @@ impl SettledHistory {
     }
 }
 
-/// What was known before a part was settled: for each id that it changed, its value then.
+/// The state before a part settled: for each id that it changed, the previous value.
 #[derive(Clone, Debug)]
 pub(crate) struct SettledStep {
     calls: Vec<(String, Option<bool>)>,
@@ -337,7 +336,7 @@ pub(crate) struct SettledStep {
     preceding: PrecedingMessages,
 }
 
-/// Inserts all of `new`. Gives each key with the value that it had before.
+/// Inserts all of `new`, and returns each key with its previous value.
 fn insert_all<V>(
     map: &mut HashMap<String, V>,
     new: HashMap<String, V>,
@@ -358,11 +357,12 @@ fn put_back<V>(map: &mut HashMap<String, V>, old: Vec<(String, Option<V>)>) {
     }
 }
 
-/// True if normalising treats two messages alike at the same place: it would send one as it
-/// came where it sends the other as it came, and treat everything else the same.
+/// True if normalisation treats two messages alike at the same place: it sends both unchanged or
+/// neither, and everything else stays the same.
 pub(crate) fn treats_alike(one: &Message, other: &Message) -> bool {
     let alike = |(one, other): (&Part, &Part)| match (one, other) {
         (Part::Output(one), Part::Output(other)) => one.call_id == other.call_id,
+        // Blank texts may be removed, others never are.
         (Part::Text(_), Part::Text(_)) => one == other || !(one.is_blank() || other.is_blank()),
         _ => one == other,
     };
@@ -381,9 +381,13 @@ fn answered(slots: &[Slot], pairing: &Pairing) -> HashMap<String, bool> {
         };
         let mut of_round: HashMap<&str, bool> = HashMap::new();
         for (call, place) in slot.message.calls().zip(&round.calls) {
+            // Equal ids in one round are answered in order. While one call is open, a further
+            // output with this id is no duplicate.
             *of_round.entry(&call.id).or_insert(true) &= place.output.is_some();
         }
         let of_round = of_round.into_iter();
+        // Later rounds overwrite earlier ones: an output can only answer the newest call with its
+        // id.
         calls.extend(of_round.map(|(id, answered)| (id.to_owned(), answered)));
     }
     calls

@@ -1,30 +1,31 @@
-//! Writes a round: the assistant's message, then an output for each of its calls.
+//! Writes a round: the assistant message, then an output for each of its calls.
 
 use trimtab_model::rounds::{OutputStatus, PartPosition, Round};
 use trimtab_model::{Call, Dialect, Message, MessageKind, Output, Part, Role};
 
 use super::emit::Emitter;
-use super::rules::{is_refused_blank, refused_thoughts};
+use super::rules::{is_refused_blank, refused_reasoning};
 use super::{ABORTED, ARCHIVED, EntryChange, MessageSource, OpenCallRepair, RepairKind, Slot};
 
-/// How a call of a round will be answered.
+/// How a call of a round is answered.
 enum CallReply {
-    /// By an output that stands directly behind the round.
+    /// By an output directly behind the round.
     InPlace,
-    /// By an output that stands where the dialect finds it.
+    /// By an output at another place where the dialect finds it.
     Later(PartPosition),
-    /// By an output that is somewhere else.
+    /// By an output at a place where the dialect does not find it.
     Moved(PartPosition),
-    /// By an output that the model must not see.
+    /// By an output that is hidden from the model.
     Hidden,
     /// It has no output.
     Missing,
 }
 
 impl<'a> Emitter<'a> {
-    /// An assistant message with calls, and its outputs directly behind it.
-    pub(super) fn round(&mut self, number: usize, round: &Round, slot: &'a Slot) {
+    /// Writes an assistant message with calls, and its outputs directly behind it.
+    pub(super) fn write_round(&mut self, number: usize, round: &Round, slot: &'a Slot) {
         let in_place = self.in_place(number, round.start);
+        // The outputs of a dropped round are removed where they stand, as outputs without a call.
         if self.is_dropped(number) {
             self.repair(slot.source, RepairKind::RoundDropped);
             return;
@@ -37,6 +38,7 @@ impl<'a> Emitter<'a> {
             .iter()
             .zip(&replies)
             .filter(|(_, reply)| is_kept(reply));
+        // Stripped calls get no id, so that they do not make the id of another call look taken.
         let mut chosen = self
             .ids
             .choose(kept.map(|(call, _)| call.id.as_str()))
@@ -44,14 +46,14 @@ impl<'a> Emitter<'a> {
         let id = |reply| is_kept(reply).then(|| chosen.next()).flatten();
         let ids: Vec<Option<String>> = replies.iter().map(id).collect();
 
-        self.assistant(round.start, slot, &ids);
-        self.made_outputs(slot.source, &calls, &replies, &ids);
+        self.write_assistant(round.start, slot, &ids);
+        self.write_made_outputs(slot.source, &calls, &replies, &ids);
         for at in round.start + 1..round.start + 1 + in_place {
-            self.outputs_in_place(at, &ids);
+            self.write_outputs_in_place(at, &ids);
         }
         for (reply, id) in replies.iter().zip(ids) {
             match (reply, id) {
-                (CallReply::Moved(place), Some(id)) => self.moved_output(*place, &id),
+                (CallReply::Moved(place), Some(id)) => self.write_moved_output(*place, &id),
                 (CallReply::Later(place), Some(id)) => {
                     self.awaited.insert(*place, id);
                 }
@@ -60,13 +62,13 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The first message behind a round that is not one with it to the provider: answers in a
-    /// row are one message in Messages, and the system's are none.
+    /// The first message behind a round that the provider does not merge with it. In Messages,
+    /// consecutive assistant messages are one message, and system messages do not count.
     fn next_message(&self, start: usize) -> Option<usize> {
         let is_one_with_it = |slot: &Slot| {
             let message = &slot.message;
             let is_one = matches!(message.role, Role::Assistant | Role::System);
-            let is_plain = !message.has_calls() && message.outputs().next().is_none();
+            let is_plain = !message.has_calls() && !message.has_outputs();
             !message.agent_visible() || (is_one && is_plain)
         };
         let mut behind = self.slots.iter().skip(start + 1);
@@ -74,7 +76,7 @@ impl<'a> Emitter<'a> {
         Some(start + 1 + next)
     }
 
-    /// How many messages directly behind the round hold nothing but its outputs.
+    /// The number of messages directly behind the round that contain only its outputs.
     fn in_place(&self, number: usize, start: usize) -> usize {
         let belongs = |(slot, answers): &(&Slot, &Vec<OutputStatus>)| {
             let message = &slot.message;
@@ -109,7 +111,8 @@ impl<'a> Emitter<'a> {
                 Dialect::Messages => next.flatten() == Some(place.message),
             }
         };
-        // In Messages one output directly behind the calls puts an end to the round.
+        // In Messages, an output directly behind the calls ends the round: the others must stand
+        // with it.
         let all_stay =
             dialect == Dialect::Responses || round.calls.iter().all(|call| stays(call.output));
         let reply = |output: Option<PartPosition>| {
@@ -130,8 +133,8 @@ impl<'a> Emitter<'a> {
         round.calls.iter().map(|call| reply(call.output)).collect()
     }
 
-    /// The assistant's message, with the calls that are kept under their ids.
-    fn assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
+    /// Writes the assistant message, with the kept calls under their ids.
+    fn write_assistant(&mut self, at: usize, slot: &'a Slot, ids: &[Option<String>]) {
         let message = &slot.message;
         let dialect = self.options.dialect;
         let mut calls = message.calls().zip(ids);
@@ -139,7 +142,7 @@ impl<'a> Emitter<'a> {
         let goes =
             |part: &Part| is_refused_blank(part, message, dialect) || part.as_output().is_some();
         let same_parts = !message.parts.iter().any(goes);
-        if same_ids && same_parts && refused_thoughts(message, dialect) == 0 {
+        if same_ids && same_parts && refused_reasoning(message, dialect) == 0 {
             return self.push_as_it_came(at);
         }
         let mut ids = ids.iter();
@@ -177,8 +180,8 @@ impl<'a> Emitter<'a> {
         self.push_or_drop(slot, changed);
     }
 
-    /// Outputs for the calls that have none the model may see.
-    fn made_outputs(
+    /// Writes outputs for the calls that have none the model may see.
+    fn write_made_outputs(
         &mut self,
         source: MessageSource,
         calls: &[&Call],
@@ -186,6 +189,7 @@ impl<'a> Emitter<'a> {
         ids: &[Option<String>],
     ) {
         for ((call, reply), id) in calls.iter().zip(replies).zip(ids) {
+            // A stripped call has no id, and needs no output.
             let (Some(id), Some(text)) = (id, made_text(reply)) else {
                 continue;
             };
@@ -194,13 +198,15 @@ impl<'a> Emitter<'a> {
             let message =
                 Message::new(Role::Tool, vec![Part::Output(output)]).with_kind(MessageKind::Repair);
             self.push(source, message, EntryChange::Made);
+            // An archived output was hidden by a plan, which is in the journal. That is not a
+            // repair.
             if matches!(reply, CallReply::Missing) {
                 self.repair(source, RepairKind::Synthesised);
             }
         }
     }
 
-    fn outputs_in_place(&mut self, at: usize, ids: &[Option<String>]) {
+    fn write_outputs_in_place(&mut self, at: usize, ids: &[Option<String>]) {
         let (Some(slot), Some(answers)) = (self.slots.get(at), self.answers.get(at)) else {
             return;
         };
@@ -219,6 +225,7 @@ impl<'a> Emitter<'a> {
         let same = outputs
             .zip(&sent)
             .all(|(output, id)| Some(&output.call_id) == id.as_ref());
+        // Unchanged messages keep their slot, so they need no new measure.
         if same {
             return self.push_as_it_came(at);
         }
@@ -231,7 +238,7 @@ impl<'a> Emitter<'a> {
         self.push(slot.source, changed, EntryChange::Changed);
     }
 
-    fn moved_output(&mut self, position: PartPosition, id: &str) {
+    fn write_moved_output(&mut self, position: PartPosition, id: &str) {
         let slot = self.slots.get(position.message);
         let part = slot.and_then(|slot| slot.message.parts.get(position.part));
         let (Some(slot), Some(output)) = (slot, part.and_then(Part::as_output)) else {

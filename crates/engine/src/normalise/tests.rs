@@ -381,3 +381,36 @@ fn system_message_moves_behind_the_summary_of_what_it_followed() {
     let as_it_came = without(log(), 0..0, 8);
     assert_eq!(as_it_came[..3], ["head", "one", "first"]);
 }
+
+#[test]
+fn joined_system_messages_keep_the_last_field_of_each_name() {
+    let system = |text: &str, fields: &[(&str, &str)]| {
+        let mut message = Message::system(text);
+        let field = |(name, value): &(&str, &str)| {
+            let value = RawJson::parse(value).unwrap();
+            ((*name).to_owned(), value)
+        };
+        message.meta.extra = fields.iter().map(field).collect();
+        message
+    };
+    // The empty message is removed, so both system messages wait for the first accepted one.
+    let history = [
+        Message::user(""),
+        system("first", &[("a", "1"), ("b", "2")]),
+        system("second", &[("c", "3"), ("a", "4")]),
+        Message::user("hello"),
+        Message::assistant("hi"),
+    ];
+    let options = NormaliseOptions::for_dialect(Dialect::Messages);
+    let normalised = normalise(&history.map(Arc::new), options);
+    let joined = normalised.messages();
+    let joined = joined
+        .iter()
+        .find(|message| message.role == Role::System)
+        .unwrap();
+    let fields = joined.meta.extra.iter();
+    let fields: Vec<_> = fields
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(fields, [("b", "2"), ("c", "3"), ("a", "4")]);
+}

@@ -1,4 +1,4 @@
-//! Old outputs: when they are shortened, and how.
+//! Shortens old outputs, in the way of each design.
 
 use trimtab_model::Output;
 
@@ -14,7 +14,7 @@ use crate::view::policy::CompiledViews;
 use crate::view::retention::{note, retain_in};
 use crate::view::{PrefixCut, ViewChange};
 
-/// How long the summary of one output may be, in tokens: 1,200 characters and some air.
+/// The limit of one output's summary in tokens: 1,200 characters with a margin.
 const TOOL_SUMMARY_TOKENS: u64 = 600;
 
 /// A way to shorten old outputs.
@@ -30,7 +30,8 @@ pub enum AgeingMethod {
     Archive,
 }
 
-/// Outputs that are archived, for a model to summarise. Excerpts stand for them in the plan.
+/// Outputs to archive, which a model should summarise. Until then, excerpts represent them in the
+/// plan.
 #[derive(Clone, Debug)]
 pub struct ArchivedOutputs {
     /// The plan.
@@ -40,18 +41,19 @@ pub struct ArchivedOutputs {
 }
 
 impl ArchivedOutputs {
-    /// What to ask a model about the output at an index; none if there is no such output.
+    /// The request for the output at an index; none if there is no such output.
     pub fn request(&self, index: usize) -> Option<SummaryRequest> {
         let output = self.outputs.get(index)?;
         Some(archive::summary_request(output, TOOL_SUMMARY_TOKENS))
     }
 
-    /// The plan with what a model wrote of each output instead of its excerpt; none where it
+    /// The plan with the summaries instead of the excerpts. `written` has none where the model
     /// wrote nothing usable.
     pub fn with_summaries(&self, written: &[Option<&str>]) -> Plan {
         let mut plan = self.plan.clone();
         let mut summaries = self.outputs.iter().zip(written);
         for edit in &mut plan.edits {
+            // The insertions are in the order of the outputs, one for each: see `archived`.
             if let Edit::Insert { message, .. } = edit
                 && let Some((output, written)) = summaries.next()
             {
@@ -62,7 +64,7 @@ impl ArchivedOutputs {
     }
 }
 
-/// The ways that are tried at a moment, one after the other. The policy says which of them do
+/// The methods to try at a moment, one after the other. The policy decides which of them do
 /// something.
 pub fn ageing_methods(moment: Moment) -> &'static [AgeingMethod] {
     use AgeingMethod::{Archive, Placeholders, Prefixes, Rewrite};
@@ -74,7 +76,7 @@ pub fn ageing_methods(moment: Moment) -> &'static [AgeingMethod] {
     }
 }
 
-/// What the policy does about old outputs in this way; none if there is nothing to do.
+/// Applies one method to old outputs; none if there is nothing to do.
 pub fn age(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -91,7 +93,7 @@ pub fn age(
     }
 }
 
-/// Old outputs are shown as `changes` say.
+/// A plan that shows old outputs as `changes` say.
 fn shortened(
     conversation: &ConversationState<'_>,
     changes: Vec<ViewChange>,
@@ -112,7 +114,8 @@ fn placeholders(
     }
     let budget = placeholder.budget.resolve(conditions.window);
     let log = conversation.window.measures().log;
-    // No output can be over a budget that the whole log is within.
+    // A quick test, so that the outputs are not walked on every call: if the whole log is within
+    // the budget, all outputs are.
     if u64::from(log.sizes().text.bytes).div_ceil(4) <= budget {
         return None;
     }
@@ -130,7 +133,7 @@ fn prefixes(
     if !prefix.enabled {
         return None;
     }
-    // The design decides by what the provider reported, so nothing happens before the first answer.
+    // The design uses the reported figure, so nothing happens before the first answer.
     let (used, budget) = (conditions.usage?.0.prompt(), prefix.input_budget);
     let keep = PrefixCut {
         chars: prefix.chars,
@@ -151,7 +154,7 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
         let tool = output.tool.as_deref();
         tool.is_some_and(|tool| protect.protects(tool))
     };
-    // Outputs that would not become shorter were looked at before, and are not looked at again.
+    // Outputs that would not become shorter were examined before. Skip them.
     let before = |slot: &Slot| slot.source.position() < conversation.archive_from;
     let from = conversation.slots.partition_point(before);
     let outputs = conversation.projection.outputs();
@@ -165,7 +168,8 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
     let outputs = archive::outputs_at(&outputs, &over);
     let mut edits = archive::archive(&positions);
     for output in &outputs {
-        // An excerpt stands for the summary, so that the plan is complete if no model answers.
+        // An excerpt represents the summary, so that the plan is complete even if no model
+        // answers.
         let summary = archive::tool_summary(output, None, can_retrieve);
         edits.push(archive::insert_at_end(summary, conversation.log.len()));
     }
@@ -181,12 +185,12 @@ fn archived(conversation: &ConversationState<'_>, can_retrieve: bool) -> Option<
     Some(PlanStep::Plan(plan, None))
 }
 
-/// The views of the policy, for the tools that they protect.
+/// The views of the policy, to look up protected tools.
 pub(super) fn protected(conversation: &ConversationState<'_>) -> CompiledViews {
     CompiledViews::new(&conversation.policy.views).unwrap_or_default()
 }
 
-/// Changes of slots as edits of the log. What a plan put in has no position there.
+/// Converts changes of slots to edits of the log. Inserted messages have no position there.
 pub(super) fn as_edits(slots: &[Slot], changes: Vec<ViewChange>) -> Vec<Edit> {
     let edit = |change: ViewChange| {
         let slot = slots.get(change.message)?;

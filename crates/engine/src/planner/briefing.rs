@@ -1,4 +1,4 @@
-//! What a summariser reads: what it is to replace, and enough around it to know the task.
+//! Selects what a summariser reads: the messages to replace, and enough context to know the task.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use crate::compaction::text::head_and_tail;
 use crate::normalise::Slot;
 use crate::policy::SummaryRequestForm;
 
-/// Characters of the system part that a summariser is told.
+/// The characters of the system messages in the background.
 const SYSTEM_CHARS: usize = 4_000;
-/// Characters of each message of the user that it is told beside the conversation.
+/// The characters of each user message in the background.
 const USER_CHARS: usize = 8_000;
-/// One part in so many of these is told: the first that fits.
+/// Divisors of these limits. The first one with which the background fits is used.
 const SHARES: [usize; 4] = [1, 4, 16, 64];
-/// So many messages of the system part are read at most where the messages themselves are sent.
+/// At most this many system messages are sent along with the messages themselves.
 const FRONT_MESSAGES: usize = 4;
-/// What the summariser is told of all that.
+/// The introduction of the background.
 const KEPT: &str = "This stays as it is, and is here so that you know the task.";
 
 /// True for a message of the client's system part.
@@ -28,10 +28,10 @@ fn is_system(slot: &Slot) -> bool {
 }
 
 impl CompactionDraft {
-    /// The messages that the summariser reads, in their order: those that are replaced, and what
-    /// the user said before them, which stays. A summariser that is sent the messages themselves
-    /// reads the system part too, so that the front is that of the main conversation, which the
-    /// provider may have in its cache.
+    /// The messages that the summariser reads, in order: the replaced ones, and earlier user
+    /// messages, which stay. A summariser that gets the messages themselves also reads the system
+    /// messages, so that its request begins like the main conversation, which the provider may have
+    /// in its cache.
     pub(super) fn summariser_messages(&self) -> Vec<&Message> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
@@ -40,6 +40,7 @@ impl CompactionDraft {
         let mut replaced = survivors.replaced.iter().peekable();
         let mut read = Vec::new();
         for (at, slot) in survivors.slots.iter().enumerate() {
+            // Both lists are in rising order, so one pass is enough.
             let goes = replaced.next_if_eq(&&at).is_some();
             let stays_before = survivors.kept.before_summary.contains(&at) && !is_system(slot);
             let reads = match form {
@@ -56,16 +57,15 @@ impl CompactionDraft {
         read
     }
 
-    /// What a summariser is told beside that, between tags that nothing in it can close: what the
-    /// system part says, and what the user said that stays. Texts are as long as `fits` allows;
-    /// empty if nothing of them fits.
+    /// The background of a summary, between tags that no text in it can close: the system messages,
+    /// and user messages that stay. Texts are as long as `fits` allows; empty if nothing fits.
     pub(super) fn background(&self, fits: impl Fn(&str) -> bool) -> String {
-        let told = self.told_beside();
-        if told.is_empty() {
+        let texts_beside = self.background_texts();
+        if texts_beside.is_empty() {
             return String::new();
         }
         let written = |share: usize| {
-            let lines = told.iter().map(|(who, text, chars)| {
+            let lines = texts_beside.iter().map(|(who, text, chars)| {
                 let text = escaped(&head_and_tail(text, chars / share));
                 format!("[{who}]: {text}\n\n")
             });
@@ -79,27 +79,28 @@ impl CompactionDraft {
             .unwrap_or_default()
     }
 
-    /// Who said what of the background, and the most characters of it.
-    fn told_beside(&self) -> Vec<(&'static str, String, usize)> {
+    /// The author and text of each piece of background, with its limit in characters.
+    fn background_texts(&self) -> Vec<(&'static str, String, usize)> {
         let survivors = &self.survivors;
         let form = self.policy.compaction.form;
         let behind: BTreeSet<usize> = survivors.kept.after_summary.iter().copied().collect();
-        let (mut system, mut told) = (String::new(), Vec::new());
+        let (mut system, mut texts_beside) = (String::new(), Vec::new());
         for (at, slot) in survivors.slots.iter().enumerate() {
             let message = &slot.message;
+            // In the other forms, the summariser reads these messages among the conversation.
             let is_before =
                 survivors.kept.before_summary.contains(&at) && form == SummaryRequestForm::Turns;
             if is_system(slot) && form != SummaryRequestForm::Messages {
                 system.push_str(&message.text());
                 system.push('\n');
             } else if message.is_real_user() && is_before {
-                told.push(("User", message.text().into_owned(), USER_CHARS));
+                texts_beside.push(("User", message.text().into_owned(), USER_CHARS));
             } else if message.is_real_user() && behind.contains(&at) {
-                told.push(("User, later", message.text().into_owned(), USER_CHARS));
+                texts_beside.push(("User, later", message.text().into_owned(), USER_CHARS));
             }
         }
-        told.insert(0, ("System", system.trim().to_owned(), SYSTEM_CHARS));
-        told.retain(|(_, text, _)| !text.trim().is_empty());
-        told
+        texts_beside.insert(0, ("System", system.trim().to_owned(), SYSTEM_CHARS));
+        texts_beside.retain(|(_, text, _)| !text.trim().is_empty());
+        texts_beside
     }
 }

@@ -1,4 +1,4 @@
-//! What a decision is made from.
+//! The inputs of a decision: the conversation, and everything else that is known about the call.
 
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Usage};
@@ -14,87 +14,87 @@ use crate::window::{Projection, Window};
 use super::floor::floor;
 use super::rewrite::{PriceCliff, TokenRates};
 
-/// The least that an answer gets when its reserve is lowered.
+/// The smallest reserve for the answer.
 const LEAST_ANSWER: u64 = 256;
-/// Bytes of a request around a message, a call and an output, beside their ids.
+/// JSON bytes of a request around a message, a call and an output, without their ids.
 const AROUND_MESSAGE: u64 = 34;
 const AROUND_CALL: u64 = 84;
 const AROUND_OUTPUT: u64 = 22;
-/// One byte in so many of a text is escaped in JSON, and takes two.
+/// One byte in this many of a text is escaped in JSON, and takes two.
 const ESCAPED: u64 = 14;
-/// The same of arguments, which are JSON themselves.
+/// The same for arguments, which are JSON themselves.
 const ESCAPED_ARGUMENTS: u64 = 6;
 
-/// The conversation as it stands.
+/// The current conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversationState<'a> {
-    /// The messages as they came.
+    /// The original messages.
     pub log: &'a Log,
-    /// The log with the plans that hold, not yet normalised.
+    /// The log with the plans in force, not yet normalised.
     pub slots: &'a [Slot],
-    /// What would be sent.
+    /// The messages that would be sent.
     pub window: &'a Window,
-    /// What is wanted.
+    /// The settings.
     pub policy: &'a Policy,
-    /// All of that, where the oldest outputs are found without walking it.
+    /// The source of all that. It finds the oldest outputs without a walk.
     pub projection: &'a Projection,
-    /// How many messages of the log have been sent.
+    /// The number of messages of the log that were sent.
     pub sent: usize,
-    /// How long the log was when it was compacted last.
+    /// The length of the log at the last compaction.
     pub compacted_at: Option<usize>,
-    /// Outputs before this position would not become shorter by being archived.
+    /// Archiving outputs before this position would not make them shorter.
     pub archive_from: usize,
-    /// How many messages of the log stand before the first answer. What the user says among them
-    /// is the task: see [`Log::opening`].
+    /// The number of messages before the first answer. The user messages among them are the task:
+    /// see [`Log::opening`].
     pub opening: usize,
-    /// What the provider speaks.
+    /// The dialect of the provider.
     pub dialect: Dialect,
 }
 
 impl ConversationState<'_> {
     /// True if system messages stay where the client put them when rounds are replaced. Messages
-    /// has a field for the system prompt, and refuses a conversation that begins with one.
+    /// has a field for the system prompt, and rejects a conversation that begins with a system
+    /// message.
     pub(super) fn system_stays(&self) -> bool {
         self.dialect == Dialect::Messages
     }
 }
 
-/// What is known beside the conversation.
+/// What is known about the call besides the conversation.
 #[derive(Clone, Copy)]
 pub struct CallConditions<'a> {
-    /// The model's window, where it is known.
+    /// The model's window, if known.
     pub window: Option<u64>,
-    /// What is reserved for the answer.
+    /// The tokens reserved for the answer.
     pub max_output: Option<u64>,
-    /// The most bytes that the messages may take.
+    /// The limit of the messages in bytes.
     pub bytes: Option<u64>,
     /// The tokens of the tool definitions.
     pub tools: u64,
-    /// The tokens that the first ref in a window brings along: the definitions of the retrieval
-    /// tools, where they are offered with it. 0 if the window shows a ref.
+    /// The cost of the first ref in a window: the definitions of the retrieval tools, if they are
+    /// offered with it. 0 if the window already has a ref.
     pub first_ref: u64,
-    /// True if whatever goes is to be named with the call that gets it back: the model has the
-    /// retrieval tools. Else only the presets' own texts name refs.
+    /// True if the model has the retrieval tools, so that every removal names the call that
+    /// retrieves it. Otherwise only the presets' own texts name refs.
     pub can_retrieve: bool,
-    /// What the provider reported last, and the measure of the window it was for, unless an
-    /// edit has made it stale.
+    /// The last reported usage with the measure of its window, unless an edit made it out of date.
     pub usage: Option<(Usage, Measure)>,
-    /// Our estimate, corrected by what was learned of this model.
+    /// Our estimate, calibrated for this model.
     pub tokens: &'a dyn Fn(&Measure) -> u64,
-    /// True if the next call finds nothing in the provider's prompt cache.
+    /// True if the provider's prompt cache has nothing for the next call.
     pub cold: bool,
     /// What cached and uncached tokens cost.
     pub rates: TokenRates,
-    /// Where the price rises with the length of the prompt, by rising length.
+    /// The prompt lengths at which the price rises, in rising order.
     pub cliffs: &'a [PriceCliff],
 }
 
 impl CallConditions<'_> {
-    /// What is reserved for the answer.
+    /// The tokens reserved for the answer.
     pub fn answer_reserve(&self) -> u64 {
         let answer = self.max_output.filter(|tokens| *tokens > 0);
         let answer = answer.unwrap_or(DEFAULT_MAX_OUTPUT);
-        // Where nobody said how long it may be, half a small window is enough.
+        // A request can reserve more than the whole window. Messages keep at least half of it.
         self.window.map_or(answer, |window| answer.min(window / 2))
     }
 
@@ -106,22 +106,24 @@ impl CallConditions<'_> {
             .saturating_sub(self.answer_reserve())
     }
 
-    /// The tokens of what was measured: our estimate, or more where bytes say so.
+    /// The tokens of a measure: our estimate, or a quarter of the request bytes if that is more.
     pub fn weigh(&self, measure: &Measure) -> u64 {
         conservative_tokens((self.tokens)(measure), measure)
     }
 
-    /// The least that is reserved for the answer when room is short.
+    /// The smallest reserve for the answer if room is short.
     pub(crate) fn least_answer(&self) -> u64 {
         LEAST_ANSWER.min(self.answer_reserve())
     }
 
-    /// The tokens of a window by our estimate: what was reported for the last call and what
-    /// came since, else all of it. Tool definitions are in it.
+    /// The estimated tokens of a window: the usage of the last call plus what is new since then,
+    /// otherwise everything. Includes the tool definitions.
     pub fn prompt_tokens(&self, measure: &Measure) -> u64 {
         let estimate = (self.tokens)(measure);
         match &self.usage {
             Some((usage, then)) => {
+                // The reported figure already contains the tool definitions, so `tools` is not
+                // added here.
                 let since = estimate.saturating_sub((self.tokens)(then));
                 let by_bytes = request_quarter(measure).saturating_sub(request_quarter(then));
                 usage.prompt().saturating_add(since.max(by_bytes))
@@ -130,8 +132,8 @@ impl CallConditions<'_> {
         }
     }
 
-    /// By how many tokens a window and its answer are more than the model's window; none if
-    /// they fit, or if nobody knows.
+    /// The tokens by which a window and its answer exceed the model's window; none if they fit, or
+    /// if the window is unknown.
     pub fn excess(&self, window: &Window, answer: u64) -> Option<u64> {
         let total = window.measures().total();
         let tokens = self.prompt_tokens(&total).saturating_add(answer);
@@ -139,12 +141,12 @@ impl CallConditions<'_> {
             .window
             .map_or(0, |window| tokens.saturating_sub(window));
         let over_bytes = self.excess_bytes(window).unwrap_or(0);
-        // Four bytes make a token at least: enough to get below the limit by bytes.
+        // Four bytes to a token. If a step frees fewer bytes than that, the ladder takes another.
         let excess = over.max(over_bytes.div_ceil(4));
         (excess > 0).then_some(excess)
     }
 
-    /// By how many bytes the messages are more than a request may have.
+    /// The bytes by which the messages exceed the limit of a request.
     pub(crate) fn excess_bytes(&self, window: &Window) -> Option<u64> {
         let bytes = window.measures().total().sizes().bytes();
         self.bytes
@@ -152,13 +154,13 @@ impl CallConditions<'_> {
             .filter(|over| *over > 0)
     }
 
-    /// An error that names what is too large if the floor alone is more than the window.
+    /// Fails and names the largest part if the floor alone exceeds the window.
     pub fn check_floor(&self, conversation: &ConversationState<'_>) -> Result<(), FloorTooLarge> {
         self.floor(conversation)
             .check(self.window.unwrap_or(u64::MAX))
     }
 
-    /// The same for what cannot even be shown shorter: the outputs of the newest round can.
+    /// The same for the parts that cannot even be shortened. The outputs of the newest round can.
     pub fn check_hard_floor(
         &self,
         conversation: &ConversationState<'_>,
@@ -176,11 +178,13 @@ impl CallConditions<'_> {
         floor(conversation.window, conversation.opening, fixed, tokens)
     }
 
-    /// What the triggers of the policy are judged on.
+    /// The inputs of the policy's triggers.
     pub fn trigger_inputs(&self, conversation: &ConversationState<'_>) -> TriggerInputs {
         let policy = conversation.policy;
         let measures = conversation.window.measures();
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
+        // A summary in the system prompt is not a message, and the designs that put it there do not
+        // count it.
         let in_system = matches!(policy.compaction.placement, SummaryPlacement::System { .. });
         let log = if in_system {
             measures.log
@@ -188,6 +192,8 @@ impl CallConditions<'_> {
             measures.log + measures.summary
         };
         let total = measures.total();
+        // Our own estimate continues from the reported usage. The designs count everything with
+        // their heuristic.
         let call = match policy.estimate {
             EstimateBy::Ours => self.prompt_tokens(&total),
             _ => by(&total).saturating_add(self.tools),
@@ -201,7 +207,7 @@ impl CallConditions<'_> {
         }
     }
 
-    /// The tokens of the log: the design `archive` counts on from the last usage.
+    /// The tokens of the log. The design `archive` continues from the last usage.
     fn log_tokens(&self, policy: &Policy, log: &Measure, total: &Measure) -> u64 {
         let by = |measure: &Measure| policy.estimate.tokens(measure, self.tokens);
         match (&self.usage, policy.estimate) {
@@ -214,10 +220,10 @@ impl CallConditions<'_> {
     }
 }
 
-/// The tokens of a measure that was estimated at `tokens`: that, or a quarter of the bytes that
-/// it takes in a request, whichever is more.
+/// The tokens of a measure that was estimated as `tokens`: that, or a quarter of its bytes in a
+/// request, whichever is more.
 ///
-/// Whoever counts bytes instead of tokens should find that the window fits as well.
+/// So the window also fits for a server that counts bytes instead of tokens.
 ///
 /// ```
 /// # use trimtab_engine::planner::conservative_tokens;
@@ -240,6 +246,7 @@ fn request_quarter(measure: &Measure) -> u64 {
         + u64::from(sizes.call_ids)
         + u64::from(sizes.output_ids);
     let arguments = u64::from(sizes.arguments.bytes);
+    // `text` contains the arguments, so this cannot be negative.
     let escaped = (text - arguments) / ESCAPED + arguments / ESCAPED_ARGUMENTS;
     (text + escaped + around).div_ceil(4)
 }

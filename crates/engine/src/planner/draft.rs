@@ -1,4 +1,5 @@
-//! A compaction that is decided on, and what becomes of the answer of its summariser.
+//! A compaction that is decided on: what it asks a summariser, and the plan that follows from the
+//! answer.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, Message, MessageKind, Output, Ref};
 
-use super::dropping::said_before;
+use super::dropping::newest_of_kind;
 use super::rewrite::{BlockContents, RewriteResult};
 use super::survivors::{Survivors, survivors};
 use super::{CallConditions, ConversationState, output_digest, plan_without};
@@ -22,27 +23,27 @@ use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::{EstimateBy, Policy, SummaryRequestForm};
 use crate::view::placeholder::{read_call, way_back_to_messages};
 
-/// Where a block goes that says itself what it is.
+/// The placement of a block that explains itself.
 const AS_IT_IS: SummaryPlacement = SummaryPlacement::Message {
     prefix: String::new(),
 };
 
-/// The background of a summary may take one part in so many of the summariser's window.
+/// The background of a summary may take this fraction of the summariser's window.
 const BACKGROUND_SHARE: u64 = 4;
 
-/// Our estimate of what was measured, in tokens.
+/// Our estimate of a measure, in tokens.
 pub type EstimateTokens<'t> = &'t dyn Fn(&Measure) -> u64;
 
-/// What is asked of a compaction.
+/// The parameters of a compaction.
 #[derive(Clone, Debug)]
 pub struct CompactionRequest {
-    /// Why it is made.
+    /// The reason.
     pub reason: PlanReason,
-    /// Further wishes for the summary.
+    /// Additional instructions for the summary.
     pub instructions: Vec<String>,
-    /// How many turns stay, where somebody said so.
+    /// The number of turns to keep, if the user set it.
     pub keep_turns: Option<usize>,
-    /// How many tokens have to go at least; 0 if nothing has to.
+    /// The minimum of tokens to remove; 0 if there is none.
     pub excess: u64,
 }
 
@@ -57,19 +58,19 @@ impl Default for CompactionRequest {
     }
 }
 
-/// A compaction that is decided on. It wants a summary, and does without where there is none.
+/// A compaction that is decided on. It asks for a summary, and works without one.
 #[derive(Clone, Debug)]
 pub struct CompactionDraft {
     pub(super) policy: Policy,
     request: CompactionRequest,
     pub(super) survivors: Survivors,
-    /// How long the log was.
+    /// The length of the log then.
     length: usize,
     window: Option<u64>,
     stored: Option<Ref>,
-    /// True if the window is to name where the replaced messages are.
+    /// True if the window should name the ref of the replaced messages.
     can_retrieve: bool,
-    /// What else it changes, where it is a rewrite: then no summary is asked for.
+    /// The further changes of a rewrite. A rewrite asks for no summary.
     rewritten: Option<RewriteResult>,
 }
 
@@ -78,17 +79,17 @@ pub struct CompactionDraft {
 pub struct FinishedCompaction {
     /// The plan.
     pub plan: Plan,
-    /// Why the summariser's answer was not used, where there was one.
+    /// Why the summariser's answer was rejected, if there was one.
     pub refusal: Option<SummaryRefusal>,
     /// True if a model wrote the summary.
     pub by_model: bool,
-    /// True if nothing but a ref stands for messages that a summary was to stand for.
+    /// True if the summary is empty, so that only a ref represents the replaced messages.
     pub is_silent: bool,
-    /// How much of what is replaced is in the summary; none if nobody looked.
+    /// How much of the replaced messages the summary covers; none if that was not checked.
     pub coverage: Option<Coverage>,
 }
 
-/// What stands for the replaced messages.
+/// The texts that take the place of the replaced messages.
 #[derive(Default)]
 struct WrittenSummary {
     replacement: Replacement,
@@ -98,8 +99,8 @@ struct WrittenSummary {
     is_silent: bool,
 }
 
-/// The compaction of this window under its policy; none if there is nothing that it could
-/// replace, or if nothing came since the last one.
+/// Drafts the compaction of this window under its policy; none if there is nothing to replace, or
+/// if nothing is new since the last one.
 pub fn draft(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -107,6 +108,8 @@ pub fn draft(
 ) -> Option<CompactionDraft> {
     let policy = conversation.policy;
     let length = conversation.log.len();
+    // A log that did not grow would give the same summary again. A window that is too large must
+    // still shrink.
     let again = conversation.compacted_at == Some(length) && asked.excess == 0;
     if !policy.compaction.enabled || again {
         return None;
@@ -123,14 +126,16 @@ pub fn draft(
     })
 }
 
-/// The most a summary may take under `policy`, in tokens.
+/// The limit of a summary under `policy`, in tokens.
 pub(super) fn summary_tokens(policy: &Policy, window: Option<u64>) -> u64 {
     let most = policy.compaction.summary_tokens;
+    // In a small window, a summary of the full length would take the room that the compaction
+    // makes.
     window.map_or(most, |window| most.min(window / 10))
 }
 
 impl CompactionDraft {
-    /// A rewrite: what survives, and what else it changes.
+    /// The draft of a rewrite.
     pub(super) fn of_rewrite(
         conversation: &ConversationState<'_>,
         reason: PlanReason,
@@ -146,6 +151,7 @@ impl CompactionDraft {
             },
             survivors,
             length: conversation.log.len(),
+            // The window only limits summaries, and a rewrite has none.
             window: None,
             stored: None,
             can_retrieve: policy.compaction.show_ref,
@@ -153,14 +159,14 @@ impl CompactionDraft {
         }
     }
 
-    /// What it costs and saves, in words, where that was calculated.
+    /// Its cost and savings as text, if they were calculated.
     pub fn note(&self) -> Option<String> {
         self.rewritten
             .as_ref()
             .map(|rewritten| rewritten.account.to_string())
     }
 
-    /// The messages that the summary will stand for.
+    /// The messages that the summary replaces.
     pub fn replaced(&self) -> impl Iterator<Item = &Arc<Message>> {
         let slots = &self.survivors.slots;
         let replaced = self.survivors.replaced.iter();
@@ -169,24 +175,24 @@ impl CompactionDraft {
             .map(|slot| &slot.message)
     }
 
-    /// True if something has to go, however little that is.
+    /// True if tokens must be removed, however few.
     pub fn is_forced(&self) -> bool {
         self.request.excess > 0
     }
 
-    /// The plan with nothing in place of what is replaced: no summary makes the window smaller.
+    /// The plan without any text in place of the replaced messages. No summary makes the window
+    /// smaller than this.
     pub fn without_summary(&self) -> Plan {
         self.plan(&Replacement::default())
     }
 
-    /// How long the log was when it was made.
+    /// The length of the log when it was made.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// What to ask a summariser that is spoken to in `dialect`, within its own window. `tokens`
-    /// is our estimate; `tools` is what the definitions of the tools take, which stand beside
-    /// messages that call them.
+    /// The requests to a summariser of `dialect`, within its own window. `tokens` is our estimate;
+    /// `tools` are the tokens of the tool definitions, which must accompany messages with calls.
     pub fn requests(
         &self,
         dialect: Dialect,
@@ -198,17 +204,19 @@ impl CompactionDraft {
         prompt
             .summary_directives
             .extend(self.request.instructions.iter().cloned());
+        // 0 means that the summariser has the window of the agent's model.
         let own = Some(compaction.model_window).filter(|window| *window > 0);
         let tools = match compaction.form {
             SummaryRequestForm::Messages => tools,
             SummaryRequestForm::Text | SummaryRequestForm::Turns => 0,
         };
-        let weigh = |message: &Message| self.weigh_in(message, tokens);
+        let weigh = |message: &Message| self.tokens_in_request(message, tokens);
         let window = own.or(self.window);
-        // A rule of the design `archive` alone; the others do not say how long outputs are.
+        // Only the design `archive` limits outputs; the others do not say how long they may be.
         let is_archive = self.policy.estimate == EstimateBy::Archive;
         let room = window.map_or(u64::MAX, |window| window / BACKGROUND_SHARE);
         let background = self.background(|text| weigh(&Message::user(text)) <= room);
+        // Both stand beside the messages in the request, so they reduce the room for the messages.
         let around = tools.saturating_add(weigh(&Message::user(background.as_str())));
         let summariser = SummaryModel {
             window: window.map(|window| window.saturating_sub(around)),
@@ -216,6 +224,7 @@ impl CompactionDraft {
             dialect,
             output_chars: is_archive.then_some(OUTPUT_LIMIT),
         };
+        // A deletion writes no summary, so nobody needs to read anything.
         let read = if self.survivors.summary {
             self.summariser_messages()
         } else {
@@ -233,27 +242,27 @@ impl CompactionDraft {
         answers: &[Option<&str>],
         tokens: EstimateTokens<'_>,
     ) -> Option<SummaryRequest> {
-        requests.next(answers, &|message| self.weigh_in(message, tokens))
+        requests.next(answers, &|message| self.tokens_in_request(message, tokens))
     }
 
-    /// What a message takes in a request: a design that counts less than the provider does
-    /// would ask for more than fits.
-    fn weigh_in(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
+    /// The tokens of a message in a request: the larger of our estimate and the design's. A design
+    /// that counts less than the provider would build requests that do not fit.
+    fn tokens_in_request(&self, message: &Message, tokens: EstimateTokens<'_>) -> u64 {
         let ours = tokens(&Measure::of(message));
         ours.max(self.policy.estimate.message(message))
     }
 
-    /// Says where the replaced messages are stored, so that the window can name it.
+    /// Sets the ref of the replaced messages, so that the window can name it.
     pub fn stored_at(&mut self, stored: Ref) {
         self.stored = Some(stored);
     }
 }
 
 impl CompactionDraft {
-    /// The plan with what the summariser answered, or with a summary that needs no model where
-    /// it answered nothing that can be used.
+    /// The plan with the summariser's answer, or with a summary that needs no model if there is no
+    /// usable answer.
     pub fn finish(&self, answer: Option<(&str, SummaryEnding)>) -> FinishedCompaction {
-        let judged = answer.map(|(text, ending)| self.judged(text, ending));
+        let judged = answer.map(|(text, ending)| self.checked_answer(text, ending));
         let (answer, refusal) = match judged {
             Some(Ok(answer)) => (Some(answer), None),
             Some(Err(refusal)) => (None, Some(refusal)),
@@ -263,9 +272,12 @@ impl CompactionDraft {
         let written = if let Some(rewritten) = &self.rewritten {
             self.block(rewritten)
         } else if self.survivors.summary {
-            answer.map_or_else(|| self.without_model(), |answer| self.audited(answer))
+            answer.map_or_else(
+                || self.summary_without_model(),
+                |answer| self.audited_summary(answer),
+            )
         } else {
-            self.without_words()
+            self.ref_only()
         };
         let is_silent = self.survivors.summary && written.is_silent;
         let mut plan = self.plan(&written.replacement);
@@ -279,22 +291,27 @@ impl CompactionDraft {
         }
     }
 
-    fn judged(&self, text: &str, ending: SummaryEnding) -> Result<SummaryAnswer, SummaryRefusal> {
+    fn checked_answer(
+        &self,
+        text: &str,
+        ending: SummaryEnding,
+    ) -> Result<SummaryAnswer, SummaryRefusal> {
         let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
+        // By the policy's estimate, like `replaced_tokens`, so that both can be compared.
         let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
         judge(&answer, ending, tokens, self.replaced_tokens())?;
         Ok(answer)
     }
 
-    /// What the replaced messages measure by the policy's estimate.
+    /// The tokens of the replaced messages, by the policy's estimate.
     pub fn replaced_tokens(&self) -> u64 {
         self.replaced()
             .map(|message| self.policy.estimate.message(message))
             .sum()
     }
 
-    /// What a model wrote, checked against what it replaces.
-    fn audited(&self, answer: SummaryAnswer) -> WrittenSummary {
+    /// The summary of a model, checked against the replaced messages.
+    fn audited_summary(&self, answer: SummaryAnswer) -> WrittenSummary {
         let setting = &self.policy.compaction.audit;
         let mut replacement = Replacement {
             retain: answer.retain,
@@ -331,8 +348,8 @@ impl CompactionDraft {
         written
     }
 
-    /// Nothing but a line that says where the replaced messages are.
-    fn without_words(&self) -> WrittenSummary {
+    /// Only a line that names the ref of the replaced messages.
+    fn ref_only(&self) -> WrittenSummary {
         let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
         let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
         WrittenSummary {
@@ -344,7 +361,7 @@ impl CompactionDraft {
         }
     }
 
-    /// The block of facts of a rewrite.
+    /// The block of a rewrite.
     fn block(&self, rewritten: &RewriteResult) -> WrittenSummary {
         let text = |block: &BlockContents| block.text(self.stored.as_ref());
         let summary = rewritten.block.as_ref().map(text).unwrap_or_default();
@@ -358,7 +375,7 @@ impl CompactionDraft {
     }
 
     /// The summary that needs no model.
-    fn without_model(&self) -> WrittenSummary {
+    fn summary_without_model(&self) -> WrittenSummary {
         let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
         let weigh = |text: &str| self.weigh(text);
         let budget = TextBudget::new(self.summary_tokens(), &weigh);
@@ -368,7 +385,8 @@ impl CompactionDraft {
         WrittenSummary {
             is_silent,
             replacement: Replacement {
-                retain: said_before(&self.survivors.slots, MessageKind::Retain, ""),
+                // No model reads the earlier retained text, so it is copied.
+                retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
                 summary: made.summary,
                 note: String::new(),
             },
@@ -381,7 +399,7 @@ impl CompactionDraft {
         self.policy.estimate.text(text)
     }
 
-    /// Says at the end of a summary how to read what it stands for.
+    /// Appends a line that says how to read the replaced messages.
     fn name_ref(&self, summary: &mut String) {
         if let Some(stored) = self.stored.as_ref().filter(|_| self.can_retrieve) {
             let replaced = self.survivors.replaced.len();
@@ -390,7 +408,7 @@ impl CompactionDraft {
         }
     }
 
-    /// The most a summary may take, in tokens.
+    /// The limit of a summary, in tokens.
     pub fn summary_tokens(&self) -> u64 {
         summary_tokens(&self.policy, self.window)
     }
@@ -405,6 +423,7 @@ impl CompactionDraft {
         let compaction = &self.policy.compaction;
         let mut edits = match &self.rewritten {
             None => rebuild(slots, kept, replacement, &compaction.placement),
+            // A rewrite that hides nothing only shortens outputs in place.
             Some(_) if replaced.is_empty() => Vec::new(),
             Some(_) => rebuild(slots, kept, replacement, &AS_IT_IS),
         };
@@ -422,10 +441,11 @@ impl CompactionDraft {
         let mut plan = plan_without(reason, edits, slots, replaced, bound);
         plan.refs.extend(self.stored.clone());
         plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
+        // The summary can arrive many messages later. The plan must not reach what came since.
         plan.within(self.length)
     }
 
-    /// The digest of outputs in what is kept behind the summary: edits, and the outputs.
+    /// The digest of outputs among the kept messages after the summary: edits, and the outputs.
     fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
         let Survivors { slots, kept, .. } = &self.survivors;
         let recent: Vec<&Slot> = kept

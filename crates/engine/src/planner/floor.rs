@@ -1,4 +1,4 @@
-//! The floor of a window: what no plan may remove.
+//! Computes the floor of a window: what no plan may remove.
 
 use std::sync::Arc;
 
@@ -8,15 +8,17 @@ use trimtab_model::{Message, MessageKind};
 use crate::budget::Floor;
 use crate::window::Window;
 
-/// The floor of a window: its system messages, the task, its newest real user message and the
-/// round that is open behind it. The task is what the user says before position `opening` of the
-/// log. `tools` and `answer` are added as they are given.
+/// The floor of a window: its system messages, the task, the newest real user message and the open
+/// round behind it. The task is the user messages before position `opening` of the log. `tools` and
+/// `answer` are added unchanged.
 pub(super) fn floor(
     window: &Window,
     opening: usize,
     (tools, answer): (u64, u64),
     tokens: impl Fn(&Measure) -> u64,
 ) -> Floor {
+    // Only the few messages of the floor are measured again. The window has no measures per
+    // message.
     let of = |message: &Arc<Message>| tokens(&Measure::of(message));
     let mut newest_first = window.messages().rev();
     let newest = newest_first.find(|message| message.is_real_user());
@@ -25,6 +27,7 @@ pub(super) fn floor(
     let task = first
         .map(|entry| &entry.message)
         .filter(|message| message.is_real_user())
+        // In a conversation of one turn the task is also the newest message. It must count once.
         .filter(|message| newest.is_none_or(|newest| !Arc::ptr_eq(message, newest)));
     Floor {
         system: tokens(&window.measures().system),
@@ -36,8 +39,8 @@ pub(super) fn floor(
     }
 }
 
-/// The messages of the newest round behind the newest real user message, newest first. What an
-/// agent tells of its tools is one as well.
+/// The messages of the newest round behind the newest real user message, newest first. An
+/// observation counts as a round.
 fn newest_round(window: &Window) -> Vec<&Arc<Message>> {
     let newest_first = window.messages().rev();
     let mut open: Vec<_> = newest_first
@@ -46,6 +49,7 @@ fn newest_round(window: &Window) -> Vec<&Arc<Message>> {
     let is_observation = |last: &&&Arc<Message>| last.meta.kind == Some(MessageKind::Observation);
     let with_calls = open.iter().position(|message| message.has_calls());
     let observed = open.first().filter(is_observation).map(|_| 0);
+    // Without calls and without an observation, nothing is open: the model has answered the user.
     open.truncate(with_calls.or(observed).map_or(0, |at| at + 1));
     open
 }

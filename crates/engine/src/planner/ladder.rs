@@ -1,4 +1,4 @@
-//! The ladder: which way to make a window smaller is tried next.
+//! The ladder: decides which way to make a window smaller is tried next.
 
 use std::collections::VecDeque;
 
@@ -11,59 +11,59 @@ use crate::compaction::recovery::Rung;
 use crate::plan::PlanReason;
 use crate::policy::{EstimateBy, Policy};
 
-/// The most steps that are taken. Each step makes the window smaller, so only a bug in this code
-/// can reach the limit.
+/// The limit of steps. Each step makes the window smaller, so only a bug in this code can reach it.
 const STEPS: usize = 64;
 
-/// What comes next on the ladder.
+/// The next step on the ladder.
 #[derive(Clone, Debug)]
 pub enum NextStep {
-    /// Take this step, and say whether it made the window smaller.
+    /// Execute this step, and say whether it made the window smaller.
     Step(PlanStep),
-    /// The same, and there is time to ask a model for the summary of the draft.
+    /// The same; there is time to ask a model for the summary of the draft.
     Summarise(PlanStep),
-    /// Nothing more to do: the goal is reached.
+    /// The goal is reached.
     Done,
-    /// No way is left, and this is why the window does not fit.
+    /// No rung is left. Contains the reason why the window does not fit.
     Stuck(Misfit),
 }
 
 /// Why a window does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// What must stay is more than the window.
+    /// The floor is larger than the window.
     TooLarge(FloorTooLarge),
     /// The policy allows nothing that would help.
     OverBudget {
-        /// What the window and its answer take.
+        /// The size of the window and its answer.
         tokens: u64,
         /// The model's window.
         window: u64,
     },
 }
 
-/// When a ladder ends.
+/// The goal of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LadderGoal {
-    /// When the window fits. Each way is tried as long as it helps.
+    /// The window fits. Each rung is used as long as it helps.
     Fits,
-    /// When the window fits. Each way is tried once.
+    /// The window fits. Each rung is used once.
     FitsCheaply,
-    /// After one step that makes the window smaller; so many tokens should go.
+    /// One step made the window smaller; it should free this many tokens.
     OneStep { excess: u64 },
 }
 
 /// The ways to make a window smaller, in the order in which they are tried.
 ///
-/// Ask for the [`next`](Self::next) step, take it, and say when asking again whether it helped.
+/// Ask for the [`next`](Self::next) step, execute it, and report whether it helped when asking
+/// again.
 #[derive(Clone, Debug)]
 pub struct Ladder {
-    /// The ways that are left, and whether a model may be asked for the summary of each.
+    /// The remaining rungs, and whether a model may be asked for the summary of each.
     rungs: VecDeque<(Rung, bool)>,
     goal: LadderGoal,
     reason: PlanReason,
     steps: usize,
-    /// True once the design's own estimate was held against the window.
+    /// True once the window was checked by the design's own estimate.
     is_judged: bool,
 }
 
@@ -78,31 +78,31 @@ impl Ladder {
         }
     }
 
-    /// What makes a window fit before it is sent.
+    /// Makes a window fit before it is sent.
     pub fn before_call(policy: &Policy) -> Self {
-        // A user who turned automatic compaction off still wants windows that fit, but no rounds
-        // that are replaced without a question.
+        // A user who disabled automatic compaction still wants windows that fit, but no rounds
+        // that are replaced without being asked.
         let replaces = |rung: &Rung| matches!(rung, Rung::Compact | Rung::DropHalfOfTurns);
         let rungs = policy.ladder.iter().copied();
         let allowed = rungs.filter(|rung| policy.compaction.auto || !replaces(rung));
         Self::new(allowed, LadderGoal::Fits, PlanReason::Fit)
     }
 
-    /// What is tried before a summary is asked for, so that the window fits: whatever stands
-    /// before a compaction. None where there is no compaction to wait for.
+    /// The rungs before a compaction, which may make the window fit without a summary. None if the
+    /// policy has no compaction to wait for.
     pub fn before_summary(policy: &Policy) -> Option<Self> {
         if !waits_for_summary(policy) {
             return None;
         }
         let rungs = policy.ladder.iter().copied();
-        // Whatever the policy would do after the compaction has to wait for the summary.
+        // The rungs after the compaction must wait for the summary.
         let cheap = rungs.take_while(|rung| *rung != Rung::Compact);
         Some(Self::new(cheap, LadderGoal::FitsCheaply, PlanReason::Fit))
     }
 
-    /// What is tried after the provider refused a window, which is to lose `excess` tokens, and
-    /// `over_window` at least to fit what is known of the model; none if its error is to be handed
-    /// on. `attempt` says how often this call was refused before.
+    /// The steps after the provider rejected a window, which should lose `excess` tokens, and at
+    /// least `over_window` to fit the known window; none if the error is to be passed on. `attempt`
+    /// is the number of earlier rejections of this call.
     pub fn after_overflow(
         policy: &Policy,
         overflow: &Overflow,
@@ -113,27 +113,27 @@ impl Ladder {
         if !policy.compaction.auto || attempt >= recovery.retries {
             return None;
         }
-        // A shorter answer leaves a prompt as long as it is.
+        // A shorter answer does not shorten the prompt.
         let helps = |rung: &Rung| *rung != Rung::LowerAnswer || overflow.counts_answer;
         let own: Vec<Rung> = recovery.ladder.iter().copied().filter(helps).collect();
         let attempt = usize::try_from(attempt).unwrap_or(usize::MAX);
-        // Each refusal starts one rung lower, so that a way that did not help is not tried first
-        // again.
+        // Each rejection starts one rung lower, so that a rung that did not help is not tried
+        // first again.
         let first = own.get(attempt).or(own.last()).copied();
         let others = own.iter().skip(attempt.saturating_add(1)).copied();
         let own = first.into_iter().chain(others);
-        // Whatever the policy tries by itself before a call may still help.
+        // The rungs that the policy uses before a call may still help.
         let all = policy.ladder.iter().copied().filter(helps);
         let lower = overflow.lower_answer.then_some(Rung::LowerAnswer);
-        // Where nobody says how much is too much, a design that drops one message after the
-        // other begins with one.
+        // If the error does not say how much is too much, a design that drops one message after
+        // another begins with one.
         let drops_one = first == Some(Rung::DropOldest) && attempt == 0;
         let excess = match overflow.excess {
             None if drops_one => 1,
             _ => excess,
         };
-        // One step makes the window fit its limit. Else a second one would replace most of it right
-        // after the first.
+        // One step should make the window fit. Otherwise a second one would replace most of it
+        // right after the first.
         let excess = excess.max(over_window);
         let goal = LadderGoal::OneStep { excess };
         let mut ladder = Self::new(lower, goal, PlanReason::Overflow);
@@ -142,8 +142,8 @@ impl Ladder {
         Some(ladder)
     }
 
-    /// The oldest half of the turns, once, where a design that begins with that finds a call too
-    /// large by its own estimate: messages, tools and the answer's limit.
+    /// Drops the oldest half of the turns, once, if a design that begins with that considers the
+    /// call too large by its own estimate of messages, tools and answer.
     fn by_design(
         &mut self,
         conversation: &ConversationState<'_>,
@@ -164,12 +164,12 @@ impl Ladder {
         step_for_rung(conversation, conditions, way, excess, &self.reason)
     }
 
-    /// Why it is climbed.
+    /// The reason of its plans.
     pub fn reason(&self) -> &PlanReason {
         &self.reason
     }
 
-    /// The next step. `helped` says whether the last one made the window smaller; none if there
+    /// The next step. `helped` says whether the previous one made the window smaller; none if there
     /// was none.
     pub fn next(
         &mut self,
@@ -179,8 +179,8 @@ impl Ladder {
     ) -> NextStep {
         let first = self.steps == 0;
         if first && self.goal == LadderGoal::Fits && helped.is_none() {
-            // Too many images are refused however many tokens are free, so they come before all
-            // rungs.
+            // A request with too many bytes is rejected however many tokens are free, so media come
+            // before all rungs.
             let media = media_to_shed(conversation, conditions);
             if !media.is_empty() {
                 return NextStep::Step(PlanStep::Media(media));
@@ -202,15 +202,14 @@ impl Ladder {
                     None => return NextStep::Done,
                 },
             };
-            // What must stay may be too large. No rung helps then, and the error names the part.
+            // The floor may be too large. Then no rung helps, and the error names the part.
             if first
-                && self.goal != (LadderGoal::OneStep { excess })
+                && !matches!(self.goal, LadderGoal::OneStep { .. })
                 && let Err(floor) = conditions.check_hard_floor(conversation)
             {
                 return NextStep::Stuck(Misfit::TooLarge(floor));
             }
-            // The number of steps is limited as well: a rung that says that it helps forever would
-            // not end.
+            // The limit ends a rung that claims to help forever.
             let Some(&(way, asks)) = self.rungs.front().filter(|_| self.steps < STEPS) else {
                 return NextStep::Stuck(misfit(conversation, conditions));
             };
@@ -224,7 +223,7 @@ impl Ladder {
     }
 }
 
-/// True if a compaction is one of the ways in which `policy` makes a window fit by itself.
+/// True if a compaction is one of the ways in which `policy` makes a window fit automatically.
 pub(super) fn waits_for_summary(policy: &Policy) -> bool {
     let compaction = &policy.compaction;
     compaction.enabled && compaction.auto && policy.fit && policy.ladder.contains(&Rung::Compact)

@@ -1,4 +1,4 @@
-//! The ways to make a window smaller: the rungs of the ladder.
+//! The rungs of the ladder: the ways to make a window smaller.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,12 +18,12 @@ use crate::view::retrieval::{AnswerLimits, LONGEST_REST_LINE};
 use crate::view::tools::is_retrieval;
 use crate::view::{Shape, StructureCut, ViewContext, view};
 
-/// No output is shown shorter than this many bytes when room is short: less is of no use.
+/// No output is cut below this many bytes if room is short, because less is of no use.
 const LEAST_VIEW: usize = 400;
-/// What a byte of a shorter view is worth less than a byte before: its marker and its gaps.
+/// The approximate bytes that a shorter view adds: its marker and the marks of its gaps.
 const MARKER: usize = 200;
 
-/// One step that frees `excess` tokens, or as many as it can; none if it cannot do anything.
+/// A step that frees `excess` tokens, or as many as it can; none if it can free nothing.
 pub(super) fn step_for_rung(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -33,7 +33,7 @@ pub(super) fn step_for_rung(
 ) -> Option<PlanStep> {
     let edits = match rung {
         Rung::LowerAnswer => {
-            let lowered = lower(
+            let lowered = lowered_reserve(
                 conditions.answer_reserve(),
                 conditions.least_answer(),
                 excess,
@@ -64,13 +64,13 @@ pub(super) fn step_for_rung(
     (!plan.is_empty()).then_some(PlanStep::Plan(plan, None))
 }
 
-fn lower(answer: u64, least: u64, excess: u64) -> Option<u64> {
+fn lowered_reserve(answer: u64, least: u64, excess: u64) -> Option<u64> {
     let lowered = answer.saturating_sub(excess).max(least);
     (lowered < answer).then_some(lowered)
 }
 
-/// Outputs that nobody was sent yet, shown shorter: the longest first, all to one level. What the
-/// retrieval tools answered stays as it is: the model asked for these very lines.
+/// Shortens outputs that were not sent yet: the longest first, all to one level. Answers of the
+/// retrieval tools stay, because the model asked for exactly these lines.
 fn shorten_new(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -81,8 +81,9 @@ fn shorten_new(
     let calls = new().flat_map(|slot| slot.message.calls());
     let reads = calls.filter(|call| is_retrieval(&call.name));
     let reads: HashSet<&str> = reads.map(|call| call.id.as_str()).collect();
-    // A server of a client's does not know the window, and may answer at any length. Our own
-    // answers have at most as many bytes as there is room for tokens, and a line behind them.
+    // A client's own server with tools of these names does not know the window, and may answer at
+    // any length. Our own answers are limited to as many bytes as there is room in tokens, plus one
+    // line.
     let longest_page = AnswerLimits::for_room(conditions.messages_room(), 1).max_bytes;
     let is_page = |output: &Output, bytes: usize| {
         reads.contains(output.call_id.as_str()) && bytes <= longest_page + LONGEST_REST_LINE
@@ -100,32 +101,32 @@ fn shorten_new(
     }
     let total: usize = found.iter().map(|(.., bytes)| bytes).sum();
     let excess = usize::try_from(excess).unwrap_or(usize::MAX);
-    // Views are cut by bytes here. Four bytes for each token that is too much, and the markers that
-    // the views get.
+    // Views are cut by bytes here: four bytes for each excess token, plus the marker.
     let wanted = total.saturating_sub(excess.saturating_mul(4).saturating_add(MARKER));
     let sizes: Vec<usize> = found.iter().map(|(.., bytes)| *bytes).collect();
-    // One level for all: short outputs stay whole, and the longest ones pay.
+    // One level for all: short outputs stay unchanged, and the longest ones are cut.
     let level = cut_level(sizes, wanted).max(LEAST_VIEW);
     let mut edits = Vec::new();
     for (slot, part, shown, bytes) in found {
         if bytes > level {
             let at = slot.source.position();
-            let output = shorter(conversation, at, part, &shown, level);
+            let output = shorter_view(conversation, at, part, &shown, level);
             edits.push(show(&slot.message, at, part, output));
         }
     }
     edits
 }
 
-/// The view of an output within `bytes`, cut from all of it.
-fn shorter(
+/// A view of an output within `bytes`, cut from the full output.
+fn shorter_view(
     conversation: &ConversationState<'_>,
     at: usize,
     part: usize,
     shown: &Output,
     bytes: usize,
 ) -> Output {
-    // A view of a view would name lines that the first view has, and not those of the output.
+    // Cut the original. A view of a view would count the lines of the first view, not those of the
+    // output.
     let came = conversation.log.get(at).map(|message| outputs_of(message));
     let mut came = came.into_iter().flatten();
     let whole = came.find(|(place, came)| *place == part && plain_text(came).is_some());
@@ -142,10 +143,11 @@ fn shorter(
     shown_as(shown, view(&text, &shape, &given))
 }
 
-/// Old outputs as placeholders, oldest first, until `excess` is free.
+/// Shows old outputs as placeholders, oldest first, until `excess` tokens are free.
 fn trim(conversation: &ConversationState<'_>, excess: u64) -> Vec<Edit> {
     let outputs = conversation.projection.outputs();
     let views = protected(conversation);
+    // The budget of all outputs after the removal, by the estimate that `over_budget` uses.
     let budget = outputs.tokens().saturating_sub(excess);
     let changes = outputs.over_budget(budget, |tool| views.protects(tool));
     as_edits(conversation.slots, changes)

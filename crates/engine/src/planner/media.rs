@@ -1,4 +1,4 @@
-//! Images and other media: large in bytes, and the oldest are the first to go.
+//! Removes images and other media, oldest first, if a request has too many bytes.
 
 use trimtab_model::{Part, Ref};
 
@@ -7,17 +7,17 @@ use super::survivors::must_stay;
 use super::{CallConditions, ConversationState};
 use crate::plan::Edit;
 
-/// A part with media in it, which is to be shown as text.
+/// A part with media that is to be shown as text.
 #[derive(Clone, Debug)]
 pub struct MediaPlace {
     message: usize,
     part: usize,
-    /// Media that nobody has stored yet, or an output with media in it, which is stored.
+    /// Media that are not stored yet, or an output with media, which is stored.
     shown: Part,
 }
 
-/// The oldest media, as many as it takes to get below the limit by bytes; never those that the
-/// next answer is about.
+/// The oldest media, as many as needed to get below the byte limit; never those that the next
+/// answer depends on.
 pub(super) fn media_to_shed(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -26,7 +26,7 @@ pub(super) fn media_to_shed(
     if over == 0 {
         return Vec::new();
     }
-    // The words of the task stay, its media may go.
+    // The text of the task stays, but its media may go.
     let must = must_stay(conversation.slots, 0);
     let mut places = Vec::new();
     for (at, slot) in conversation.slots.iter().enumerate() {
@@ -50,7 +50,7 @@ pub(super) fn media_to_shed(
 }
 
 impl MediaPlace {
-    /// What has to be stored before the edit can name it, as JSON; none if it is stored.
+    /// The JSON that must be stored before the edit can name it; none if it is stored.
     pub fn to_store(&self) -> Option<&str> {
         match &self.shown {
             Part::Media(media) => Some(media.raw.as_str()),
@@ -58,7 +58,7 @@ impl MediaPlace {
         }
     }
 
-    /// The edit that shows it as text; `id` is that of the ref where it was stored.
+    /// The edit that shows it as text. `id` is its ref, if it was stored.
     pub fn edit(self, id: Option<&str>) -> Edit {
         let (message, part) = (self.message, self.part);
         let Part::Output(mut output) = self.shown else {

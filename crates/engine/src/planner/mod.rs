@@ -1,15 +1,15 @@
-//! Planning: what to do before a call, as pure functions of values.
+//! Planning: decides what to do before a call, as pure functions of values.
 //!
-//! [`ConversationState`] is the conversation as it stands, [`CallConditions`] is what is known
-//! beside it, a [`Policy`](crate::policy::Policy) says what is wanted. Out comes nothing or a
-//! [`PlanStep`]: a plan, or a [`CompactionDraft`] of one, which says what has to be stored, and
-//! perhaps summarised, before it can be carried out.
+//! [`ConversationState`] is the conversation, [`CallConditions`] is everything else that is known,
+//! and a [`Policy`](crate::policy::Policy) contains the settings. The result is nothing or a
+//! [`PlanStep`]: a plan, or a [`CompactionDraft`], which says what must be stored, and perhaps
+//! summarised, before the plan can be executed.
 //!
-//! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists;
-//! - [`time_to_compact`] asks the triggers, [`draft`](draft()) says what a compaction would be;
+//! - [`age`] decides about old outputs, at the moments that [`ageing_methods`] lists.
+//! - [`time_to_compact`] evaluates the triggers, and [`draft`](draft()) prepares a compaction.
 //! - [`Ladder`] makes a window fit, step by step, before a call and after an overflow.
 //!
-//! How an output is shown when it comes in is decided in [`admission`](crate::admission).
+//! [`admission`](crate::admission) decides how a new output is shown.
 
 mod ageing;
 mod briefing;
@@ -44,25 +44,25 @@ use crate::normalise::{MessageSource, Slot};
 use crate::plan::{Edit, Plan, PlanReason};
 use crate::policy::BoundReasoning;
 
-/// Something to do about a window.
+/// One step that changes a window.
 #[derive(Clone, Debug)]
 pub enum PlanStep {
-    /// Carry out this plan, with a line for the person who watches.
+    /// Execute this plan, and show the line to the user.
     Plan(Plan, Option<String>),
     /// Store what this replaces, then finish it.
     Draft(Box<CompactionDraft>),
-    /// Store what goes, then carry out its plan.
+    /// Store what this removes, then execute its plan.
     Drop(Box<DropDraft>),
-    /// Ask a model for a few words on each of these outputs.
+    /// Ask a model for a short summary of each of these outputs.
     ToolSummaries(Box<ArchivedOutputs>),
-    /// Store these media where they are not stored, then show them as text.
+    /// Store these media unless they are stored, then show them as text.
     Media(Vec<MediaPlace>),
     /// Reserve no more than this for the answer.
     LowerAnswer(u64),
 }
 
 impl PlanStep {
-    /// The position behind the last output that it archives; none if it archives none.
+    /// The position after the last output that it archives; none if it archives none.
     pub fn archived_before(&self) -> Option<usize> {
         let edits = match self {
             Self::Plan(plan, _) => &plan.edits,
@@ -77,14 +77,14 @@ impl PlanStep {
     }
 }
 
-/// A plan of `edits`, which take out no slots.
+/// A plan of `edits` that remove no slots.
 fn plan(conversation: &ConversationState<'_>, reason: PlanReason, edits: Vec<Edit>) -> Plan {
     let bound = conversation.policy.compaction.bound_reasoning;
     plan_without(reason, edits, conversation.slots, &[], bound)
 }
 
-/// A plan of `edits`, which take out the slots at `gone`: it names every ref among them, and
-/// leaves out reasoning that a provider would refuse behind a change.
+/// A plan of `edits` that remove the slots at `gone`. It names every ref among them, and removes
+/// reasoning that a provider would reject after a change.
 fn plan_without(
     reason: PlanReason,
     mut edits: Vec<Edit>,
@@ -103,13 +103,14 @@ fn plan_without(
     plan
 }
 
-/// The plan as it has to be for a conversation that has gone on since it was made: bound
-/// reasoning that came meanwhile stands behind its changes too.
+/// Adapts a plan to a conversation that continued since it was made: signed reasoning that came
+/// meanwhile is also behind its changes.
 #[must_use]
 pub fn update_plan(mut plan: Plan, slots: &[Slot], bound: BoundReasoning) -> Plan {
     if bound == BoundReasoning::Strip
         && let Some(before) = bound_reasoning_after_edits(&plan.edits, slots)
     {
+        // The old position no longer covers the reasoning that came since.
         let strips = |edit: &Edit| matches!(edit, Edit::StripReasoning { .. });
         plan.edits.retain(|edit| !strips(edit));
         plan.edits.push(Edit::StripReasoning { before });
@@ -123,14 +124,15 @@ fn refs(message: &Message) -> impl Iterator<Item = &Ref> {
         .filter_map(|output| output.stored.as_ref())
 }
 
-/// The position behind the last bound reasoning that stands behind the first change; none if
-/// there is no such reasoning.
+/// The position after the last signed reasoning behind the first change; none if there is no such
+/// reasoning.
 pub(crate) fn bound_reasoning_after_edits(edits: &[Edit], slots: &[Slot]) -> Option<usize> {
     bound_reasoning_from(edits.iter().map(first_affected).min()?, slots)
 }
 
-/// The position behind the last bound reasoning from `first` on; none if there is none.
+/// The position after the last signed reasoning from `first` on; none if there is none.
 pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
+    // The removal covers everything before a position, so only the last such reasoning matters.
     let newest_first = slots.iter().rev();
     let mut behind = newest_first.take_while(|slot| slot.source.position() >= first);
     behind.find_map(|slot| {
@@ -142,17 +144,18 @@ pub fn bound_reasoning_from(first: usize, slots: &[Slot]) -> Option<usize> {
     })
 }
 
-/// The first position that stands behind a change.
+/// The first position whose preceding bytes an edit changes. Signed reasoning is valid only after
+/// the exact bytes that it was created for.
 fn first_affected(edit: &Edit) -> usize {
     match edit {
         Edit::Show { message, .. }
         | Edit::ShowAsText { message, .. }
         | Edit::Archive { message } => message + 1,
         Edit::Hide { from, .. } => *from,
-        // What the system says stands before everything in some dialects.
+        // Some dialects have the system prompt in front of all messages.
         Edit::Insert { message, .. } if message.role == Role::System => 0,
         Edit::Insert { before, .. } => *before,
-        // What it takes out stands somewhere before; what matters is that it changes bytes.
+        // The withdrawn messages may stand anywhere before.
         Edit::Withdraw { .. } => 0,
         Edit::StripReasoning { .. } => usize::MAX,
     }
@@ -165,7 +168,7 @@ fn has_bound_reasoning(message: &Message) -> bool {
         .any(|part| matches!(part, Part::Reasoning(thought) if thought.is_sealed()))
 }
 
-/// True for what we put in ourselves, in this or an earlier compaction.
+/// True for messages that we inserted in a compaction.
 fn is_ours(message: &Message) -> bool {
     matches!(
         message.meta.kind,
@@ -178,7 +181,7 @@ fn is_ours(message: &Message) -> bool {
     )
 }
 
-/// True for what an earlier compaction left: by itself it is nothing to compact again.
+/// True for what an earlier compaction left. There is no point in compacting only that again.
 fn is_summary(message: &Message) -> bool {
     matches!(
         message.meta.kind,

@@ -1,4 +1,4 @@
-//! The digest that stands for old outputs behind a summary (design `archive`).
+//! The digest that represents old outputs after a summary (design `archive`).
 
 use trimtab_model::{Message, Output};
 
@@ -8,8 +8,8 @@ use crate::plan::Edit;
 use crate::policy::ToolDigest;
 use crate::view::{OutputIndex, WindowOutputs};
 
-/// Archives the oldest outputs of the `recent` slots, with a digest at the end of a log of
-/// `length` messages. Gives the edits, and the outputs.
+/// Archives the oldest outputs of the `recent` slots, with a digest at the end of a log of `length`
+/// messages. Returns the edits and the outputs.
 pub(super) fn edits(
     digest: &ToolDigest,
     recent: &[&Slot],

@@ -1,28 +1,29 @@
-//! What a provider says of a window that it refused.
+//! The provider's rejection of a window, and how many tokens must go because of it.
 
 use super::{CallConditions, ConversationState};
 use crate::budget::percent;
 
-/// How much goes where the error does not say how much is too much, in percent of the window.
+/// How much is removed if the error does not say how much is too much, in percent of the window.
 const UNKNOWN_EXCESS_PERCENT: u64 = 20;
-/// What goes beside the figure that an error names, in percent of the window: counts differ.
+/// How much is removed in addition to the figure of the error, in percent of the window, because
+/// counts differ.
 const MARGIN_PERCENT: u64 = 2;
 
-/// What a provider says of a window that it refused.
+/// What a provider says about a window that it rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overflow {
-    /// By how much it is too large, where the error says so.
+    /// The excess in tokens, if the error states it.
     pub excess: Option<u64>,
-    /// How large it is, by the provider's count.
+    /// The size by the provider's count.
     pub actual: Option<u64>,
-    /// True if the answer's reserve counts as well.
+    /// True if the reserve for the answer counts too.
     pub counts_answer: bool,
     /// True if a smaller reserve for the answer is enough.
     pub lower_answer: bool,
 }
 
 impl Overflow {
-    /// How many of our tokens have to go.
+    /// The number of our tokens to remove.
     pub fn excess(
         &self,
         conversation: &ConversationState<'_>,
@@ -31,13 +32,17 @@ impl Overflow {
         let total = conversation.window.measures().total();
         let estimate = conditions.prompt_tokens(&total);
         let excess = match self.excess {
-            Some(excess) => self.in_our_tokens(excess, estimate + conditions.answer_reserve()),
+            Some(excess) => {
+                let with_answer = estimate.saturating_add(conditions.answer_reserve());
+                self.in_our_tokens(excess, with_answer)
+            }
             None => percent(estimate, UNKNOWN_EXCESS_PERCENT),
         };
         excess.saturating_add(percent(estimate, MARGIN_PERCENT))
     }
 
-    /// How many tokens have to go for the window to fit its limit with the answer, by our estimate.
+    /// The number of tokens to remove so that the window fits its limit with the answer, by our
+    /// estimate.
     pub fn excess_over_window(
         &self,
         conversation: &ConversationState<'_>,
@@ -50,12 +55,13 @@ impl Overflow {
         })
     }
 
-    /// The provider's figure in our tokens: where its count is larger than our estimate, ours
-    /// has to go down by as much in proportion.
+    /// Converts the provider's figure to our tokens: if its count is larger than our estimate, ours
+    /// must shrink in proportion.
     fn in_our_tokens(&self, excess: u64, estimate: u64) -> u64 {
         match self.actual.filter(|actual| *actual > 0) {
             Some(actual) => {
                 let ours = u128::from(excess) * u128::from(estimate) / u128::from(actual);
+                // At least one: a tiny excess must not become none by rounding.
                 u64::try_from(ours).unwrap_or(u64::MAX).max(1)
             }
             None => excess,

@@ -1,4 +1,4 @@
-//! What survives a compaction: what the policy says, and what must.
+//! Selects what survives a compaction: what the policy keeps, and what must stay.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use trimtab_model::{Message, MessageKind, Part, Role};
 
 use super::draft::{CompactionRequest, summary_tokens};
 use super::{CallConditions, ConversationState, is_ours, is_summary};
+use crate::budget::percent;
 use crate::compaction::keep_rules::{KeepRule, KeptMessages, kept_messages};
 use crate::normalise::{MessageSource, Slot};
 use crate::policy::{CompactionPolicy, Strategy};
 use crate::removal::{SafeCuts, with_counterparts};
 use crate::view::tools::is_retrieval;
 
-/// How many rounds are the newest at most.
+/// At most this many rounds count as the newest.
 const NEWEST_ROUNDS: usize = 8;
-/// How few messages a deletion is enough for.
+/// Below this many messages, the automatic strategy deletes without a summary.
 const FEW_MESSAGES: usize = 5;
 
-/// What survives, and what is replaced, by index of the slots.
+/// The survivors and the replaced messages, by slot index.
 #[derive(Clone, Debug)]
 pub(super) struct Survivors {
-    /// The slots, with the summaries of other tools marked as such.
+    /// The slots, with summaries of other tools marked as summaries.
     pub(super) slots: Vec<Slot>,
-    /// What survives.
+    /// The survivors.
     pub(super) kept: KeptMessages,
-    /// What is replaced, in order.
+    /// The replaced slots, in order.
     pub(super) replaced: Vec<usize>,
-    /// False if nothing is to stand for what is replaced.
+    /// False if nothing takes the place of the replaced messages.
     pub(super) summary: bool,
 }
 
-/// What of the window survives under the policy; none if there is nothing to replace but what
-/// we put in ourselves.
+/// Selects what survives under the policy; none if only messages of our own would be replaced.
 pub(super) fn survivors(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -41,19 +41,20 @@ pub(super) fn survivors(
 ) -> Option<Survivors> {
     let policy = conversation.policy;
     let compaction = &policy.compaction;
-    let slots = marked(conversation.slots, &compaction.summary_prefixes);
+    let slots = with_marked_summaries(conversation.slots, &compaction.summary_prefixes);
     let strategy = strategy(compaction.strategy, &slots);
     let rules = rules(compaction, strategy, conditions, request.keep_turns);
     let weigh = |message: &Message| policy.estimate.message(message);
     let mut chosen = kept_messages(&slots, &rules, weigh);
     keep_newest_question(&slots, &rules, &mut chosen);
-    // Who says how many turns stay gets them all, unless the window would not fit then.
+    // A user who asks for a number of turns gets all of them, unless the window would then not
+    // fit.
     if request.keep_turns.is_none() || request.excess > 0 {
         let room = conditions
             .window
-            .map(|window| window * compaction.keep_percent / 100);
+            .map(|window| percent(window, compaction.keep_percent));
         let must = must_stay(&slots, conversation.opening);
-        // What has to go makes room for the summary as well.
+        // The removal must also make room for the summary.
         let summary = summary_tokens(policy, conditions.window);
         let goes = (request.excess > 0).then(|| request.excess.saturating_add(summary));
         cut_inside(&slots, &mut chosen, &must, (room, goes), weigh);
@@ -61,7 +62,7 @@ pub(super) fn survivors(
     keep_task(&slots, conversation.opening, &mut chosen);
     chosen.system_stays = conversation.system_stays();
     let replaced = replaced(&slots, &chosen);
-    // Replacing a summary by a summary of itself loses words and gains nothing.
+    // Replacing a summary by a summary of itself loses details and saves nothing.
     (!are_summaries(&slots, &replaced)).then_some(Survivors {
         slots,
         kept: chosen,
@@ -70,8 +71,8 @@ pub(super) fn survivors(
     })
 }
 
-/// The slots with what begins like a summary of another tool marked as one.
-fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
+/// Marks messages that begin like a summary of another tool.
+fn with_marked_summaries(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
     let begins_like_one = |message: &Message| {
         let text = message.text();
         prefixes.iter().any(|prefix| text.starts_with(prefix))
@@ -79,11 +80,13 @@ fn marked(slots: &[Slot], prefixes: &[String]) -> Vec<Slot> {
     let mark = |slot: &Slot| {
         let message = &slot.message;
         let summary =
+            // A summary of our own has its kind already.
             message.role == Role::User && message.meta.kind.is_none() && begins_like_one(message);
         if !summary {
             return slot.clone();
         }
         Slot {
+            // Only for this decision: the log and its slots stay as they are.
             message: Arc::new(Message::clone(message).with_kind(MessageKind::Summary)),
             source: slot.source,
         }
@@ -95,12 +98,13 @@ fn strategy(wanted: Strategy, slots: &[Slot]) -> Strategy {
     if wanted != Strategy::Automatic {
         return wanted;
     }
-    let said = slots
+    let messages = slots
         .iter()
         .filter(|slot| slot.message.role != Role::System);
+    // The rules of the design `checkpoint`, in its order.
     if slots.iter().any(|slot| slot.message.has_calls()) {
         Strategy::Selective
-    } else if said.count() < FEW_MESSAGES {
+    } else if messages.count() < FEW_MESSAGES {
         Strategy::Deletion
     } else {
         Strategy::SlidingWindow
@@ -122,32 +126,34 @@ fn rules(
             *tokens = compaction.recent_tokens(*tokens, conditions.window);
         }
     }
-    // What a call is answered with comes later, and would answer nothing.
+    // The output of an open call comes later, and would then have no call.
     if !rules.contains(&KeepRule::OpenCalls) {
         rules.push(KeepRule::OpenCalls);
     }
     if let (Strategy::SlidingWindow, Some(window)) = (strategy, conditions.window) {
-        let tokens = window * compaction.keep_percent / 100;
+        let tokens = percent(window, compaction.keep_percent);
         rules.push(KeepRule::RecentTokens { tokens });
     }
     if let Some(turns) = keep_turns {
+        // The user's figure replaces the policy's rules for recent messages.
         rules.retain(|rule| !is_recent(rule));
         rules.insert(0, KeepRule::LastTurns { turns });
     }
     rules
 }
 
-/// The newest message of the user always survives: behind the summary, unless the policy keeps
-/// nothing recent and has all of the user's messages before it.
+/// Keeps the newest user message in every case: after the summary, unless the policy keeps nothing
+/// recent and has all user messages before it.
 fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessages) {
     let Some(newest) = slots.iter().rposition(|slot| slot.message.is_real_user()) else {
         return;
     };
-    // A design that keeps all messages of the user has the question among them already.
+    // A design that keeps all user messages already has the question among them.
     let in_front = kept.before_summary.contains(&newest) && !rules.iter().any(is_recent);
     if in_front || kept.after_summary.contains(&newest) {
         return;
     }
+    // Removed from the other places, so that it is sent once.
     kept.before_summary.remove(&newest);
     kept.shortened.remove(&newest);
     let place = kept.after_summary.iter().position(|at| *at > newest);
@@ -155,16 +161,17 @@ fn keep_newest_question(slots: &[Slot], rules: &[KeepRule], kept: &mut KeptMessa
         .insert(place.unwrap_or(kept.after_summary.len()), newest);
 }
 
-/// The task always survives, where it is: before the summary.
+/// Keeps the task in every case, at its place before the summary.
 fn keep_task(slots: &[Slot], opening: usize, kept: &mut KeptMessages) {
     let task: BTreeSet<usize> = task(slots, opening).collect();
+    // The task must not move behind the summary of the work on it.
     kept.after_summary.retain(|behind| !task.contains(behind));
     kept.shortened.retain(|at, _| !task.contains(at));
     kept.before_summary.extend(task);
 }
 
-/// What the user says before position `opening` of the log, where the first answer is. An
-/// earlier plan may have moved it behind a system message.
+/// The slots of user messages before position `opening` of the log, where the first answer is. An
+/// earlier plan may have inserted messages before them.
 pub(super) fn task(slots: &[Slot], opening: usize) -> impl Iterator<Item = usize> {
     let first = slots.iter().enumerate();
     let first = first.take_while(move |(_, slot)| match slot.source {
@@ -186,8 +193,8 @@ fn is_recent(rule: &KeepRule) -> bool {
     )
 }
 
-/// Where what is kept behind the summary is more than its room, or is all there is, older
-/// rounds of it go: a turn that is larger is compacted inside, between two rounds.
+/// Removes older rounds from what is kept after the summary, if it exceeds its room or is
+/// everything there is. A turn that is too large is compacted inside, between two rounds.
 fn cut_inside(
     slots: &[Slot],
     kept: &mut KeptMessages,
@@ -203,10 +210,10 @@ fn cut_inside(
     let total: u64 = weights.iter().sum();
     let gone = replaced(slots, kept);
     let nothing_goes = are_summaries(slots, &gone);
-    // Everything is recent, so the recent part itself has to be compacted.
+    // Everything is recent, so the recent part itself must be compacted.
     let half = nothing_goes.then_some(total / 2);
     let over = room.filter(|room| total > *room);
-    // What is replaced in any case counts towards what has to go.
+    // Messages that are replaced anyway count towards what must go.
     let gone = gone.iter().filter_map(|at| slots.get(*at));
     let freed: u64 = gone.map(|slot| weigh(&slot.message)).sum();
     let less = goes.map(|goes| total.saturating_sub(goes.saturating_sub(freed)));
@@ -223,13 +230,13 @@ fn cut_inside(
         .collect();
 }
 
-/// True if all of these slots are what earlier compactions left.
+/// True if earlier compactions left all of these slots.
 fn are_summaries(slots: &[Slot], places: &[usize]) -> bool {
     let mut slots = places.iter().filter_map(|at| slots.get(*at));
     slots.all(|slot| is_summary(&slot.message))
 }
 
-/// The task, the newest question and the newest rounds: what the next answer is about.
+/// The task, the newest question and the newest rounds: the next answer depends on them.
 pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
     let pairing = rounds::pair(slots);
     let question = slots.iter().rposition(|slot| slot.message.is_real_user());
@@ -238,14 +245,14 @@ pub(super) fn must_stay(slots: &[Slot], opening: usize) -> BTreeSet<usize> {
         .rposition(|slot| slot.message.role != Role::System && !is_ours(&slot.message));
     let mut must: BTreeSet<usize> = question.into_iter().chain(last).collect();
     let newest = newest_rounds(slots, &pairing.rounds);
-    // Rounds before the newest question belong to an earlier one, which is answered.
+    // Rounds before the newest question belong to an earlier, answered one.
     must.extend(newest.filter(|start| question.is_none_or(|at| at < *start)));
     must.extend(task(slots, opening));
     with_counterparts(slots, must)
 }
 
-/// Where the newest round begins, and where those begin after which the model only looked
-/// something up in the store: it still works on them.
+/// The start of the newest round, and of the rounds after which the model only read from the store:
+/// it is still working on them.
 fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<Item = usize> {
     let is_lookup = |round: &Round| {
         let mut places = round.calls.iter().map(|place| place.call);
@@ -263,10 +270,11 @@ fn newest_rounds<'r>(slots: &'r [Slot], rounds: &'r [Round]) -> impl Iterator<It
         goes_on &= is_lookup(round);
         is_newest
     });
+    // An agent that only reads from the store for a long time would otherwise keep everything.
     newest.take(NEWEST_ROUNDS).map(|round| round.start)
 }
 
-/// The first slot from which the kept ones fit `room`, moved on so that no round is split.
+/// The first slot from which the kept ones fit `room`, moved forward so that no round is split.
 fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) -> usize {
     let mut used = 0u64;
     let mut from = slots.len();
@@ -277,11 +285,12 @@ fn first_within(slots: &[Slot], behind: &[usize], weights: &[u64], room: u64) ->
         }
         from = *at;
     }
+    // Forward, because moving back would exceed the room.
     SafeCuts::of(slots).at_or_behind(from)
 }
 
-/// Everything that is neither kept nor of the system part. A summary that stands in the
-/// system part is replaced as well.
+/// All slots that are neither kept nor system messages. A summary in the system prompt is replaced
+/// too.
 fn replaced(slots: &[Slot], kept: &KeptMessages) -> Vec<usize> {
     let behind: BTreeSet<usize> = kept.after_summary.iter().copied().collect();
     let stays = |at: &usize, slot: &Slot| {

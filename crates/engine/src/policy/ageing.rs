@@ -1,4 +1,4 @@
-//! What happens to old outputs.
+//! The settings for old outputs.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,8 @@ use crate::budget::percent;
 use crate::compaction::archive::ToolSummaries;
 use crate::view::trim::OutputBudget;
 
-/// What happens to outputs that are in the window already. Each way can be switched on by
-/// itself; several go together.
+/// What happens to outputs that are already in the window. The ways are independent and can be
+/// combined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ageing {
@@ -15,19 +15,20 @@ pub struct Ageing {
     pub placeholder: PlaceholderAgeing,
     /// All but the newest batch keep their first chars (design `retention`).
     pub prefix: PrefixAgeing,
-    /// The oldest are archived and a summary stands for them (design `archive`).
+    /// The oldest are archived, and a summary represents them (design `archive`).
     pub archive: ArchiveAgeing,
     /// At switch points they become excerpts, and the oldest rounds a block of text (ours).
     pub cards: RewriteAgeing,
 }
 
 impl Ageing {
-    /// What messages may take of a room of so many tokens before old outputs are aged, and what
-    /// they take after that.
+    /// The size of the messages at which old outputs are shortened, and the size after that, for a
+    /// room of `room` tokens.
     pub fn marks(&self, room: u64) -> (u64, u64) {
         if self.cards.enabled {
             (self.cards.high_mark(room), self.cards.low_mark(room))
         } else {
+            // The designs have no such marks. Cuts by room assume these.
             (room, room / 2)
         }
     }
@@ -37,9 +38,9 @@ impl Ageing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlaceholderAgeing {
-    /// True to do it.
+    /// True to enable it.
     pub enabled: bool,
-    /// How many tokens of output a window may hold.
+    /// The limit of all outputs of a window in tokens.
     pub budget: OutputBudget,
 }
 
@@ -47,11 +48,11 @@ pub struct PlaceholderAgeing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrefixAgeing {
-    /// True to do it.
+    /// True to enable it.
     pub enabled: bool,
-    /// Above this many input tokens of the last call; 0 for never.
+    /// The input tokens of the last call above which it happens; 0 for never.
     pub input_budget: u64,
-    /// How many chars stay.
+    /// The number of chars that stay.
     pub chars: usize,
 }
 
@@ -65,15 +66,15 @@ impl Default for PrefixAgeing {
     }
 }
 
-/// The oldest visible outputs are archived, and a summary stands for them.
+/// The oldest visible outputs are archived, and a summary represents them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArchiveAgeing {
-    /// True to do it.
+    /// True to enable it.
     pub enabled: bool,
-    /// How many outputs stay visible.
+    /// The number of outputs that stay visible.
     pub cutoff: usize,
-    /// Who writes what stands for them.
+    /// Who writes the summaries.
     pub summaries: ToolSummaries,
 }
 
@@ -89,46 +90,45 @@ impl Default for ArchiveAgeing {
 
 /// What a rewrite at a switch point leaves.
 ///
-/// Figures in tokens are told for each step of the economy and for a room for messages of 40,000
-/// tokens. They are multiplied by the economy, grow with the room up to 100,000 tokens (a larger
-/// window is not used only because it is there), and are never more than a share of it.
+/// Figures in tokens are per step of the economy, for a room of 40,000 tokens. They are multiplied
+/// by the economy, grow with the room up to 100,000 tokens (a larger window is not filled only
+/// because it is there), and never exceed a share of the room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewriteAgeing {
-    /// True to do it.
+    /// True to enable it.
     pub enabled: bool,
-    /// From thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old
-    /// text before it is rewritten, and how much of it stays then.
+    /// From thrifty (1) to rich (20): how often the cost of a rewrite is spent on reading old text
+    /// before it is rewritten, and how much of it stays.
     pub economy: u64,
-    /// The high-water mark: a window above this share of the room for messages is rewritten
-    /// before it is sent, whatever it costs.
+    /// The high-water mark: a window above this share of the room for messages is rewritten before
+    /// it is sent, at any cost.
     pub high_percent: u64,
-    /// Where the cache is cold anyway, a window above this share is rewritten.
+    /// If the cache is cold anyway, a window above this share is rewritten.
     pub cold_percent: u64,
-    /// What the newest rounds may take that a rewrite leaves as they are, for each step of the
-    /// economy, in tokens. The two newest outputs are always among them.
+    /// The tokens of the newest rounds, which a rewrite leaves unchanged, per step of the economy.
+    /// The two newest outputs are always among them.
     pub tail_tokens: u64,
-    /// What older files and searches may take that stay whole, for each step of the economy.
+    /// The tokens of older files and searches that stay in full, per step of the economy.
     pub whole_tokens: u64,
-    /// What the newest of the shortened rounds may take, for each step of the economy. The others
-    /// are hidden.
+    /// The tokens of the newest shortened rounds, per step of the economy. The others are hidden.
     pub keep_tokens: u64,
-    /// What the block about hidden rounds may take, for each step of the economy, beside 1,200
+    /// The tokens of the block about hidden rounds, per step of the economy, in addition to 1,200
     /// tokens.
     pub block_tokens: u64,
-    /// What the model's own words may take of that block, in percent.
+    /// The share of the model's own words in that block, in percent.
     pub words_percent: u64,
-    /// What is kept of a file or a search, in percent of it.
+    /// The kept share of a file or a search, in percent.
     pub excerpt_percent: u64,
-    /// The most that is kept of it, in bytes.
+    /// The limit of that, in bytes.
     pub excerpt_bytes: usize,
-    /// What names without their line may take of an excerpt, in percent.
+    /// The share of names without their line in an excerpt, in percent.
     pub names_percent: u64,
-    /// Files and searches of fewer bytes stay as they are.
+    /// Files and searches of fewer bytes stay unchanged.
     pub small_bytes: usize,
-    /// What the user's messages before the block may take, in percent of the room for messages.
+    /// The limit of user messages before the block, in percent of the room for messages.
     pub user_percent: u64,
-    /// The same, in tokens.
+    /// The same in tokens.
     pub user_tokens: u64,
 }
 
@@ -154,28 +154,28 @@ impl Default for RewriteAgeing {
     }
 }
 
-/// The room for messages that figures in tokens are told for.
+/// The room for messages that figures in tokens refer to.
 const TOLD_FOR: u64 = 40_000;
-/// They follow the room up to this one.
+/// Figures grow with the room up to this one.
 const MOST_ROOM: u64 = 100_000;
-/// A block has so many tokens, and so many more for each step of the economy.
+/// The base size of a block in tokens.
 const BLOCK_TOKENS: u64 = 1_200;
-/// Of the room above 40,000 tokens it has this share more for each step: the larger the window, the
-/// longer the session that it has to tell of.
+/// The additional share of the room above 40,000 tokens, per step of the economy: a larger window
+/// has longer sessions to report.
 const BLOCK_GROWTH_PERCENT: u64 = 1;
-/// And at most so many.
+/// The limit of the block before it is scaled to the room.
 const MOST_BLOCK_TOKENS: u64 = 6_000;
-/// The most of the room for messages that a block may take, in percent.
+/// The limit of a block, in percent of the room for messages.
 const BLOCK_PERCENT: u64 = 18;
-/// Old files that stay whole take at most so many tokens for each step: what is needed again is
+/// The limit of old files that stay in full, per step of the economy: what is needed again is
 /// mostly new, however large the window is.
 const MOST_WHOLE_TOKENS: u64 = 1_080;
-/// The most that each of the other parts may take of it.
+/// The limit of each of the other parts, in percent of the room.
 const PART_PERCENT: u64 = 25;
-/// What is kept of an output that was not asked for to be read: in percent, and in bytes.
+/// What is kept of an output that was not requested to be read: in percent, and in bytes.
 const RUN_PERCENT: usize = 5;
 const RUN_BYTES: usize = 400;
-/// Something is kept of every output that has so many bytes.
+/// The minimum that is kept of an output in bytes.
 const LEAST_EXCERPT: usize = 120;
 
 impl RewriteAgeing {
@@ -184,12 +184,13 @@ impl RewriteAgeing {
         percent(room, self.high_percent)
     }
 
-    /// The mark above which a window is rewritten where the cache is cold.
+    /// The mark above which a window is rewritten if the cache is cold.
     pub fn cold_mark(&self, room: u64) -> u64 {
+        // The cold mark must not be above the high-water mark, which forces a rewrite anyway.
         percent(room, self.cold_percent.min(self.high_percent))
     }
 
-    /// What a rewrite leaves of a room for messages, about.
+    /// The approximate size that a rewrite leaves.
     pub fn low_mark(&self, room: u64) -> u64 {
         self.tail_budget(room)
             + self.whole_output_limit(room)
@@ -211,10 +212,11 @@ impl RewriteAgeing {
     }
 
     pub(crate) fn block_budget(&self, room: u64) -> u64 {
-        let tokens = BLOCK_TOKENS + self.block_tokens.saturating_mul(self.economy);
+        let tokens = BLOCK_TOKENS.saturating_add(self.block_tokens.saturating_mul(self.economy));
         let above = room.clamp(TOLD_FOR, MOST_ROOM) - TOLD_FOR;
         let growth = percent(above, BLOCK_GROWTH_PERCENT.saturating_mul(self.economy));
         let tokens = scale_to_room(tokens.min(MOST_BLOCK_TOKENS), room).saturating_add(growth);
+        // In a small window the share is the limit.
         tokens.min(percent(room, BLOCK_PERCENT))
     }
 
@@ -229,7 +231,7 @@ impl RewriteAgeing {
         scale_to_room(self.economy.saturating_mul(1_000), room)
     }
 
-    /// Bytes that are kept of a file or a search of so many bytes, in such a room.
+    /// The bytes that are kept of a file or a search of this size, in this room.
     pub(crate) fn excerpt_bytes(&self, bytes: usize, room: u64) -> usize {
         let share = percent(bytes as u64, self.excerpt_percent);
         let most = scale_to_room(self.excerpt_bytes as u64, room);
@@ -237,7 +239,7 @@ impl RewriteAgeing {
         bytes.max(LEAST_EXCERPT)
     }
 
-    /// The same of the output of something that was run.
+    /// The same for the output of a run.
     pub(crate) fn command_excerpt_bytes(bytes: usize) -> usize {
         (bytes / 100 * RUN_PERCENT).clamp(LEAST_EXCERPT, RUN_BYTES)
     }
@@ -247,7 +249,7 @@ impl RewriteAgeing {
     }
 }
 
-/// A figure that is told for a room of 40,000 tokens, for a larger one.
+/// Scales a figure for a room of 40,000 tokens to a larger one.
 pub(crate) fn scale_to_room(figure: u64, room: u64) -> u64 {
     figure.saturating_mul(room.clamp(TOLD_FOR, MOST_ROOM)) / TOLD_FOR
 }

@@ -1,4 +1,4 @@
-//! Settings that are not valid.
+//! Validates settings.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use crate::trigger::{Threshold, Trigger};
 use crate::view::Shape;
 use crate::view::policy::{CompiledViews, ToolGlobs};
 
-/// A setting whose value is not valid.
+/// A setting with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{setting} = {value} is not valid; allowed: {allowed}")]
 pub struct BadSetting {
@@ -18,13 +18,12 @@ pub struct BadSetting {
     pub setting: String,
     /// The value it has.
     pub value: String,
-    /// What it may be.
+    /// The allowed values.
     pub allowed: String,
 }
 
 impl Policy {
-    /// Every setting that is not valid, with what is allowed; `window` is the model's, where
-    /// it is known.
+    /// All invalid settings, with the allowed values; `window` is that of the model, if known.
     ///
     /// ```
     /// # use trimtab_engine::policy::Policy;
@@ -93,6 +92,7 @@ impl Policy {
                 found.add(&key, &format!("\"{trigger}\""), &allowed);
             }
         }
+        // Conditions that are never evaluated are surely a mistake.
         if !self.compaction.when.is_empty() && self.compaction.moments.is_empty() {
             let allowed = "at least one moment, or an empty compaction.when";
             found.add("compaction.moments", "[]", allowed);
@@ -132,9 +132,10 @@ impl Policy {
     }
 }
 
-/// What is allowed instead, if a condition can never be right.
+/// The allowed values, if a condition can never be right.
 fn wrong(trigger: &Trigger, window: Option<u64>) -> Option<String> {
     match trigger.value {
+        // Written as a negation, so that NaN is refused, too.
         Threshold::WindowRatio(ratio) if !(ratio > 0.0 && ratio <= 1.0) => {
             Some("a share of the window above 0 and up to 1 (0 to 1)".to_owned())
         }
@@ -149,7 +150,7 @@ fn wrong(trigger: &Trigger, window: Option<u64>) -> Option<String> {
     }
 }
 
-/// The settings that were found wanting.
+/// The invalid settings found so far.
 #[derive(Default)]
 struct SettingFaults(Vec<BadSetting>);
 

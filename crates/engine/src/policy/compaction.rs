@@ -1,4 +1,4 @@
-//! When old rounds become a summary, and what survives.
+//! The settings of compaction: when old rounds become a summary, and what survives.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,21 +8,21 @@ use crate::compaction::rebuild::SummaryPlacement;
 use crate::compaction::request::SummaryRequestForm;
 use crate::trigger::{Trigger, TriggerRule};
 
-/// A moment at which it is asked whether it is time.
+/// A moment at which the conditions are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// Before every call of the model.
+    /// Before every call to the model.
     BeforeCall,
-    /// An answer came, with its usage; its calls are still to be carried out.
+    /// An answer came, with its usage; its calls are not executed yet.
     AfterAnswer,
-    /// The outputs of a round are all there.
+    /// All outputs of a round are there.
     AfterOutputs,
-    /// The last answer of a turn came and is about to be given to the user.
+    /// The last answer of a turn came and is about to be shown to the user.
     BeforeFinal,
     /// A turn has ended.
     AfterTurn,
-    /// Somebody asked for it.
+    /// A user asked for it.
     ByHand,
 }
 
@@ -30,17 +30,17 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// A summary and whatever `keep_rules` says.
+    /// A summary and what `keep` selects.
     #[default]
     Summary,
-    /// Nothing but the system part and the newest user message, without a summary.
+    /// Only the system messages and the newest user message, without a summary.
     Deletion,
     /// A summary and the newest messages that fit half the window.
     SlidingWindow,
-    /// The same as `summary`: what `keep_rules` selects, and a summary of the rest.
+    /// The same as `summary`: what `keep` selects, and a summary of the rest.
     Selective,
-    /// `selective` where tools were called, `deletion` below five messages, else
-    /// `sliding_window` (design `checkpoint`).
+    /// `selective` if tools were called, `deletion` below five messages, otherwise `sliding_window`
+    /// (design `checkpoint`).
     Automatic,
 }
 
@@ -48,7 +48,8 @@ pub enum Strategy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundReasoning {
-    /// Signed reasoning behind a change is left out: a provider that checks would refuse it.
+    /// Signed reasoning after a change is removed, because a provider that checks it would reject
+    /// it.
     #[default]
     Strip,
     /// It stays, for a provider that does not check.
@@ -59,10 +60,11 @@ pub enum BoundReasoning {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummaryAuditSettings {
-    /// True to look up in it the facts of what is replaced, and to report how many it has.
+    /// True to look up the facts of the replaced messages in the summary, and to report how many it
+    /// has.
     pub enabled: bool,
-    /// The most that a block of the facts which it lost may take, in tokens; 0 for no block.
-    /// Never more than a twentieth of the window.
+    /// The limit of the block of lost facts in tokens; 0 for no block. At most a twentieth of the
+    /// window.
     pub block_tokens: u64,
 }
 
@@ -79,11 +81,11 @@ impl Default for SummaryAuditSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ThrashSettings {
-    /// So many compactions in a row without enough gain; 0 to go on for ever.
+    /// The number of compactions in a row without enough gain; 0 to never stop.
     pub passes: u32,
-    /// Enough is this share of the window before, in percent, by the next true usage.
+    /// The gain that is enough, in percent of the window before, by the next reported usage.
     pub gain_percent: u64,
-    /// From so many compactions on a warning goes with each; 0 for never.
+    /// From this number of compactions on, each comes with a warning; 0 for never.
     pub warn_after: u32,
 }
 
@@ -97,13 +99,13 @@ impl Default for ThrashSettings {
     }
 }
 
-/// Outputs in the part that is kept behind the summary.
+/// Settings for outputs among the messages kept after the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolDigest {
-    /// True to archive the oldest of them and put a digest at the end (design `archive`).
+    /// True to archive the oldest of them and insert a digest at the end (design `archive`).
     pub enabled: bool,
-    /// How many stay visible.
+    /// The number that stays visible.
     pub cutoff: usize,
 }
 
@@ -119,51 +121,51 @@ impl Default for ToolDigest {
 /// When old rounds become a summary, and what survives.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "settings, each of which somebody sets by itself"
+    reason = "settings that users set independently"
 )]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionPolicy {
     /// False: never, not even by hand.
     pub enabled: bool,
-    /// False: only by hand, also not on overflow.
+    /// False: only by hand, not even on overflow.
     pub auto: bool,
-    /// When it is asked whether it is time.
+    /// When the conditions are evaluated.
     pub moments: Vec<Moment>,
-    /// Any of these says that it is, or the first that can be judged: see `rule`.
+    /// The conditions; see `rule` for how they are combined.
     pub when: Vec<Trigger>,
-    /// How the conditions of `when` go together.
+    /// How the conditions of `when` are combined.
     pub rule: TriggerRule,
-    /// True to write summaries while the agent goes on, where the moment allows it.
+    /// True to write summaries while the agent continues, if the moment allows it.
     pub background: bool,
-    /// The model that writes summaries; empty for the one that the agent uses.
+    /// The model that writes summaries; empty for the agent's own.
     pub model: String,
     /// The window of that model, in tokens; 0 for the window of the agent's model.
     pub model_window: u64,
-    /// The most a summary may take, in tokens. Never more than a tenth of the window.
+    /// The limit of a summary in tokens. At most a tenth of the window.
     pub summary_tokens: u64,
-    /// What it leaves.
+    /// What a compaction leaves.
     pub strategy: Strategy,
-    /// How the summariser is asked.
+    /// The form of the request to the summariser.
     pub form: SummaryRequestForm,
-    /// What the summariser is asked to write.
+    /// The instructions for the summariser.
     pub prompt: SummaryPrompt,
-    /// What survives, besides the system part and the newest user message.
+    /// What survives, besides the system messages and the newest user message.
     pub keep: Vec<KeepRule>,
-    /// What is kept behind the summary never takes more than this share of the window, in
-    /// percent. A turn that is larger is compacted inside, between two rounds.
+    /// The limit of the messages kept after the summary, in percent of the window. A larger turn is
+    /// compacted inside, between two rounds.
     pub keep_percent: u64,
-    /// Where the summary goes.
+    /// The place of the summary.
     pub placement: SummaryPlacement,
-    /// First words by which summaries of other tools are known.
+    /// The beginnings of summaries that other tools write.
     pub summary_prefixes: Vec<String>,
-    /// Outputs in the part that is kept behind the summary.
+    /// Settings for outputs among the messages kept after the summary.
     pub digest: ToolDigest,
-    /// True to name in the window the ref of what was replaced, also for a model that has no
-    /// retrieval tools. Where it has them the ref is always named.
+    /// True to name the ref of the replaced messages in the window, even for a model without
+    /// retrieval tools. With these tools, the ref is always named.
     pub show_ref: bool,
-    /// True to write a summary without a model where the summariser fails; false to leave the
-    /// conversation as it is while it fits.
+    /// True to write a summary without a model if the summariser fails; false to leave the
+    /// conversation unchanged while it fits.
     pub fallback: bool,
     /// How a summary is checked against what it replaces.
     pub audit: SummaryAuditSettings,

@@ -1,10 +1,10 @@
-//! When it is time to compact: the conditions of `compaction.when`.
+//! Evaluates the conditions of `compaction.when`.
 
 use super::CompactionPolicy;
 use crate::trigger::{Metric, Threshold, Trigger, TriggerInputs, TriggerRule, WindowUnknown};
 
 impl CompactionPolicy {
-    /// The condition that says it is time, if one does.
+    /// The condition that fires, if one does.
     ///
     /// ```
     /// # use trimtab_engine::policy::Policy;
@@ -29,11 +29,12 @@ impl CompactionPolicy {
         }
     }
 
-    /// An error if it cannot be told whether it is time, because nobody knows the window.
+    /// Fails if no condition can be evaluated because the window is unknown.
     ///
-    /// A caller that is not so strict leaves this out: what is not known does not fire.
+    /// A less strict caller skips this: an unknown condition does not fire.
     pub fn check_window(&self, inputs: &TriggerInputs) -> Result<(), WindowUnknown> {
         let judged = |trigger: &Trigger| trigger.judge(inputs).is_some();
+        // One condition that can be evaluated is enough for a decision.
         if !self.enabled || !self.auto || self.when.iter().any(judged) {
             return Ok(());
         }
@@ -45,8 +46,8 @@ impl CompactionPolicy {
         first.map_or(Ok(()), |trigger| Err(WindowUnknown(*trigger)))
     }
 
-    /// The tokens at which the first condition about tokens fires that can be judged for a model
-    /// with this window.
+    /// The limit of the first condition on tokens that can be evaluated for a model with this
+    /// window.
     ///
     /// ```
     /// # use trimtab_engine::policy::Policy;
@@ -61,8 +62,8 @@ impl CompactionPolicy {
         of_tokens.find_map(|trigger| trigger.value.figure(window))
     }
 
-    /// How many tokens of the newest messages to keep where `tokens` are asked for: half of what
-    /// makes it time to compact, at most, or else it would be time again at once.
+    /// The tokens of the newest messages to keep if `tokens` are requested: at most half of the
+    /// limit, otherwise compaction would be due again at once.
     pub fn recent_tokens(&self, tokens: u64, window: Option<u64>) -> u64 {
         let limit = self.token_limit(window).or(window);
         limit.map_or(tokens, |limit| tokens.min(limit / 2))

@@ -1,28 +1,28 @@
-//! How tokens are estimated.
+//! The estimates that a policy can use.
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::Message;
 use trimtab_model::estimate::{Heuristic, Measure};
 
-/// Whose estimate a policy goes by.
+/// The estimate that a policy uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EstimateBy {
-    /// Ours: by class of text, corrected by what the provider reports.
+    /// Ours: by class of text, calibrated by reported usage.
     #[default]
     Ours,
     /// A quarter of the bytes, rounded up.
     Refs,
-    /// Chars and a flat share of each message, at 3.5 a token.
+    /// Chars at 3.5 per token, with a flat amount per message.
     Checkpoint,
-    /// Chars at 2.5 a token, with what a message costs besides.
+    /// Chars at 2.5 per token, with a flat amount per message.
     Turns,
     /// A quarter of the chars, rounded up; an image is 1,200.
     Archive,
 }
 
 impl EstimateBy {
-    /// The tokens of what was measured, where it is a design's own estimate.
+    /// The heuristic of a design; none for our own estimate.
     fn heuristic(self) -> Option<&'static Heuristic> {
         match self {
             Self::Ours => None,
@@ -33,7 +33,7 @@ impl EstimateBy {
         }
     }
 
-    /// The tokens of what was measured; `ours` gives our own estimate.
+    /// The tokens of a measure; `ours` returns our own estimate.
     pub fn tokens(self, measure: &Measure, ours: impl Fn(&Measure) -> u64) -> u64 {
         self.heuristic()
             .map_or_else(|| ours(measure), |design| design.sizes(measure.sizes()))

@@ -1,11 +1,11 @@
-//! Settings that do nothing under a policy, and why.
+//! Settings that have no effect under a policy, and why.
 
 use super::Policy;
 
 const NO_AUTO: &str = "compaction.auto is false";
 const NO_PASSES: &str = "compaction.thrash.passes is 0";
 
-/// These matter in any case. Reasoning is stripped behind changes that are no compaction, too.
+/// Settings that always matter. Reasoning is also removed after changes that are not compactions.
 const ALWAYS: [&str; 6] = [
     "ageing.placeholder.enabled",
     "ageing.prefix.enabled",
@@ -15,11 +15,10 @@ const ALWAYS: [&str; 6] = [
     "compaction.bound_reasoning",
 ];
 
-/// Settings that begin like this do nothing, because of this, where this holds.
+/// The prefix of settings that have no effect, the reason as text, and the condition.
 type IdleSettingRule = (&'static str, &'static str, fn(&Policy) -> bool);
 
-/// Everything that can switch settings off: how their names begin, the condition in words, and the
-/// condition.
+/// All conditions that disable settings. The first one that holds is reported.
 #[rustfmt::skip]
 const IDLE: &[IdleSettingRule] = &[
     ("ageing.placeholder.", "ageing.placeholder.enabled is false", |policy| !policy.ageing.placeholder.enabled),
@@ -52,8 +51,7 @@ fn has_budget(policy: &Policy) -> bool {
 }
 
 impl Policy {
-    /// Why a setting does nothing under this policy, whatever the conversation; none if it can
-    /// matter.
+    /// Why a setting has no effect under this policy, in any conversation; none if it can matter.
     ///
     /// ```
     /// # use trimtab_engine::policy::Policy;

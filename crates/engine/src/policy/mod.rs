@@ -1,10 +1,10 @@
-//! A policy: every setting that decides what goes into a window, and the presets.
+//! Policies: every setting that decides what goes into a window, and the presets.
 //!
-//! The five designs and our own policy are data for the same engine: a [`Policy`] says what an
-//! output is shown as when it comes in ([`views`](Policy::views)), what happens to old outputs
+//! The five designs and our own policy are data for the same engine. A [`Policy`] says how a new
+//! output is shown ([`views`](Policy::views)), what happens to old outputs
 //! ([`ageing`](Policy::ageing)), when old rounds become a summary and what survives
-//! ([`compaction`](Policy::compaction)), and what to do when the provider says that the window
-//! was too large ([`recovery`](Policy::recovery)). A preset is a policy with a name.
+//! ([`compaction`](Policy::compaction)), and how to react to an overflow
+//! ([`recovery`](Policy::recovery)). A preset is a policy with a name.
 
 mod ageing;
 mod check;
@@ -44,23 +44,23 @@ pub use presets::{PRESETS, Preset, UnknownPreset, preset_file};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// The preset it began as.
+    /// The preset that it is based on.
     pub preset: String,
-    /// True to make every window fit its budget, whatever else is said; false to send what
-    /// comes, as the preset `none` does.
+    /// True to make every window fit its budget, whatever the other settings say; false to send
+    /// everything, as the preset `none` does.
     pub fit: bool,
-    /// What to do with a call that has no output.
+    /// What to do with a call without an output.
     pub repair: OpenCallRepair,
     /// How tokens are estimated for the triggers and budgets of this policy.
     pub estimate: EstimateBy,
-    /// What to do before a call where the window would not fit, in this order.
+    /// The steps before a call whose window would not fit, in this order.
     pub ladder: Vec<Rung>,
-    /// What an output is shown as when it comes in.
+    /// How a new output is shown.
     pub views: ViewPolicy,
     /// What happens to old outputs.
     pub ageing: Ageing,
     /// When old rounds become a summary, and what survives.
     pub compaction: CompactionPolicy,
-    /// What to do when the provider says that the window was too large.
+    /// How to react to an overflow.
     pub recovery: RecoveryPolicy,
 }

@@ -9,7 +9,7 @@ use super::Policy;
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// What it does, in one line.
     pub about: &'static str,
     /// Its settings as TOML.
     pub toml: &'static str,

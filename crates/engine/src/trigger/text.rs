@@ -1,4 +1,4 @@
-//! Triggers as text: what people write in settings, and what reports say.
+//! Triggers as text, for settings and reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{Comparison, Metric, Threshold, Trigger};
 use crate::pattern::LazyRegex;
 
-/// What can be measured, by the name that the text uses.
+/// The measured figures by name.
 const METRICS: [(&str, Metric); 5] = [
     ("usage", Metric::UsageTotal),
     ("usage_input", Metric::UsageInput),
@@ -29,7 +29,7 @@ const METRICS: [(&str, Metric); 5] = [
 pub struct BadTrigger {
     /// The text.
     pub text: String,
-    /// What was expected, and where.
+    /// What was expected.
     pub expected: String,
 }
 
@@ -57,9 +57,9 @@ impl fmt::Display for Trigger {
 impl FromStr for Trigger {
     type Err = BadTrigger;
 
-    /// Reads a condition: what is measured, `>=` or `>`, and a limit.
+    /// Parses a condition: a figure, `>=` or `>`, and a limit.
     ///
-    /// Spaces do not matter, nor does the word `the`; figures may have underscores.
+    /// Spaces and the word `the` are ignored; numbers may have underscores.
     ///
     /// ```
     /// # use trimtab_engine::trigger::Trigger;
@@ -88,6 +88,7 @@ impl FromStr for Trigger {
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
+    // `usage input` and `usage_input` mean the same.
     let name = words(text).join("_");
     let found = METRICS.iter().find(|(known, _)| *known == name);
     found.map(|(_, metric)| *metric).ok_or_else(|| {
@@ -126,11 +127,13 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("a share such as 0.8 in place of `{text}`"))
 }
 
-/// A figure, a word, or a sign by itself.
+/// A number, a word, or a single sign. `x` is left out of the letters, so that `0.8xwindow` is
+/// three words.
 static WORD: LazyRegex = LazyRegex::new(r"[0-9][0-9._]*|window|[a-wyz_]+|\S");
 
 /// The words of a text, in lower case and without fillers.
 fn words(text: &str) -> Vec<String> {
+    // Users also type a multiplication sign or an asterisk.
     let lower = text.to_lowercase().replace(['\u{d7}', '*'], "x");
     let words = WORD.find_iter(&lower).map(|word| word.as_str());
     let words = words.filter(|word| !matches!(*word, "the" | "of"));

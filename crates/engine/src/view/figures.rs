@@ -1,4 +1,4 @@
-//! Counting text, and writing the counts down.
+//! Counts, cuts and formats text.
 
 /// `n` with a comma every three digits.
 ///
@@ -17,7 +17,7 @@ pub fn grouped(n: impl TryInto<u64>) -> String {
     out
 }
 
-/// A size for people: `512 B`, `5.9 KB`, `1.2 MB`; a kilobyte is 1,024 bytes.
+/// A size in readable form: `512 B`, `5.9 KB`, `1.2 MB`; a kilobyte is 1,024 bytes.
 pub(super) fn human_size(bytes: usize) -> String {
     const KB: usize = 1024;
     const MB: usize = 1024 * KB;
@@ -32,7 +32,7 @@ pub(super) fn human_size(bytes: usize) -> String {
 
 /// The first `n` chars of `text`.
 pub(super) fn first_chars(text: &str, n: usize) -> &str {
-    // No char is longer than its bytes, so short text need not be walked.
+    // A text never has more chars than bytes, so short text need not be walked.
     if text.len() <= n {
         return text;
     }
@@ -42,16 +42,16 @@ pub(super) fn first_chars(text: &str, n: usize) -> &str {
         .unwrap_or(text)
 }
 
-/// The longest start of `text` that is no longer than `bytes` and ends between two chars.
+/// The longest prefix of `text` that has at most `bytes` bytes and ends at a character boundary.
 pub(crate) fn first_bytes(text: &str, bytes: usize) -> &str {
     let end = text.floor_char_boundary(bytes);
     text.get(..end).unwrap_or(text)
 }
 
-/// How many bytes the longest start of `text` has that `fits` and is no longer than `most`.
+/// The length of the longest prefix of `text` that `fits` and has at most `most` bytes.
 ///
-/// `fits` is asked with the length of a start; a longer one must not fit where a shorter one does
-/// not.
+/// `fits` gets the length of a prefix. It must be monotonic: if a prefix does not fit, no longer
+/// one does.
 pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, text.floor_char_boundary(most));
     if fits(high) {
@@ -59,6 +59,8 @@ pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> boo
     }
     loop {
         let mut middle = text.floor_char_boundary(usize::midpoint(low, high));
+        // The midpoint rounds down to `low` inside a long character. Step to the next boundary, or
+        // the loop would not end.
         if middle == low {
             middle = text.ceil_char_boundary(low + 1);
         }
@@ -73,7 +75,7 @@ pub(crate) fn longest_start(text: &str, most: usize, fits: impl Fn(usize) -> boo
     }
 }
 
-/// The longest end of `text` that is no longer than `bytes` and starts between two chars.
+/// The longest suffix of `text` that has at most `bytes` bytes and starts at a character boundary.
 pub(crate) fn last_bytes(text: &str, bytes: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     text.get(from..).unwrap_or_default()

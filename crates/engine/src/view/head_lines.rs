@@ -1,4 +1,5 @@
-//! Whole lines from the head up to a byte cap, and a note with the ref.
+//! Keeps whole lines from the head up to a byte limit, with a note that names the ref (design
+//! `refs`).
 
 use std::borrow::Cow;
 
@@ -14,10 +15,10 @@ use super::structure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HeadLinesCut {
-    /// Each line is clipped at this many chars.
+    /// Each line is cut at this many chars.
     pub max_line_chars: usize,
-    /// Lines are taken while they and the newlines between them fit this many bytes. The note
-    /// comes on top.
+    /// Lines are kept while they and the newlines between them fit this many bytes. The note is not
+    /// counted.
     pub max_bytes: usize,
 }
 
@@ -31,14 +32,16 @@ impl Default for HeadLinesCut {
 }
 
 impl HeadLinesCut {
-    /// The view of `text`: the same bytes if every line and all of them fit.
+    /// The view of `text`: the same bytes if nothing must be cut.
     pub(super) fn view<'a>(&self, text: &'a str, stored: Option<&Ref>) -> Cow<'a, str> {
         let mut body = String::new();
         let (mut clipped, mut complete) = (false, true);
         for (at, line) in text.split('\n').enumerate() {
+            // In this design, a line ends with LF or CRLF.
             let line = line.strip_suffix('\r').unwrap_or(line);
             let kept = first_chars(line, self.max_line_chars);
             let newline = if at > 0 { "\n" } else { "" };
+            // The first line that does not fit ends the view. Skipping it would hide a gap.
             if body.len() + newline.len() + kept.len() > self.max_bytes {
                 complete = false;
                 break;
@@ -46,10 +49,11 @@ impl HeadLinesCut {
             body.extend([newline, kept]);
             clipped |= kept.len() < line.len();
         }
+        // The body has no carriage returns, so an uncut output must come from the original text.
         if complete && !clipped {
             return Cow::Borrowed(text);
         }
-        // A document on one line would be cut to next to nothing.
+        // A JSON document is often one long line, and its first chars are of no use.
         if clipped && structure::detect(text) == structure::OutputFormat::Json {
             let how = structure::CutRequest {
                 cap: self.max_bytes as u64,

@@ -1,4 +1,5 @@
-//! Lines, then chars, then bytes; over a threshold a notice that says where the output is.
+//! Cuts by lines, then chars, then bytes; a larger output is replaced by a notice that names its
+//! file (design `archive`).
 
 use std::borrow::Cow;
 
@@ -6,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{first_bytes, first_chars, human_size};
 
-/// Which lines a cut by lines keeps.
+/// The lines that a cut by lines keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptLines {
     /// The first ones.
     Head,
-    /// The first and the last ones, and a line in between that counts the missing.
+    /// The first and the last ones, with a line in between that counts the missing ones.
     #[default]
     HeadTail,
 }
 
-/// Settings of the cut by limits; zero switches a limit off.
+/// Settings of the cut by limits; zero disables a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsCut {
-    /// The most lines; the line that counts the missing ones comes on top.
+    /// The maximum of lines, without the line that counts the missing ones.
     pub max_lines: usize,
     /// The most bytes.
     pub max_bytes: usize,
     /// The most chars.
     pub max_chars: usize,
-    /// An output of more chars is written to a file and replaced by a notice.
+    /// An output with more chars is written to a file and replaced by a notice.
     pub spill_chars: usize,
     /// Which lines are kept.
     pub keep: KeptLines,
@@ -45,12 +46,12 @@ impl Default for LimitsCut {
     }
 }
 
-/// What became of writing a large output to a file.
+/// The result of writing a large output to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spill<'a> {
-    /// It is there.
+    /// It was written.
     Saved {
-        /// Where.
+        /// The path.
         path: &'a str,
         /// The SHA-256 of its bytes, in lower-case hex.
         sha256: &'a str,
@@ -59,23 +60,25 @@ pub enum Spill<'a> {
     Failed(&'a str),
 }
 
-/// From this many lines on there are enough to show both ends.
+/// Fewer lines are not enough to show both ends.
 const HEAD_TAIL_MIN: usize = 4;
 
 impl LimitsCut {
-    /// True if an output is so large that it is to be written to a file first.
+    /// True if an output is so large that it must be written to a file first.
     pub fn spills(&self, text: &str) -> bool {
+        // A text never has more chars than bytes, so most outputs are not walked.
         is_over(self.spill_chars, text.len()) && is_over(self.spill_chars, text.chars().count())
     }
 
-    /// The view of `text`: the same bytes if it is within every limit. `line` is the last line
-    /// of a spill's notice, and stands before the notice of a cut.
+    /// The view of `text`: the same bytes if it is within every limit. `line` names the retrieval
+    /// call; it ends the notice of a spill, and stands before the notice of a cut.
     pub(super) fn view<'a>(
         &self,
         text: &'a str,
         spill: Option<Spill<'_>>,
         line: Option<&str>,
     ) -> Cow<'a, str> {
+        // A caller may pass the result of a spill that this text does not need.
         match spill.filter(|_| self.spills(text)) {
             Some(Spill::Saved { path, sha256 }) => {
                 let chars = text.chars().count();
@@ -85,14 +88,14 @@ impl LimitsCut {
                 ))
             }
             Some(Spill::Failed(reason)) => {
-                let shown = self.within(text, line);
+                let shown = self.cut_to_limits(text, line);
                 Cow::Owned(format!("[tool output spill failed: {reason}]\n\n{shown}"))
             }
-            None => self.within(text, line),
+            None => self.cut_to_limits(text, line),
         }
     }
 
-    fn within<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
+    fn cut_to_limits<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let [lines, bytes, chars] = counted(text);
         let fits = !is_over(self.max_lines, lines)
             && !is_over(self.max_chars, chars)
@@ -100,10 +103,13 @@ impl LimitsCut {
         if fits {
             return Cow::Borrowed(text);
         }
+        // Each limit applies to the result of the one before, in the order of the design. So the
+        // byte limit can remove the last lines that the line limit kept.
         let by_lines = self.by_lines(text, lines);
-        let by_chars = first_chars(&by_lines, unless_off(self.max_chars));
-        let by_bytes = first_bytes(by_chars, unless_off(self.max_bytes));
+        let by_chars = first_chars(&by_lines, limit_or_max(self.max_chars));
+        let by_bytes = first_bytes(by_chars, limit_or_max(self.max_bytes));
         let [shown_lines, shown_bytes, shown_chars] = counted(by_bytes);
+        // The design writes sizes without a blank.
         let compact = |bytes: usize| human_size(bytes).replace(' ', "");
         let (shown_bytes, bytes) = (compact(shown_bytes), compact(bytes));
         let line = line.map_or_else(String::new, |line| format!("\n{line}"));
@@ -139,11 +145,11 @@ fn is_over(limit: usize, measured: usize) -> bool {
     limit > 0 && measured > limit
 }
 
-fn unless_off(limit: usize) -> usize {
+fn limit_or_max(limit: usize) -> usize {
     if limit == 0 { usize::MAX } else { limit }
 }
 
-/// The lines, bytes and chars of a text. A final newline starts one more line in this design.
+/// The lines, bytes and chars of a text. In this design, a final newline starts one more line.
 fn counted(text: &str) -> [usize; 3] {
     let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     [newlines + 1, text.len(), text.chars().count()]

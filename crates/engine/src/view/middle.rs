@@ -1,4 +1,5 @@
-//! A share from the start, the rest from the end, and in between how much is missing.
+//! Keeps a share from the start and the rest from the end, with a mark in between that says how
+//! much is missing (design `checkpoint`).
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -7,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::{first_bytes, first_chars, last_bytes};
 
-/// What the cap of a [`MiddleCut`] cut counts.
+/// The unit of the cap of a [`MiddleCut`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapUnit {
-    /// Bytes of UTF-8; the marker counts the chars that are missing.
+    /// Bytes of UTF-8; the marker counts the missing chars.
     Bytes,
     /// Tokens, estimated from the chars, rounded up.
     TokensByChars,
@@ -19,13 +20,13 @@ pub enum CapUnit {
     TokensByBytes,
 }
 
-/// When the view starts with `Total output lines: N`.
+/// Whether the view starts with `Total output lines: N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineCountHeader {
     /// Never.
     Never,
-    /// If the output has more than one line, counting one behind a final newline.
+    /// If the output has more than one line, where a final newline starts one more line.
     Several,
     /// Always; a final newline starts no further line.
     Always,
@@ -35,17 +36,17 @@ pub enum LineCountHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MiddleCut {
-    /// The most an output may measure; none means that outputs are never cut.
+    /// The maximum size of an output; none to never cut.
     pub max: Option<u64>,
-    /// What `max` counts.
+    /// The unit of `max`.
     pub unit: CapUnit,
-    /// The cap is this percentage of `max`: room for what serialising adds.
+    /// The cap in percent of `max`, with a margin for what serialising adds.
     pub buffer_percent: u64,
-    /// How many chars or bytes are taken for one token.
+    /// The chars or bytes per token.
     pub per_token: NonZeroUsize,
-    /// How much of what stays is from the start of the output, in percent.
+    /// The share of the start in the kept text, in percent.
     pub head_percent: u8,
-    /// Whether the number of lines comes first.
+    /// Whether the view starts with the number of lines.
     pub header: LineCountHeader,
 }
 
@@ -62,16 +63,16 @@ impl Default for MiddleCut {
     }
 }
 
-/// The share of the start where nobody says otherwise, in percent.
+/// The default share of the start, in percent.
 const HALF: u8 = 50;
-/// Chars or bytes that are taken for one token where nobody says otherwise.
+/// The default of chars or bytes per token.
 const PER_TOKEN: NonZeroUsize = match NonZeroUsize::new(4) {
     Some(four) => four,
     None => NonZeroUsize::MIN,
 };
 
 impl MiddleCut {
-    /// Codex's cut by tokens as it writes an output down: no buffer, no header.
+    /// The cut by tokens with which Codex records an output: no buffer, no header.
     pub fn codex_tokens(max: u64) -> Self {
         Self {
             max: Some(max),
@@ -83,7 +84,7 @@ impl MiddleCut {
         }
     }
 
-    /// What `text` measures in this cut's unit.
+    /// The size of `text` in the unit of this cut.
     ///
     /// ```
     /// # use trimtab_engine::view::MiddleCut;
@@ -105,8 +106,7 @@ impl MiddleCut {
         Some(max.saturating_mul(self.buffer_percent).div_ceil(100))
     }
 
-    /// The view of `text`: the same bytes if it measures no more than the cap. `line` stands
-    /// behind the marker.
+    /// The view of `text`: the same bytes if it does not exceed the cap. `line` follows the marker.
     pub(super) fn view<'a>(&self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let measured = self.measure(text);
         let Some(cap) = self.cap().filter(|cap| measured > *cap) else {
@@ -127,6 +127,7 @@ impl MiddleCut {
             }
         };
         let share = usize::from(self.head_percent.min(100));
+        // `budget * share / 100` without overflow for a huge budget.
         let left = budget / 100 * share + budget % 100 * share / 100;
         let right = budget - left;
         if self.unit == CapUnit::TokensByChars {
@@ -141,6 +142,8 @@ impl MiddleCut {
                 let kept = left.chars().count() + right.chars().count();
                 format!("{} chars", text.chars().count().saturating_sub(kept))
             }
+            // The design counts the tokens above the cap, Codex the bytes above it. Their texts
+            // differ by that.
             CapUnit::TokensByChars => format!("{} tokens", self.measure(text).saturating_sub(cap)),
             CapUnit::TokensByBytes => {
                 let per_token = self.per_token.get() as u64;
@@ -167,6 +170,7 @@ fn last_chars(text: &str, n: usize) -> &str {
     let Some(last) = n.checked_sub(1) else {
         return "";
     };
+    // From the end, so that only the kept part is walked.
     text.char_indices()
         .nth_back(last)
         .and_then(|(at, _)| text.get(at..))

@@ -1,16 +1,16 @@
-//! What the model sees of an output.
+//! Views: the part of an output that the model sees.
 //!
-//! A tool may print a gigabyte; the window sees a few hundred lines of it and says how to get
-//! the rest. Everything here is text in, text and counts out: refs and spill facts come in as
-//! values, and nothing is read or written.
+//! A tool may print a gigabyte; the window shows a few hundred lines of it and says how to retrieve
+//! the rest. Everything here maps text to text and counts: refs and the results of spilling are
+//! parameters, and nothing is read or written.
 //!
-//! - [`view`] makes the view of one output, in one of the [`Shape`]s;
-//! - [`policy`] says which shape a tool's outputs get;
-//! - [`structure`] is our own shape: it cuts by what the text is;
+//! - [`view`] makes the view of one output, in one of the [`Shape`]s.
+//! - [`policy`] selects the shape by tool.
+//! - [`structure`] is our own shape: it cuts by the format of the text.
 //! - [`trim`] and [`retention`] shorten old outputs of a whole log, and [`WindowOutputs`] finds
-//!   them without walking all of it;
-//! - [`placeholder`] is what is left of an output that was trimmed;
-//! - [`retrieval`] and [`tools`] are how the model gets the rest back.
+//! them without walking all of it.
+//! - [`placeholder`] replaces trimmed outputs.
+//! - [`retrieval`] and [`tools`] let the model retrieve the rest.
 //!
 //! ```
 //! use trimtab_engine::view::{ViewContext, HeadLinesCut, Shape, view};
@@ -48,13 +48,13 @@ pub use window_outputs::WindowOutputs;
 
 use trimtab_model::Output;
 
-/// One output of a log is to be shown differently from now on.
+/// A change of the view of one output of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewChange {
-    /// Index of the message that holds it.
+    /// Index of the message that contains it.
     pub message: usize,
     /// Index of the part in that message.
     pub part: usize,
-    /// What to show instead.
+    /// The new view.
     pub output: Output,
 }

@@ -1,12 +1,12 @@
-//! The names in a text: paths, qualified names, ids, URLs.
+//! Finds the names in a text: paths, qualified names, ids, URLs.
 //!
-//! They are listed behind what is shown of an output, because later calls need them most.
+//! They are listed after what is shown of an output, because later calls need them most.
 
 use std::collections::{HashMap, HashSet};
 
-/// A name has at least so many bytes.
+/// The minimum length of a name in bytes.
 const LENGTH: usize = 6;
-/// And at most so many: what is longer is data.
+/// The maximum length. Longer runs are data.
 const LONGEST: usize = 120;
 
 /// The runs of characters in `text` that may be names.
@@ -19,30 +19,31 @@ fn is_inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '@' | ':' | '-')
 }
 
-/// What kind of name a run is, best first.
+/// Kinds of names, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NameKind {
     Path,
     Qualified,
     Joined,
     Mixed,
-    /// Digits for the most part: an order, a booking, an account.
+    /// Mostly digits: the number of an order, a booking, an account.
     Number,
 }
 
-/// A name is worth so much more each time that it stands in a text, up to so many times.
+/// Each occurrence of a name adds to its score, up to a number of occurrences.
 const TIMES_SCORE: i64 = 5;
 const MOST_TIMES: i64 = 6;
-/// A number names something only if it has so many digits.
+/// A number with fewer digits does not identify anything.
 const DIGITS: usize = 4;
 
 /// The kind of a run; none if it is an ordinary word or a number.
 fn kind(run: &str) -> Option<NameKind> {
+    // A sign at the start or the end, as in `.name` or `end.`, joins nothing.
     let inner = run.get(1..run.len().max(2) - 1).unwrap_or_default();
     let letters = run.bytes().filter(u8::is_ascii_alphabetic).count();
     if letters < 3 {
         let digits = run.bytes().filter(u8::is_ascii_digit).count();
-        // Times, dates and amounts have joints.
+        // Times, dates and amounts contain signs.
         let is_number = digits >= DIGITS && letters + digits == run.len();
         return is_number.then_some(NameKind::Number);
     }
@@ -60,15 +61,15 @@ fn kind(run: &str) -> Option<NameKind> {
     }
 }
 
-/// The names in `text`, in their order.
+/// The names in `text`, in order.
 pub(crate) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     runs(text)
+        // Without its line number, a path is the same name wherever it is mentioned.
         .map(without_place)
         .filter(|run| kind(run).is_some())
 }
 
-/// True for a name that says something without the line that it stood in: a path, a qualified
-/// name, an id.
+/// True for a name that is useful without its line: a path, a qualified name, an id.
 pub(crate) fn stands_alone(name: &str) -> bool {
     kind(name).is_some_and(|kind| kind != NameKind::Mixed)
 }
@@ -81,6 +82,7 @@ impl NameSet {
     /// Adds the names of `text`.
     pub(crate) fn add(&mut self, text: &str) {
         for run in names_in(text) {
+            // Look up first: a known name needs no copy.
             if !self.0.contains(run) {
                 self.0.insert(run.to_owned());
             }
@@ -92,13 +94,14 @@ impl NameSet {
     }
 }
 
-/// The line before a list of names.
+/// The beginning of a list of names.
 pub(crate) const NAMES: &str = "\nin it: ";
 
-/// The first of these names within so many bytes, without those that are part of another.
+/// The first of these names that fit `bytes`, without those that are part of another.
 pub(crate) fn list_names<'t>(names: impl IntoIterator<Item = &'t str>, bytes: usize) -> String {
     let mut list = String::new();
     for name in names {
+        // A shorter name may still fit, so the search goes on.
         if list.len() + name.len() + 1 > bytes || list.contains(name) {
             continue;
         }
@@ -110,9 +113,9 @@ pub(crate) fn list_names<'t>(names: impl IntoIterator<Item = &'t str>, bytes: us
     list
 }
 
-/// The names of `text` that `known` does not have, most useful first.
+/// The names of `text` that are not in `known`, most useful first.
 pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
-    // Where each name stands first, and how often.
+    // The first position and the number of occurrences of each name.
     let mut seen: HashMap<&str, (usize, i64)> = HashMap::new();
     for (at, run) in runs(text).map(without_place).enumerate() {
         seen.entry(run).or_insert((at, 0)).1 += 1;
@@ -125,13 +128,15 @@ pub(crate) fn ranked_names<'a>(text: &'a str, known: &NameSet) -> Vec<&'a str> {
             Some((score(run, kind(run)?) + often, at, run))
         })
         .collect();
+    // Equal scores keep the order of the text, so that the result does not depend on the hash map.
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     found.into_iter().map(|(_, _, run)| run).collect()
 }
 
-/// A name without the line and column behind it: `src/main.rs:17:5` is `src/main.rs`, and so is
-/// `src/main.rs-17-`, which is how lines around a match are printed.
+/// Removes a line and column from a name: `src/main.rs:17:5` becomes `src/main.rs`, and so does
+/// `src/main.rs-17-`, the form in which search tools print lines around a match.
 fn without_place(run: &str) -> &str {
+    // In a URL, a colon and digits are a port.
     if run.contains("://") {
         return run;
     }
@@ -143,13 +148,14 @@ fn without_place(run: &str) -> &str {
     let places = run.match_indices([':', '-']).filter(|(at, joint)| {
         let (before, behind) = (run.get(..*at), run.get(at + 1..));
         let line = behind.is_some_and(digit);
+        // A dash is ambiguous, so it needs a file extension before it: `utf-8` is no line 8.
         line && (*joint == ":" || (before.is_some_and(ends_a_file) && behind.is_some_and(is_line)))
     });
     let cut = places.map(|(at, _)| at).next();
     cut.and_then(|at| run.get(..at)).unwrap_or(run)
 }
 
-/// True for a path up to the ending of a file.
+/// True for a path that ends with a file extension.
 fn ends_a_file(path: &str) -> bool {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -161,7 +167,7 @@ fn ends_a_file(path: &str) -> bool {
     !folder.is_empty() && (1..=5).contains(&ending.len()) && letters
 }
 
-/// True if what is behind a joint is a line's number and the next joint.
+/// True if a line number and the next sign follow.
 fn is_line(behind: &str) -> bool {
     let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.starts_with('-') || rest.is_empty()

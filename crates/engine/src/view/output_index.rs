@@ -1,4 +1,4 @@
-//! The outputs of a window in order, so that the oldest ones are found without walking all.
+//! An index of the outputs of a window, to find the oldest ones without walking all of them.
 
 use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -12,47 +12,47 @@ use super::retention::written_as_string;
 use super::trim::{LARGE_SAVING, estimate, saving};
 use crate::observation::observed;
 
-/// An output that the model sees, and what is known of it.
+/// An output that the model sees, with its figures.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedOutput {
     pub(crate) place: PartPosition,
     /// The tool's name, from the output or from the call that it answers; may be empty.
     pub(crate) tool: Arc<str>,
     pub(crate) tokens: u64,
-    /// What a placeholder would save of it; 0 if it may not become one.
+    /// The tokens that a placeholder would save; 0 if it may not become one.
     pub(crate) saves: u64,
-    /// Its characters, where its end may be cut off; else 0.
+    /// Its characters if its end may be cut off; otherwise 0.
     pub(crate) chars: usize,
-    /// True if the user told it.
+    /// True if it is an observation.
     pub(crate) is_observation: bool,
 }
 
-/// The outputs of one tool that placeholders could stand for, with what each saves.
+/// The outputs of one tool that may become placeholders, with what each saves.
 #[derive(Debug, Default)]
 pub(super) struct ToolOutputs {
-    /// Those that save much, and those that save little.
+    /// Outputs that save much, and outputs that save little.
     large: BTreeMap<PartPosition, u64>,
     small: BTreeMap<PartPosition, u64>,
-    /// What all the small ones save together.
+    /// The sum of what the small ones save.
     pub(super) small_saves: u64,
 }
 
 /// The outputs of some messages, in order.
 #[derive(Debug, Default)]
 pub struct OutputIndex {
-    /// Those that the model sees.
+    /// The outputs that the model sees.
     pub(super) outputs: Vec<IndexedOutput>,
-    /// Their tokens together.
+    /// The sum of their tokens.
     pub(super) tokens: u64,
-    /// How many of them are no observations.
+    /// The number of outputs that are not observations.
     pub(super) said_by_tools: usize,
     pub(super) by_tool: HashMap<Arc<str>, ToolOutputs>,
-    /// Those whose end may be cut off, by their characters.
+    /// The outputs whose end may be cut off, by their characters.
     pub(super) by_chars: BTreeSet<(usize, PartPosition)>,
     pub(super) newest: NewestOutputs,
 }
 
-/// The outputs that no plan shortens: the model has not worked with them yet.
+/// The outputs that no plan shortens, because the model has not used them yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewestOutputs {
     /// The outputs of the newest round that has any.
@@ -64,7 +64,7 @@ pub(crate) struct NewestOutputs {
 }
 
 impl NewestOutputs {
-    /// Those of messages that were paired, the first of which is number `from`.
+    /// The newest outputs of paired messages, the first of which has number `from`.
     pub(super) fn of<M: Borrow<Message>>(messages: &[M], pairing: &Pairing, from: usize) -> Self {
         let behind = |position: PartPosition| PartPosition {
             message: position.message + from,
@@ -88,7 +88,7 @@ impl NewestOutputs {
         }
     }
 
-    /// Those of messages of which `later` are the newest.
+    /// The newest outputs if the messages of `later` follow.
     pub(super) fn followed_by(&self, later: Self) -> Self {
         let round = if later.round.is_empty() {
             Arc::clone(&self.round)
@@ -104,23 +104,24 @@ impl NewestOutputs {
 
     pub(super) fn places(&self) -> HashSet<PartPosition> {
         match self.last {
+            // The last output can be outside the newest round, if it came late.
             Some(last) => self.round.iter().copied().chain([last]).collect(),
-            // Who has outputs tells no observations.
+            // An agent that has outputs sends no observations.
             None => self.observation.into_iter().collect(),
         }
     }
 }
 
 impl OutputIndex {
-    /// The outputs of all `messages`.
+    /// An index of all `messages`.
     pub fn of<M: Borrow<Message>>(messages: &[M]) -> Self {
         let mut index = Self::default();
         index.extend(messages, &pair(messages), 0);
         index
     }
 
-    /// Adds the outputs of messages behind the others, the first of which is number `from`. Gives
-    /// what to [take back](Self::take_back) if they change after all.
+    /// Adds the outputs of messages after the others; the first of these has number `from`. Returns
+    /// what [`take_back`](Self::take_back) needs if they change later.
     pub(crate) fn extend<M: Borrow<Message>>(
         &mut self,
         messages: &[M],
@@ -128,7 +129,7 @@ impl OutputIndex {
         from: usize,
     ) -> NewestOutputs {
         for mut output in indexed(messages, pairing, from) {
-            // One copy of each name is enough.
+            // Share one copy of each tool name.
             if let Some((tool, _)) = self.by_tool.get_key_value(&output.tool) {
                 output.tool = Arc::clone(tool);
             }
@@ -140,8 +141,8 @@ impl OutputIndex {
         std::mem::replace(&mut self.newest, newest)
     }
 
-    /// Takes out the outputs of the messages from number `from` on; `newest` is what adding
-    /// those gave.
+    /// Removes the outputs of the messages from number `from` on; `newest` is what `extend`
+    /// returned for them.
     pub(crate) fn take_back(&mut self, from: usize, newest: NewestOutputs) {
         let first = self.first_from(from);
         for output in self.outputs.split_off(first) {
@@ -150,7 +151,7 @@ impl OutputIndex {
         self.newest = newest;
     }
 
-    /// The message at number `at` is shown as `message`, with the same outputs in the same places.
+    /// Updates the message at number `at`, which has the same outputs at the same places.
     pub(crate) fn show(&mut self, at: usize, message: &Message) {
         let mut number = self.first_from(at);
         while let Some(old) = self
@@ -176,7 +177,7 @@ impl OutputIndex {
         }
     }
 
-    /// The number of the first output from message number `from` on.
+    /// The index of the first output from message number `from` on.
     pub(super) fn first_from(&self, from: usize) -> usize {
         self.outputs
             .partition_point(|output| output.place.message < from)
@@ -229,12 +230,14 @@ impl IndexedOutput {
             tokens: estimate(&text),
             saves: saving(output, &text),
             chars: cuttable.map_or(0, |text| text.chars().count()),
-            is_observation: message.outputs().next().is_none(),
+            // `output_at` finds an output in a message without outputs only if it is an
+            // observation.
+            is_observation: !message.has_outputs(),
         }
     }
 }
 
-/// The outputs that the model sees of messages that were paired, in order.
+/// The outputs of paired messages that the model sees, in order.
 pub(super) fn indexed<M: Borrow<Message>>(
     messages: &[M],
     pairing: &Pairing,
@@ -255,8 +258,8 @@ pub(super) fn indexed<M: Borrow<Message>>(
             Arc::from(tool),
         ))
     };
-    let said = pairing.outputs.iter();
-    let said = said.filter_map(|(place, answer)| {
+    let from_tools = pairing.outputs.iter();
+    let from_tools = from_tools.filter_map(|(place, answer)| {
         let call = pairing.call_of(messages, *answer);
         found(*place, call.map(|call| call.name.as_str()))
     });
@@ -264,12 +267,13 @@ pub(super) fn indexed<M: Borrow<Message>>(
         let (part, _) = observed(message.borrow())?;
         found(PartPosition { message: at, part }, None)
     });
-    let mut outputs: Vec<IndexedOutput> = observations.chain(said).collect();
+    // `first_from` and `find` search by position.
+    let mut outputs: Vec<IndexedOutput> = observations.chain(from_tools).collect();
     outputs.sort_by_key(|output| output.place);
     outputs
 }
 
-/// The output in a part of a message. An observation is one.
+/// The output in a part of a message. An observation counts as one.
 pub(super) fn output_at(message: &Message, part: usize) -> Option<Cow<'_, Output>> {
     let found = message.parts.get(part)?;
     if let Some(output) = found.as_output() {

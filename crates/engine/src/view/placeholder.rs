@@ -1,13 +1,13 @@
-//! What is left of an output that was trimmed.
+//! Placeholders: what replaces a trimmed output.
 //!
-//! Fixed wording and numbers only: nothing of the output itself is quoted, so that an output
+//! They contain only fixed words and numbers, and quote nothing of the output, so that an output
 //! cannot write its own placeholder.
 
 use trimtab_model::Ref;
 
 use super::tools::READ;
 
-/// The call that gets back everything behind `stored`, from line `offset` on (counted from 0).
+/// The call that retrieves the text of `stored` from line `offset` on (counted from 0).
 ///
 /// ```
 /// # use trimtab_engine::view::placeholder::read_call;
@@ -15,6 +15,7 @@ use super::tools::READ;
 /// assert_eq!(read_call(&stored, 60), r#"tool_output_cache({"ref_id":"r1","offset":60})"#);
 /// ```
 pub fn read_call(stored: &Ref, offset: usize) -> String {
+    // As JSON, so that no id can end the string.
     let id = serde_json::Value::from(stored.id());
     let tool = stored.reader().unwrap_or(READ);
     if offset == 0 {
@@ -24,8 +25,7 @@ pub fn read_call(stored: &Ref, offset: usize) -> String {
     }
 }
 
-/// The line of ours that stands where something was left out and the text of the design has no
-/// room for a ref.
+/// Our line that names the retrieval call, for designs whose own text has no ref.
 ///
 /// ```
 /// # use trimtab_engine::view::placeholder::retrieval_hint;
@@ -36,14 +36,14 @@ pub fn retrieval_hint(stored: &Ref) -> String {
     format!("[trimtab: all of it: {}]", read_call(stored, 0))
 }
 
-/// The same where messages were left out.
+/// The same for removed messages.
 pub(crate) fn way_back_to_messages(messages: usize, stored: &Ref) -> String {
     let call = read_call(stored, 0);
     format!("[trimtab: {messages} messages are left out here; all of them: {call}]")
 }
 
-/// A note that names its ref and no tool, followed by the call where the tool has not its usual
-/// name: a client may have a tool of that name, which does not know the ref.
+/// A note that names a ref, followed by the call if the tool does not have its usual name. Then the
+/// client has a tool of the usual name, which does not know the ref.
 pub(crate) fn with_reader(note: String, stored: &Ref) -> String {
     match stored.reader() {
         Some(_) => format!("{note}\n{}", retrieval_hint(stored)),
@@ -59,11 +59,12 @@ pub fn plain(stored: Option<&Ref>) -> String {
     )
 }
 
-/// What begins a line that we wrote, and what stands somewhere in one.
+/// The beginning of a line that we wrote, and a text that such lines contain.
 const LINE_BEGINS: &str = "[tool output ";
 const LINE_HAS: &str = "[trimtab: ";
 
-/// The pieces of `text` between the lines that we wrote: markers say nothing about the work.
+/// The pieces of `text` between the lines that we wrote, because markers say nothing about the
+/// work.
 ///
 /// ```
 /// # use trimtab_engine::view::placeholder::without_markers;
@@ -72,6 +73,7 @@ const LINE_HAS: &str = "[trimtab: ";
 /// assert!(without_markers("[tool output trimmed; ref=r1]").is_empty());
 /// ```
 pub fn without_markers(text: &str) -> Vec<&str> {
+    // Most texts have no markers, and are returned without a walk over their lines.
     if !text.contains(LINE_BEGINS) && !text.contains(LINE_HAS) {
         return vec![text];
     }

@@ -1,4 +1,4 @@
-//! Which shape a tool's outputs get.
+//! Selects the shape of an output by its tool.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,27 @@ use thiserror::Error;
 
 use super::{Shape, tools};
 
-/// A shape of their own for the tools that a glob matches.
+/// A shape for the tools that a glob matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolShape {
     /// Matched against the whole name of the tool.
     pub tool: String,
-    /// How its outputs are shortened.
+    /// The shape of its outputs.
     #[serde(flatten)]
     pub shape: Shape,
 }
 
-/// Which shape which outputs get, as it stands in a config file.
+/// The shapes by tool, as in a config file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ViewPolicy {
-    /// For every tool that nothing else is said about.
+    /// The shape for all other tools.
     pub default: Shape,
-    /// For some tools; the first glob that matches wins.
+    /// Shapes for some tools; the first matching glob wins.
     pub tools: Vec<ToolShape>,
-    /// Tools whose outputs are never shortened, as globs. They win over `tools`.
+    /// Globs of tools whose outputs are never shortened. They win over `tools`.
     pub protected: Vec<String>,
-    /// True to show an output that the window has already, word for word, as a reference to it.
+    /// True to show an output that the window already contains verbatim as a reference to it.
     pub repeats: bool,
 }
 
@@ -43,12 +43,12 @@ pub struct BadGlob {
     pub reason: String,
 }
 
-/// Some globs over names of tools.
+/// Globs over tool names.
 #[derive(Clone, Debug, Default)]
 pub struct ToolGlobs(Vec<GlobMatcher>);
 
 impl ToolGlobs {
-    /// Reads the globs.
+    /// Parses the globs.
     ///
     /// ```
     /// # use trimtab_engine::view::policy::ToolGlobs;
@@ -70,6 +70,7 @@ impl ToolGlobs {
 
 fn matcher(glob: &str) -> Result<GlobMatcher, BadGlob> {
     GlobBuilder::new(glob)
+        // Tool names are not paths: `*` also matches a slash.
         .literal_separator(false)
         .build()
         .map(|glob| glob.compile_matcher())
@@ -79,7 +80,7 @@ fn matcher(glob: &str) -> Result<GlobMatcher, BadGlob> {
         })
 }
 
-/// A [`ViewPolicy`] with its globs read, ready to be asked.
+/// A [`ViewPolicy`] with compiled globs.
 #[derive(Clone, Debug, Default)]
 pub struct CompiledViews {
     default: Shape,
@@ -89,7 +90,7 @@ pub struct CompiledViews {
 }
 
 impl CompiledViews {
-    /// Reads the globs of `policy`.
+    /// Compiles the globs of `policy`.
     ///
     /// ```
     /// use trimtab_engine::view::policy::{ToolShape, ViewPolicy, CompiledViews};
@@ -119,22 +120,23 @@ impl CompiledViews {
         })
     }
 
-    /// True if an output that the window has already is shown as a reference to it.
+    /// True if an output that the window already contains is shown as a reference to it.
     pub fn repeats(&self) -> bool {
         self.repeats
     }
 
-    /// How the outputs of `tool` are shortened; an empty name is a tool that nobody named.
+    /// The shape of the outputs of `tool`; an empty name means an unknown tool.
     pub fn shape(&self, tool: &str) -> &Shape {
+        // Protection wins over a shape of its own, so that a broad glob cannot undo it.
         if self.protects(tool) {
             return &Shape::Whole;
         }
-        let own = self.tools.iter().find(|(glob, _)| glob.is_match(tool));
-        own.map_or(&self.default, |(_, shape)| shape)
+        let tool_shape = self.tools.iter().find(|(glob, _)| glob.is_match(tool));
+        tool_shape.map_or(&self.default, |(_, shape)| shape)
     }
 
-    /// True if the outputs of `tool` are never shortened: it is protected, or it is one of the
-    /// two tools that give back what was left out.
+    /// True if the outputs of `tool` are never shortened: it is protected, or it is one of the two
+    /// retrieval tools.
     pub fn protects(&self, tool: &str) -> bool {
         tools::is_retrieval(tool) || self.protected.matches(tool)
     }

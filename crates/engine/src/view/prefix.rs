@@ -1,4 +1,4 @@
-//! The first chars of an output, and a marker.
+//! Keeps the first chars of an output, with a marker (design `retention`).
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::figures::first_chars;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrefixCut {
-    /// How many chars are kept; the marker comes on top.
+    /// The number of chars that are kept, without the marker.
     pub chars: usize,
 }
 
@@ -20,7 +20,7 @@ impl Default for PrefixCut {
     }
 }
 
-/// What every view of this shape ends with.
+/// The end of every view of this shape.
 const MARKER: &str = "[truncated for context management]";
 
 impl PrefixCut {
@@ -28,6 +28,7 @@ impl PrefixCut {
     /// where the rest was.
     pub(super) fn view<'a>(self, text: &'a str, line: Option<&str>) -> Cow<'a, str> {
         let kept = first_chars(text, self.chars);
+        // Cutting a view again would remove the line that names its ref.
         if kept.len() == text.len() || Self::was_cut(text) {
             return Cow::Borrowed(text);
         }

@@ -1,4 +1,4 @@
-//! Retention: above an input budget, old outputs keep their first chars only.
+//! Retention: above an input budget, old outputs are cut to their first chars (design `retention`).
 
 use std::borrow::{Borrow, Cow};
 
@@ -8,13 +8,13 @@ use super::figures::grouped;
 use super::{PrefixCut, ViewChange, WindowOutputs, placeholder};
 use crate::observation::{plain_text, shown_as};
 
-/// The outputs to cut to `keep` after a call that used `input_tokens`: all but the newest batch,
-/// each once, if that is more than `budget`. A budget of 0 switches it off.
+/// The outputs to cut to `keep` after a call that used `input_tokens`, if that exceeds `budget`:
+/// all but the newest batch, each once. A budget of 0 disables it.
 ///
-/// Only outputs that are one plain text are cut, errors included. A view may end up a few
-/// chars longer than an output that was just over the length kept; the design wants it so.
+/// Only outputs that are one plain text are cut, including errors. In this design, a view may be a
+/// few chars longer than an output that was only just too long.
 ///
-/// With `retrieval_hint` each view names the call that gets the rest.
+/// With `can_retrieve`, each view names the call that retrieves the rest.
 pub fn retain_in<M: Borrow<Message>>(
     outputs: &WindowOutputs<'_, M>,
     keep: PrefixCut,
@@ -33,7 +33,7 @@ pub fn retain_in<M: Borrow<Message>>(
         let Cow::Owned(text) = keep.view(whole, line.as_deref()) else {
             return None;
         };
-        // The line that names the rest may take more than the rest.
+        // The line that names the call may be longer than the omitted rest.
         if line.is_some() && text.len() >= whole.len() {
             return None;
         }
@@ -46,14 +46,15 @@ pub fn retain_in<M: Borrow<Message>>(
     cut.collect()
 }
 
-/// The text of an output that the client wrote as one string. In a tool message the list
-/// is the message's own content; elsewhere it is not.
+/// The text of an output that the client wrote as one string. In a tool message, the list of parts
+/// is the content of the message itself.
 pub(super) fn written_as_string<'a>(message: &Message, output: &'a Output) -> Option<&'a str> {
+    // The design cuts strings only, and leaves outputs in parts alone.
     let is_list = message.role == Role::Tool && message.meta.content_list;
     plain_text(output).filter(|_| !is_list)
 }
 
-/// The line about `count` such outputs for the person who watches, without a newline.
+/// The line about `count` such outputs for the user, without a newline.
 pub(crate) fn note(count: usize, input_tokens: u64, budget: u64) -> String {
     let (used, budget) = (grouped(input_tokens), grouped(budget));
     format!(

@@ -1,7 +1,7 @@
-//! The text of what the two retrieval tools answer.
+//! Writes the answers of the two retrieval tools.
 //!
-//! Lines and matches are pushed in as they are read, and the answer says when it has enough:
-//! a store can stream a large output through it and stop early.
+//! Lines and matches are pushed as they are read, and the answer says when it is full: a store can
+//! stream a large output through it and stop early.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,26 +10,26 @@ use std::ops::ControlFlow;
 use super::figures::{first_bytes, grouped};
 use super::tools::READ;
 
-/// How long an answer may get. Answers of the retrieval tools are never cut afterwards.
+/// The limits of an answer. Answers of the retrieval tools are never cut afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLimits {
-    /// An answer stops before the line that would take it over this many bytes, but gives at
-    /// least one line.
+    /// An answer stops before the line that would exceed this many bytes, but has at least one
+    /// line.
     pub max_bytes: usize,
-    /// A longer line is shown up to this many bytes, with the call that gives its next part.
+    /// A longer line is shown up to this many bytes, with the call that returns its next part.
     pub max_line_bytes: usize,
 }
 
-/// An answer has room for at least this many bytes: less is of no use.
+/// The minimum room for an answer in bytes, because less is of no use.
 const LEAST_BYTES: usize = 1_024;
 
-/// The line behind an answer that stopped early has at most this many bytes: what is shown, and
-/// the call that gives the rest.
+/// The maximum length of the line after an answer that stopped early: what is shown, and the call
+/// that returns the rest.
 pub(crate) const LONGEST_REST_LINE: usize = 256;
 
 impl AnswerLimits {
-    /// For each of `calls` answers to one request, in a window with room for so many tokens. As
-    /// many bytes as there are tokens take about a third of that room.
+    /// The limits of each of `calls` answers to one request, in a window with room for `tokens`.
+    /// That many bytes take about a third of the room.
     ///
     /// ```
     /// # use trimtab_engine::view::retrieval::AnswerLimits;
@@ -41,12 +41,13 @@ impl AnswerLimits {
         Self::of_bytes(tokens / calls.max(1))
     }
 
-    /// For an answer of at most so many bytes, within the usual limits.
+    /// The limits of an answer of at most `bytes`, within the usual limits.
     pub fn of_bytes(bytes: usize) -> Self {
         let usual = Self::default();
         let max_bytes = bytes.clamp(LEAST_BYTES, usual.max_bytes);
         Self {
             max_bytes,
+            // At least two lines must fit an answer.
             max_line_bytes: usual.max_line_bytes.min(max_bytes / 2),
         }
     }
@@ -61,12 +62,12 @@ impl Default for AnswerLimits {
     }
 }
 
-/// One line of an output, or as much of it as was read.
+/// One line of an output, or the part of it that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerLine<'a> {
     /// The text, without its line end.
     pub text: &'a str,
-    /// Bytes of the line behind `text` that were not read.
+    /// Bytes of the line after `text` that were not read.
     pub unread: u64,
 }
 
@@ -76,13 +77,13 @@ impl<'a> From<&'a str> for AnswerLine<'a> {
     }
 }
 
-/// `%5d` and two spaces, then the line: as tools that read files number theirs.
+/// Writes a line with its number: `%5d` and two spaces, as tools that read files do.
 fn number(out: &mut String, line: usize, text: &str) {
     // Writing to a string cannot fail.
     let _ = write!(out, "{line:>5}  {text}");
 }
 
-/// The answer of `tool_output_cache`, as it grows.
+/// The answer of `tool_output_cache`, as it is written.
 ///
 /// ```
 /// use trimtab_engine::view::retrieval::{AnswerLimits, ReadAnswer};
@@ -96,7 +97,7 @@ fn number(out: &mut String, line: usize, text: &str) {
 #[derive(Clone, Debug)]
 pub struct ReadAnswer<'a> {
     ref_id: &'a str,
-    /// The tool that reads on.
+    /// The tool that reads the rest.
     tool: &'a str,
     text: String,
     first: usize,
@@ -123,14 +124,14 @@ impl<'a> ReadAnswer<'a> {
         }
     }
 
-    /// The same, read on with `tool`.
+    /// Sets the tool that reads the rest.
     #[must_use]
     pub fn read_with(mut self, tool: &'a str) -> Self {
         self.tool = tool;
         self
     }
 
-    /// The same, saying how many lines the output has.
+    /// Sets the number of lines of the output.
     #[must_use]
     pub fn out_of(mut self, lines: u64) -> Self {
         self.total = Some(lines);
@@ -141,11 +142,13 @@ impl<'a> ReadAnswer<'a> {
         self.next == self.first
     }
 
-    /// Takes the next line; breaks once the answer is full, and then did not take it.
+    /// Adds the next line. Breaks if the answer is full; the line was then not added.
     pub fn push<'l>(&mut self, line: impl Into<AnswerLine<'l>>) -> ControlFlow<()> {
         let line = line.into();
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
+        // Eight bytes for the number, its spaces and the newline.
         let full = self.text.len() + shown.len() + 8 > self.limits.max_bytes;
+        // The first line is always shown, or the model could never read on.
         if full && !self.is_empty() {
             self.stopped = true;
             return ControlFlow::Break(());
@@ -153,12 +156,14 @@ impl<'a> ReadAnswer<'a> {
         if !self.is_empty() {
             self.text.push('\n');
         }
+        // Lines are numbered from 1 for the model, and counted from 0 in calls.
         number(&mut self.text, self.next + 1, shown);
         let more = (line.text.len() - shown.len()) as u64 + line.unread;
         if more > 0 {
             let column = self.column + shown.len() as u64;
             self.text.push_str(&self.rest_of_line(more, column));
         }
+        // Only the first line starts in its middle.
         self.column = 0;
         self.next += 1;
         ControlFlow::Continue(())
@@ -175,7 +180,7 @@ impl<'a> ReadAnswer<'a> {
         )
     }
 
-    /// The answer, once every line was pushed or [`push`](Self::push) broke.
+    /// The complete answer, once all lines were pushed or [`push`](Self::push) broke.
     pub fn finish(mut self) -> String {
         if self.is_empty() {
             return "Offset exceeds output length.".to_owned();
@@ -196,17 +201,17 @@ impl<'a> ReadAnswer<'a> {
     }
 }
 
-/// How the matches of a search stand in an answer.
+/// The layout of the matches of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchLayout {
-    /// The ref stands once above the matches of an output, and no line comes twice.
+    /// The ref stands once above the matches of an output, and no line is repeated.
     #[default]
     Grouped,
-    /// Every match has its ref and all lines around it, as the design of `refs` has it.
+    /// Every match has its ref and all lines around it, as in the design `refs`.
     Separate,
 }
 
-/// The answer of `tool_output_cache_grep`, as it grows.
+/// The answer of `tool_output_cache_grep`, as it is written.
 ///
 /// ```
 /// use trimtab_engine::view::retrieval::{AnswerLimits, GrepAnswer};
@@ -228,7 +233,7 @@ pub struct GrepAnswer {
     full: bool,
     limits: AnswerLimits,
     layout: MatchLayout,
-    /// The output of the last match, and the lines that were shown of it, by their number.
+    /// The output of the last match, and its shown lines by number.
     last: (String, BTreeMap<usize, String>),
 }
 
@@ -246,24 +251,23 @@ impl GrepAnswer {
         }
     }
 
-    /// The same in another layout.
+    /// Sets the layout.
     #[must_use]
     pub fn layout(mut self, layout: MatchLayout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// How many matches were taken.
+    /// The number of matches in the answer.
     pub fn matches(&self) -> usize {
         self.matches
     }
 
-    /// Takes one match with the lines around it, the first of which is line `first` (counted
-    /// from 0) of the output behind `ref_id`. Breaks once the answer is full: the search can
-    /// end.
+    /// Adds one match with the lines around it, the first of which is line `first` (counted from 0)
+    /// of the output `ref_id`. Breaks if the answer is full, so that the search can end.
     ///
-    /// A line that is too long is shown from its start; give the part of it around the match
-    /// where that lies further in.
+    /// A line that is too long is shown from its start. If the match is further in, pass the part
+    /// of the line around it.
     pub fn push<'l, L: Into<AnswerLine<'l>>>(
         &mut self,
         ref_id: &str,
@@ -280,6 +284,7 @@ impl GrepAnswer {
             MatchLayout::Grouped => self.grouped(ref_id, &lines),
             MatchLayout::Separate => self.separate(ref_id, &lines),
         };
+        // The first match is always shown, or the search could never continue.
         if self.matches > 0 && self.text.len() + found.len() > self.limits.max_bytes {
             self.full = true;
             return ControlFlow::Break(());
@@ -295,7 +300,7 @@ impl GrepAnswer {
         }
     }
 
-    /// A line with its number, counted from 0.
+    /// Formats a line with its number, counted from 0.
     fn written(&self, at: usize, line: AnswerLine<'_>) -> String {
         let shown = first_bytes(line.text, self.limits.max_line_bytes);
         let mut written = String::new();
@@ -321,7 +326,8 @@ impl GrepAnswer {
             let gap = if self.matches > 0 { "\n" } else { "" };
             found = format!("{gap}ref:{ref_id}");
         }
-        // Contexts of neighbours overlap.
+        // The contexts of neighbouring matches overlap. A line that was cut around another match is
+        // shown again, because its text differs.
         let is_new = |(at, line): &(&usize, &String)| !is_same || shown.get(at) != Some(line);
         for (_, line) in lines.iter().filter(is_new) {
             found.push('\n');
@@ -330,8 +336,8 @@ impl GrepAnswer {
         found
     }
 
-    /// The answer. As the design has it, a separate layout with exactly as many matches as were
-    /// asked for says that it may not be all; otherwise whoever searched says whether it is.
+    /// The complete answer. As in the design, the separate layout with exactly as many matches as
+    /// requested says that there may be more. Otherwise the caller says so.
     pub fn finish(mut self, pattern: &str) -> String {
         if self.matches == 0 {
             return format!("No matches for: {pattern}");

@@ -1,4 +1,4 @@
-//! One function from an output to its view.
+//! Makes the view of an output in a shape.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use trimtab_model::Ref;
 
 use super::{HeadLinesCut, LimitsCut, MiddleCut, PrefixCut, Spill, placeholder, structure};
 
-/// How an output is shortened, with all its numbers.
+/// How an output is shortened, with all parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -23,7 +23,7 @@ pub enum Shape {
     Limits(LimitsCut),
     /// The first chars and a marker (design `retention`).
     Prefix(PrefixCut),
-    /// By what the text is (ours).
+    /// By the format of the text (ours).
     Structure(StructureCut),
 }
 
@@ -31,11 +31,11 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StructureCut {
-    /// The most a view may have, marker included, in bytes.
+    /// The limit of a view in bytes, including its marker.
     pub cap: u64,
-    /// The most it may take of the room for messages, in percent; 0 for no such limit.
+    /// The limit in percent of the room for messages; 0 for no such limit.
     pub room_percent: u64,
-    /// The same where the window is full. In between it falls with the room that is left.
+    /// The same for a full window. In between, the limit falls with the room that is left.
     pub near_percent: u64,
 }
 
@@ -61,19 +61,19 @@ impl StructureCut {
     }
 }
 
-/// What is known of an output beyond its text and its shape.
+/// What is known about an output besides its text and its shape.
 #[derive(Clone, Copy)]
 pub struct ViewContext<'a> {
-    /// Where the whole output is stored.
+    /// The ref of the full output.
     pub stored: Option<&'a Ref>,
-    /// What became of spilling it, where [`LimitsCut::spills`] asked for that.
+    /// The result of spilling it to a file, if [`LimitsCut::spills`] asked for that.
     pub spill: Option<Spill<'a>>,
-    /// True to say how to get back what is left out, also where the design's own text does not.
+    /// True to say how to retrieve the rest even if the design's own text does not.
     pub can_retrieve: bool,
-    /// The room left for this output, in units of `measure`; shapes with a cap of their own
-    /// take the smaller. Only [`Shape::Structure`] looks at it.
+    /// The room left for this output, in units of `measure`; a smaller cap of the shape wins. Only
+    /// [`Shape::Structure`] uses it.
     pub room: Option<u64>,
-    /// What the cap of [`Shape::Structure`] counts: bytes, or tokens by somebody's estimate.
+    /// The unit of the cap of [`Shape::Structure`]: bytes, or estimated tokens.
     pub measure: &'a dyn Fn(&str) -> u64,
 }
 
@@ -94,8 +94,7 @@ impl Default for ViewContext<'_> {
     }
 }
 
-/// What the model sees of `text` in `shape`. It is borrowed, and so the same bytes, where nothing
-/// was left out.
+/// The view of `text` in `shape`. It is borrowed, with the same bytes, if nothing was omitted.
 ///
 /// ```
 /// use trimtab_engine::view::{ViewContext, MiddleCut, Shape, view};
@@ -104,6 +103,7 @@ impl Default for ViewContext<'_> {
 /// assert_eq!(view("example output", &shape, &ViewContext::default()), "ex…3 tokens truncated…ut");
 /// ```
 pub fn view<'a>(text: &'a str, shape: &Shape, given: &ViewContext<'_>) -> Cow<'a, str> {
+    // Without the tools, naming the call would only mislead the model.
     let line = given.stored.filter(|_| given.can_retrieve);
     let line = line.map(placeholder::retrieval_hint);
     let line = line.as_deref();

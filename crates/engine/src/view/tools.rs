@@ -1,4 +1,4 @@
-//! The two tools with which the model gets back what a view leaves out.
+//! The two tools with which the model retrieves what a view omits.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
@@ -8,10 +8,10 @@ pub const READ: &str = "tool_output_cache";
 /// The tool that searches stored outputs.
 pub const GREP: &str = "tool_output_cache_grep";
 
-/// What stands behind the name of a tool in the calls that our texts name.
+/// What follows the name of a tool in the calls that our texts contain.
 const FIRST_ARGUMENT: &str = "({\"ref_id\":\"";
 
-/// What the two tools are called in one conversation.
+/// The names of the two tools in one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolNames {
     /// The tool that reads lines of a stored output.
@@ -20,7 +20,7 @@ pub struct ToolNames {
     pub grep: &'static str,
 }
 
-/// The usual names, and those that are used where a client has tools of the same names.
+/// The usual names, and alternatives for clients that have tools of the same names.
 const NAMES: [ToolNames; 3] = [
     ToolNames {
         read: READ,
@@ -44,7 +44,7 @@ impl Default for ToolNames {
 }
 
 impl ToolNames {
-    /// The first names that none of the tools `taken` has; none if all are taken.
+    /// The first names that no tool in `taken` has; none if all are taken.
     ///
     /// ```
     /// # use trimtab_engine::view::tools::ToolNames;
@@ -58,8 +58,9 @@ impl ToolNames {
         NAMES.into_iter().find(is_free)
     }
 
-    /// The names among which `tool` is, also under the prefix that MCP clients put before names.
+    /// The names that include `tool`, also with the prefix that MCP clients add.
     pub fn of(tool: &str) -> Option<Self> {
+        // MCP clients call a tool `mcp__SERVER__TOOL`.
         let bare = tool.rsplit_once("__").map_or(tool, |(_, bare)| bare);
         NAMES.into_iter().find(|names| names.serves(bare))
     }
@@ -86,8 +87,8 @@ impl ToolNames {
         ]
     }
 
-    /// A text of ours in which calls of the tools have other names, with these instead; none if
-    /// they have these already.
+    /// Replaces the names of the tools in the calls of one of our texts; none if there is nothing
+    /// to replace.
     ///
     /// ```
     /// # use trimtab_engine::view::tools::ToolNames;
@@ -110,12 +111,13 @@ impl ToolNames {
             renamed.push_str(own);
             done = at;
         }
+        // Nothing was replaced: the caller keeps its text without a copy.
         let rest = text.get(done..).filter(|_| done > 0)?;
         Some(renamed + rest)
     }
 
-    /// What the tool is called here that has `name` in some conversation; none if it is no tool
-    /// of ours.
+    /// The name of the tool in this conversation that has `name` in some other; none if it is not
+    /// ours.
     pub fn instead_of(&self, name: &str) -> Option<&'static str> {
         let names = NAMES.into_iter().find(|names| names.serves(name))?;
         Some(if name == names.read {
@@ -125,15 +127,15 @@ impl ToolNames {
         })
     }
 
-    /// A text of ours that says the usual names, with these instead.
+    /// Replaces the usual names in one of our texts.
     pub fn in_words(&self, text: &str) -> String {
-        // The longer name begins with the shorter one.
+        // The name of the search tool begins with that of the other, so this replaces both.
         text.replace(READ, self.read)
     }
 }
 
-/// True for the two retrieval tools, under whichever name, also under the prefix that MCP clients
-/// put before names.
+/// True for the two retrieval tools, under any of their names, also with the prefix that MCP
+/// clients add.
 ///
 /// ```
 /// # use trimtab_engine::view::tools::is_retrieval;
@@ -144,7 +146,7 @@ pub fn is_retrieval(tool: &str) -> bool {
     ToolNames::of(tool).is_some()
 }
 
-/// What a tool is, in no dialect yet.
+/// The definition of a tool, independent of the dialect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
     /// Its name.
@@ -273,7 +275,7 @@ impl ToolDefinition {
                 "name": name,
                 "description": description,
                 "parameters": schema,
-                // Strict schemas must require every property; tools have optional ones.
+                // Strict schemas must require every property, but these tools have optional ones.
                 "strict": false,
             }),
             Dialect::Messages => json!({

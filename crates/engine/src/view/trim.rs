@@ -1,4 +1,4 @@
-//! Trimming by budget: the oldest outputs become placeholders until all of them fit.
+//! Trims by budget: the oldest outputs become placeholders until all of them fit.
 
 use std::borrow::Borrow;
 
@@ -10,17 +10,17 @@ use super::{ViewChange, WindowOutputs, placeholder};
 use crate::budget::percent;
 use crate::observation::shown_as;
 
-/// How many tokens of output a window may hold.
+/// The limit of all outputs of a window together, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputBudget {
-    /// Said outright; the rest is not looked at then.
+    /// A fixed limit. The other settings are then ignored.
     pub tokens: Option<u64>,
     /// Share of the model's window, in percent, rounded down.
     pub window_percent: u64,
-    /// The share is never less than this.
+    /// The minimum of the share.
     pub min: u64,
-    /// The share is never more than this; also the budget where the window is not known.
+    /// The maximum of the share; also the limit if the window is unknown.
     pub max: u64,
 }
 
@@ -54,12 +54,13 @@ impl OutputBudget {
             return self.max;
         };
         let share = percent(window, self.window_percent);
+        // Not `clamp`, which panics if a user sets a minimum above the maximum.
         share.max(self.min).min(self.max)
     }
 }
 
-/// An output whose placeholder saves fewer tokens than this goes only after all others: what it
-/// says costs next to nothing.
+/// Outputs whose placeholder saves fewer tokens than this are trimmed last, because they cost next
+/// to nothing.
 pub(super) const LARGE_SAVING: u64 = 50;
 
 /// The design's estimate: a quarter of the bytes, rounded up.
@@ -68,21 +69,23 @@ pub fn estimate(text: &str) -> u64 {
 }
 
 impl<M: Borrow<Message>> WindowOutputs<'_, M> {
-    /// The outputs that have to become placeholders so that all outputs fit `budget` tokens.
+    /// The outputs that must become placeholders so that all outputs fit `budget` tokens.
     ///
-    /// Oldest first, and no more than it takes; short ones only after all others, and only where
-    /// that makes the rest fit. The newest batch is never touched, nor are outputs of tools that
-    /// `protect` names, or those that a placeholder would not make smaller. An output that was
-    /// shortened when it came in goes like any other, if it is stored.
+    /// The oldest come first, and no more than necessary; short ones only after all others, and
+    /// only if that makes the rest fit. The newest batch is never touched, nor are outputs of tools
+    /// that `protect` names, or outputs that a placeholder would not make smaller. Outputs that
+    /// were shortened at admission are treated like any other, if they are stored.
     pub fn over_budget(&self, budget: u64, protect: impl Fn(&str) -> bool) -> Vec<ViewChange> {
         let mut excess = self.tokens().saturating_sub(budget);
         if excess == 0 {
             return Vec::new();
         }
-        let mut chosen = as_many(self.to_trim(true, &protect), &mut excess);
+        let mut chosen = enough_to_save(self.to_trim(true, &protect), &mut excess);
+        // Trimming all small outputs without reaching the budget would lose text for nothing.
         if excess > 0 && self.small_savings(&protect) >= excess {
-            chosen.extend(as_many(self.to_trim(false, &protect), &mut excess));
+            chosen.extend(enough_to_save(self.to_trim(false, &protect), &mut excess));
         }
+        // Two passes chose them; plans list outputs in the order of the log.
         chosen.sort_unstable();
         let change = |position: PartPosition| {
             let (_, output) = self.get(position)?;
@@ -97,8 +100,8 @@ impl<M: Borrow<Message>> WindowOutputs<'_, M> {
     }
 }
 
-/// As many outputs as it takes to save `excess` tokens, which becomes what is left of it.
-fn as_many(
+/// As many outputs as needed to save `excess` tokens. `excess` becomes the remainder.
+fn enough_to_save(
     outputs: impl Iterator<Item = (PartPosition, u64)>,
     excess: &mut u64,
 ) -> Vec<PartPosition> {
@@ -113,9 +116,10 @@ fn as_many(
     chosen
 }
 
-/// What the placeholder of an output with this text would save, in tokens; 0 if it would not be
-/// smaller, or could not be had back.
+/// The tokens that the placeholder of an output with this text would save; 0 if it would not be
+/// smaller, or if the output could not be retrieved.
 pub(super) fn saving(output: &Output, text: &str) -> u64 {
+    // A view that was never stored is the only copy of its text.
     let is_last_copy = output.trimmed && output.stored.is_none();
     if is_last_copy {
         return 0;
@@ -160,6 +164,14 @@ mod tests {
         assert!(trimmed(&log, 300, "").is_empty());
         assert_eq!(trimmed(&log, 299, ""), [1]);
         assert_eq!(trimmed(&log, 0, ""), [1, 2]);
+    }
+
+    #[test]
+    fn outputs_of_several_tools_go_oldest_first() {
+        let ids = ["b", "a", "c", "a", "b", "c", "d"];
+        let log: Vec<Message> = ids.iter().flat_map(|id| round(&[*id], 400)).collect();
+        // Four outputs of 100 tokens fit, so three of the oldest must go, whatever their tools.
+        assert_eq!(trimmed(&log, 430, ""), [1, 3, 5]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Builds a window from its slots, step by step: the front of it settles.
+//! Builds a window from its slots, step by step.
 //!
-//! What is settled is not looked at again. An edit takes back the steps from the first slot on
-//! that it changes, and leaves what stands before as it is.
+//! The front of the window settles: settled slots are not read again. An edit takes back the steps
+//! from the first changed slot on, and everything before stays.
 
 use std::sync::Arc;
 
@@ -21,13 +21,14 @@ use crate::verify::{VerifiedPart, VerifiedStep, Verifier, WindowFault, reads_ali
 use crate::view::WindowOutputs;
 use crate::view::output_index::{NewestOutputs, OutputIndex};
 
-/// How many of the newest messages never settle, so that a late output among them finds its
-/// call without starting over.
+/// The newest messages never settle, so that a late output among them finds its call without
+/// starting over.
 const UNSETTLED: usize = 8;
-/// About how many slots settle in one step: an edit among them takes all of them back.
+/// The approximate number of slots that settle in one step. An edit of one of them takes back all
+/// of them.
 const STEP: usize = 32;
 
-/// Slots, and the window that they make.
+/// Slots, and the window that they produce.
 #[derive(Debug, Default)]
 pub(super) struct WindowBuilder {
     pub(super) options: NormaliseOptions,
@@ -35,10 +36,10 @@ pub(super) struct WindowBuilder {
     front: SettledFront,
     /// The window as it was built last.
     pub(super) window: Window,
-    /// For each slot the entry that shows it as it is, where there is one. Up to date when the
-    /// window is.
+    /// For each slot the entry that shows it unchanged, if there is one. Valid while the window is
+    /// up to date.
     entry_of: Vec<Option<usize>>,
-    /// What is wrong with the window as it was built last; none if it is stale.
+    /// The faults of the window as it was built last; none if the window is out of date.
     faults: Option<Vec<WindowFault>>,
 }
 
@@ -64,19 +65,19 @@ struct WindowExtent {
     non_system: usize,
 }
 
-/// One step in which the front settled, and what to take back with it.
+/// One step in which the front settled, with what is needed to take it back.
 #[derive(Debug)]
 struct FrontStep {
-    /// How far the front reached before.
+    /// The extent of the front before the step.
     previous: WindowExtent,
-    /// What the entries of this step measure.
+    /// The measures of the entries of this step.
     measures: RegionMeasures,
     settled: SettledStep,
     verified: VerifiedStep,
     outputs: NewestOutputs,
 }
 
-/// Why slots cannot be settled yet: one of them waits for its place, or belongs to an earlier call.
+/// The slots cannot settle yet: one of them waits for its place, or belongs to an earlier call.
 struct NotSettledYet;
 
 impl WindowBuilder {
@@ -96,7 +97,7 @@ impl WindowBuilder {
 
     /// Cuts off the slots from `at` on.
     pub(super) fn cut_off(&mut self, at: usize) -> RemovedTail {
-        // The steps come first: they refer to slots that are cut off then.
+        // Take back the steps first: they refer to slots that are about to go.
         self.front.take_back(at);
         self.faults = None;
         self.slots.cut_off(at)
@@ -121,7 +122,7 @@ impl WindowBuilder {
 
     /// The window of all slots.
     pub(super) fn window(&mut self) -> Result<&Window, InvalidWindow> {
-        // Asked for again and again while one call is decided on.
+        // Deciding on one call asks for the window many times.
         if self.faults.is_none() {
             self.faults = Some(self.build());
         }
@@ -141,14 +142,15 @@ impl WindowBuilder {
         WindowOutputs::new(slots, &self.front.outputs, in_index, &pairing)
     }
 
-    /// True if the window as it was built last stays the same but for one message when the slot
-    /// at `at` shows `message`: then it can be [shown](Self::show).
+    /// True if the window stays the same except for one message when the slot at `at` shows
+    /// `message`. Then it can be [shown](Self::show).
     pub(super) fn is_shown_alone(&self, at: usize, message: &Message) -> bool {
         let entry = self.entry_of.get(at).copied().flatten();
         let slot = self.slots.slots.get(at);
         let alike = |slot: &Slot| {
             treats_alike(&slot.message, message) && reads_alike(&slot.message, message)
         };
+        // `entry_of` is valid only while the window is up to date.
         self.faults.is_some() && entry.is_some() && slot.is_some_and(alike)
     }
 
@@ -171,30 +173,33 @@ impl WindowBuilder {
     }
 
     fn build(&mut self) -> Vec<WindowFault> {
+        // Settling first keeps short what must be normalised on every call.
         self.settle();
         let after = loop {
             let tail = self.unsettled();
-            // An output may belong to a call that is settled already. Then more is taken back,
-            // twice as much each time, so that the total work stays linear.
+            // An output may belong to a settled call. Then more steps are taken back, twice as
+            // much each time, so that the total work stays linear.
             let after = normalise_after(&self.front.settled, tail, self.options, SlotReach::End);
             if !after.reaches_back {
                 break after;
             }
             self.reach_back();
         };
+        // Faults of settled slots are not found again, so they are kept with the front.
         let mut faults = self.front.faults.clone();
         faults.extend(self.add_normalised(after.normalised).finish());
         faults
     }
 
-    /// Takes back as much again as is not settled, because an output belongs to a call before it.
+    /// Takes back twice as many slots as are unsettled, because an output belongs to an earlier
+    /// call.
     fn reach_back(&mut self) {
         let further = 2 * self.unsettled().len().max(UNSETTLED);
         let at = self.front.ends.slots.saturating_sub(further);
         self.front.take_back(at);
     }
 
-    /// Puts what was normalised behind the settled front, and verifies it.
+    /// Appends normalised entries to the settled front, and verifies them.
     fn add_normalised(&mut self, normalised: Normalised) -> Verifier<'_> {
         let WindowExtent {
             slots,
@@ -203,7 +208,7 @@ impl WindowBuilder {
             non_system: spoken,
             ..
         } = self.front.ends;
-        // Everything behind the settled front is written anew.
+        // Everything after the settled front is written again.
         self.window.entries.truncate(entries);
         self.window.repairs.truncate(repairs);
         self.window.measures = self.front.measures;
@@ -214,7 +219,7 @@ impl WindowBuilder {
         let written = normalised.entries.iter().zip(normalised.slots);
         for (number, (entry, slot)) in (entries..).zip(written) {
             let slot = slot.map(|slot| slots + slot);
-            // Entries that normalising made or changed have no slot, and are measured here.
+            // Entries that normalisation made or changed have no slot, and are measured here.
             let known = slot.and_then(|slot| self.slots.measure(slot));
             let measure = known.unwrap_or_else(|| Measure::of(&entry.message));
             self.window.measures.add(&entry.message, measure);
@@ -229,10 +234,10 @@ impl WindowBuilder {
         verifier
     }
 
-    /// Settles what is old enough, so that it is not looked at again.
+    /// Settles slots that are old enough, so that they are not read again.
     fn settle(&mut self) {
         let tail = self.unsettled();
-        // Settling in batches: each call settles nothing, or several messages at once.
+        // Settle in batches: a call settles nothing, or several messages at once.
         if tail.len() < 2 * UNSETTLED {
             return;
         }
@@ -241,9 +246,8 @@ impl WindowBuilder {
         let newest = points.last().copied();
         for point in points {
             if self.settle_to(settled + point).is_err() {
-                // What waits finds its place further on.
-                // One larger step may succeed where a small one cuts between a message and its
-                // place.
+                // A system message may find its place further on, so one larger step can succeed
+                // where a small one separates the message from its place.
                 let newest = newest.filter(|newest| *newest > point);
                 newest.map(|newest| self.settle_to(settled + newest));
                 return;
@@ -251,8 +255,8 @@ impl WindowBuilder {
         }
     }
 
-    /// Settles the slots before `end`. An error if something waits for its place behind them, or
-    /// belongs to a call before them.
+    /// Settles the slots before `end`. Fails if a message waits for a place after them, or belongs
+    /// to a call before them.
     fn settle_to(&mut self, end: usize) -> Result<(), NotSettledYet> {
         let cut = end - self.front.ends.slots;
         let old = self.unsettled().get(..cut).unwrap_or_default();
@@ -267,7 +271,7 @@ impl WindowBuilder {
         Ok(())
     }
 
-    /// Settles the first `cut` of the slots that are not.
+    /// Settles the first `cut` of the unsettled slots.
     fn settle_step(&mut self, cut: usize, after: NormalisedTail) {
         let before = self.front.ends;
         let (verified, faults) = self.add_normalised(after.normalised).pause();
@@ -287,7 +291,7 @@ impl WindowBuilder {
         };
         self.front.steps.push(FrontStep {
             previous: before,
-            // Only the difference is kept, so that an edit can subtract the step again.
+            // Keep only the difference, so that an edit can subtract the step.
             measures: self.window.measures - self.front.measures,
             settled: self.front.settled.extend(after.learnt),
             verified: self.front.verified.extend(verified),
@@ -319,8 +323,8 @@ impl SettledFront {
         if at >= self.ends.slots {
             return;
         }
-        // The step that settled the slot is corrected too, or taking it back would subtract too
-        // much.
+        // Correct the step that settled the slot, too. Otherwise taking it back would subtract the
+        // wrong measure.
         let step = self.steps.partition_point(|step| step.previous.slots <= at);
         let step = step
             .checked_sub(1)
@@ -333,9 +337,8 @@ impl SettledFront {
     }
 }
 
-/// Places in `tail`, at least [`UNSETTLED`] messages from its end and about [`STEP`] messages
-/// from each other, where a cut separates no output from its call. The newest such place is
-/// among them.
+/// Positions in `tail` where a cut separates no output from its call, at least [`UNSETTLED`]
+/// messages from its end and about [`STEP`] messages apart. The newest such position is among them.
 fn settling_points(settled: &SettledHistory, tail: &[Slot]) -> Vec<usize> {
     let pairing = settled.pair(tail);
     let outputs = pairing.outputs.iter();

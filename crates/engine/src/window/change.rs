@@ -1,4 +1,4 @@
-//! What a plan changes in a window, from its first change on.
+//! Applies one more plan to a window, from its first change on.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::journal::{EditIndex, JournalEntry};
 use crate::normalise::{MessageSource, Slot};
 use crate::plan::Plan;
 
-/// What was changed, so that it can be put back.
+/// The replaced slots, to put them back.
 pub(super) struct UndoChange {
-    /// How many slots were settled before those that were replaced, the first of these, and the
-    /// slots as they were.
+    /// The number of settled slots before the replaced ones, the first replaced slot, and the slots
+    /// as they were.
     before: Option<(usize, usize, RemovedTail)>,
 }
 
-/// A slot that is shown otherwise, and nothing else with it.
+/// A slot that is shown differently, while nothing else changes.
 struct ShownSlot {
     slot: usize,
     message: Arc<Message>,
@@ -30,17 +30,18 @@ impl Projection {
     /// The number of the slot that shows the message at `position` of the log.
     pub(super) fn slot_number(&self, position: usize) -> Option<usize> {
         let source = MessageSource::Log(position);
-        // What was inserted before a message stands before it.
+        // Messages inserted before a position stand before its message.
         let before = |slot: &Slot| {
             let at = slot.source.position();
             at < position || (at == position && slot.source != source)
         };
+        // Slots are in the order of positions, so a binary search is enough.
         let number = self.builder.slots.first_behind(before);
         let slot = self.slots().get(number)?;
         (slot.source == source).then_some(number)
     }
 
-    /// Builds everything from the log and the journal.
+    /// Builds all slots from the log and the journal.
     pub(super) fn rebuild(&mut self) {
         self.builder = WindowBuilder::new(self.builder.options);
         for slot in self.journal.apply(&self.log) {
@@ -49,10 +50,11 @@ impl Projection {
         }
     }
 
-    /// Carries out a plan on the slots. None if that takes the whole journal.
+    /// Executes a plan on the slots. None if that needs the whole journal.
     pub(super) fn change(&mut self, plan: &Plan) -> Option<UndoChange> {
         let changes = EditIndex::of([plan]);
-        // The most frequent plan only shows some outputs otherwise. It costs these outputs.
+        // The most frequent plan only shows some outputs differently. Its cost is that of these
+        // outputs.
         if let Some(shown) = self.shown_alone(&changes) {
             for one in shown {
                 self.builder.show(one.slot, one.message, one.measure);
@@ -76,9 +78,9 @@ impl Projection {
         })
     }
 
-    /// The first slot that may stand otherwise when the slot at `at` does. Outputs right before it
-    /// may belong to the call that follows them now. Where system messages stand inside a
-    /// conversation of Messages, the place of each depends on all that is around it.
+    /// The first slot whose normalisation may depend on the slot at `at`. Outputs directly before
+    /// it may belong to the call that now follows them. In Messages, the place of a system message
+    /// inside the conversation depends on everything around it.
     fn depends_on(&self, at: usize) -> usize {
         let slots = self.slots().get(..at).unwrap_or_default();
         let is_system = |slot: &&Slot| slot.message.role == Role::System;
@@ -92,9 +94,10 @@ impl Projection {
         at - slots.iter().rev().take_while(is_only_outputs).count()
     }
 
-    /// What the window would measure with one more plan.
+    /// The measure of the window with one more plan.
     pub(super) fn measure_with(&mut self, plan: &Plan) -> Result<Measure, InvalidWindow> {
         if let Some(shown) = self.shown_alone(&EditIndex::of([plan])) {
+            // The window need not be built: only these measures differ.
             let mut total = self.builder.window.measures().total();
             for one in shown {
                 total -= self.builder.slots.measure(one.slot).unwrap_or_default();
@@ -111,24 +114,24 @@ impl Projection {
             .map(|window| window.measures().total());
         if let Some((settled, first, slots)) = changed.before {
             self.builder.cut_off(first);
-            // What settled meanwhile did so beside other slots.
+            // Steps that settled meanwhile did so next to other slots.
             self.builder.unsettle(settled);
             self.builder.extend(slots);
         }
         measured
     }
 
-    /// The same, by building everything anew.
+    /// The same, by building everything again.
     fn measure_of_all_with(&self, plan: &Plan) -> Result<Measure, InvalidWindow> {
-        // Rare: the plan names parts that an earlier plan left out, so only the log tells what it
-        // means.
+        // Rare: the plan names parts by their numbers in the log, and an earlier plan removed some
+        // of these parts.
         let mut journal = self.journal.clone();
         journal.append(JournalEntry::Plan(plan.clone()));
         let mut all = Self::restore(self.builder.options, self.log.clone(), journal);
         Ok(all.window()?.measures().total())
     }
 
-    /// The slots that are shown otherwise, if nothing else of the window changes.
+    /// The slots that are shown differently, if nothing else of the window changes.
     fn shown_alone(&self, changes: &EditIndex<'_>) -> Option<Vec<ShownSlot>> {
         if !changes.only_shows() {
             return None;
@@ -154,7 +157,7 @@ impl Projection {
         Some(shown)
     }
 
-    /// The first slot that the changes reach; the number of slots if they reach none.
+    /// The first slot that the changes affect; the number of slots if they affect none.
     fn first_changed(&self, changes: &EditIndex<'_>) -> usize {
         let slots = &self.builder.slots;
         let position = |number: usize| {
@@ -170,8 +173,8 @@ impl Projection {
                 MessageSource::Inserted(at) => at <= before,
             })
         });
-        // Plans withdraw from the front on, and reasoning is stripped from the front on. The first
-        // such slot is therefore enough.
+        // Withdrawals and the removal of reasoning both start at the front. So it is enough to
+        // look at the first inserted slot and the first slot with reasoning.
         let withdrawn = slots.inserted.first().copied();
         let withdrawn = withdrawn
             .filter(|number| position(*number).is_some_and(|position| changes.withdraws(position)));
@@ -183,12 +186,13 @@ impl Projection {
         first.unwrap_or(slots.slots.len())
     }
 
-    /// What is known of a slot: a message that is as it came was measured when it came.
+    /// What is known of a slot. An unedited message was measured at admission.
     fn slot_info(&self, slot: &Slot) -> SlotInfo {
         let came = match slot.source {
             MessageSource::Log(at) => self.log.get(at).zip(self.log_measures.get(at)),
             MessageSource::Inserted(_) => None,
         };
+        // An edited message is a new `Arc`, so equal pointers mean that the measure still holds.
         let came = came.filter(|(message, _)| Arc::ptr_eq(message, &slot.message));
         SlotInfo {
             measure: came.map_or_else(|| Measure::of(&slot.message), |(_, measure)| *measure),

@@ -1,4 +1,4 @@
-//! The slots of a window, with what is known of each, so that nobody has to walk all of them.
+//! The slots of a window, with running sums, so that no call walks all of them.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::normalise::{MessageSource, Slot};
 
 /// The log with the journal's edits, not yet normalised.
 ///
-/// It changes at its end only, or by a message that is shown otherwise where it stands.
+/// It changes only at its end, or by a message that is shown differently in place.
 #[derive(Debug, Default)]
 pub(super) struct SlotList {
     pub(super) slots: Vec<Slot>,
-    /// Of each slot its measure, and whether it shows a message of the log as it came.
+    /// For each slot its measure, and whether it shows its message unedited.
     infos: Vec<SlotInfo>,
     /// All measures together.
     pub(super) total: Measure,
-    /// How many slots at the end hold outputs, and what they measure.
+    /// The number of slots with outputs at the end, and their measure.
     open_outputs: (usize, Measure),
-    /// How many slots show something else than a message of the log as it came.
+    /// The number of slots that do not show a message of the log unedited.
     pub(super) edited: usize,
     /// The slots that plans inserted, in order.
     pub(super) inserted: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct SlotList {
 pub(super) struct SlotInfo {
     /// Its measure; a message is measured once.
     pub(super) measure: Measure,
-    /// True if it shows a message of the log as it came.
+    /// True if it shows a message of the log unedited.
     pub(super) as_it_came: bool,
 }
 
@@ -49,12 +49,12 @@ impl SlotList {
         self.infos.get(at).map(|known| known.measure)
     }
 
-    /// What the slots at the end take that hold outputs.
+    /// The measure of the slots with outputs at the end.
     pub(super) fn open_outputs(&self) -> &Measure {
         &self.open_outputs.1
     }
 
-    /// The first slot for which `before` is false. Slots stand in the order of their positions.
+    /// The first slot for which `before` is false. Slots are in the order of their positions.
     pub(super) fn first_behind(&self, before: impl Fn(&Slot) -> bool) -> usize {
         self.slots.partition_point(before)
     }
@@ -63,7 +63,8 @@ impl SlotList {
     pub(super) fn push(&mut self, slot: Slot, known: SlotInfo) {
         work::step(1);
         let at = self.slots.len();
-        if has_outputs(&slot.message) {
+        // Any other message ends the run of outputs at the end.
+        if slot.message.has_outputs() {
             self.open_outputs.0 += 1;
             self.open_outputs.1 += known.measure;
         } else {
@@ -92,6 +93,8 @@ impl SlotList {
         self.edited -= known.iter().filter(|known| !known.as_it_came).count();
         truncate_below(&mut self.inserted, at);
         truncate_below(&mut self.thoughts, at);
+        // If only open outputs are cut off, their sum can be subtracted. Otherwise the outputs in
+        // front of the cut become the open ones.
         if are_open {
             self.open_outputs.0 -= slots.len();
             self.open_outputs.1 -= measure;
@@ -111,8 +114,8 @@ impl SlotList {
         }
     }
 
-    /// Shows the slot at `at` as `message`, which is no longer what came, and has outputs and
-    /// reasoning exactly if the other one had.
+    /// Shows the slot at `at` as `message`, which differs from the log, and has outputs and
+    /// reasoning exactly if the previous one had.
     pub(super) fn show(&mut self, at: usize, message: Arc<Message>, measure: Measure) {
         let is_open = at + self.open_outputs.0 >= self.slots.len();
         let (Some(slot), Some(known)) = (self.slots.get_mut(at), self.infos.get_mut(at)) else {
@@ -136,7 +139,7 @@ impl SlotList {
         let newest_first = self.slots.iter().zip(&self.infos).rev();
         let open = newest_first.take_while(|(slot, _)| {
             work::step(1);
-            has_outputs(&slot.message)
+            slot.message.has_outputs()
         });
         open.fold(Default::default(), |(count, sum), (_, known)| {
             (count + 1, sum + known.measure)
@@ -147,8 +150,4 @@ impl SlotList {
 /// Removes the numbers from `end` on from a list in rising order.
 fn truncate_below(list: &mut Vec<usize>, end: usize) {
     list.truncate(list.partition_point(|at| *at < end));
-}
-
-fn has_outputs(message: &Message) -> bool {
-    message.outputs().next().is_some()
 }

@@ -53,6 +53,8 @@ fn failed(message: &Message) -> bool {
         .as_deref()
         .unwrap_or_default()
         .trim();
+    // The stop reasons that the `archive` design excludes: the call did not end normally, so its
+    // usage may be incomplete.
     ["aborted", "error"]
         .iter()
         .any(|word| reason.eq_ignore_ascii_case(word))

@@ -86,7 +86,7 @@ impl Default for Calibration {
 impl Calibration {
     /// The estimated tokens for this model, rounded up.
     pub fn tokens(&self, measure: &Measure) -> u64 {
-        whole(self.estimate(&measure.by_class()))
+        rounded_up(self.estimate(&measure.by_class()))
     }
 
     /// The number of observations used.
@@ -114,7 +114,7 @@ impl Calibration {
         let error = ratio - self.estimate(&shares);
         // The expected variance: uncertainty of the factors plus noise.
         let expected = dot(&shares, &self.spread(&shares)) + noise;
-        if error * error > OUTLIER * OUTLIER * expected && !self.believe() {
+        if error * error > OUTLIER * OUTLIER * expected && !self.accepts_outlier() {
             return CalibrationOutcome::Outlier;
         }
         self.outliers = 0;
@@ -123,11 +123,13 @@ impl Calibration {
     }
 
     /// True to accept an outlier: after several in a row, learning starts over.
-    fn believe(&mut self) -> bool {
+    fn accepts_outlier(&mut self) -> bool {
         self.outliers += 1;
         let changed = self.outliers >= OUTLIERS_IN_A_ROW;
         // The model behind the name has changed, so the old factors are worthless.
         if changed {
+            // The factors stay as the starting point. With the prior's uncertainty the next
+            // observation moves them most of the way.
             self.covariance = prior();
             self.noise = NOISE * NOISE;
         }
@@ -141,6 +143,8 @@ impl Calibration {
         let unknown = dot(shares, &spread);
         let gain = spread.map(|value| value / (unknown + noise));
         for (factor, gain) in self.factors.iter_mut().zip(gain) {
+            // The classes are correlated, so an update can push the factor of a rare class below
+            // zero, and a negative estimate means nothing.
             *factor = (*factor + gain * error).clamp(0.0, FACTOR_LIMIT);
         }
         for (row, gain) in self.covariance.iter_mut().zip(gain) {
@@ -151,6 +155,8 @@ impl Calibration {
         self.forget();
         // The part of the error that the uncertainty does not explain is noise.
         let surprise = (error * error - unknown).max(LEAST_NOISE * LEAST_NOISE);
+        // Limit the surprise: otherwise one bad figure widens the noise so far that real outliers
+        // are believed for a long time.
         self.noise += NOISE_STEP * (surprise.min(OUTLIER * NOISE * NOISE) - self.noise);
         self.learned = self.learned.saturating_add(1);
     }
@@ -159,7 +165,8 @@ impl Calibration {
     fn forget(&mut self) {
         let limit = prior();
         // Never forget beyond the prior, otherwise the filter becomes unstable.
-        let full = (0..CLASSES).any(|i| at(&self.covariance, i) > at(&limit, i) * MEMORY);
+        let full =
+            (0..CLASSES).any(|i| diagonal(&self.covariance, i) > diagonal(&limit, i) * MEMORY);
         if !full {
             self.covariance = self.covariance.map(|row| row.map(|value| value / MEMORY));
         }
@@ -188,15 +195,20 @@ fn prior() -> [[f64; CLASSES]; CLASSES] {
             } else {
                 SPREAD_ALL * SPREAD_ALL
             };
-            let own = SPREAD_CLASS.get(i).copied().unwrap_or_default();
-            *value = shared + if i == j { own * own } else { 0.0 };
+            let class_spread = SPREAD_CLASS.get(i).copied().unwrap_or_default();
+            let alone = if i == j {
+                class_spread * class_spread
+            } else {
+                0.0
+            };
+            *value = shared + alone;
         }
     }
     covariance
 }
 
 /// A diagonal element.
-fn at(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
+fn diagonal(matrix: &[[f64; CLASSES]; CLASSES], i: usize) -> f64 {
     let value = matrix.get(i).and_then(|row| row.get(i));
     value.copied().unwrap_or_default()
 }
@@ -210,6 +222,6 @@ fn dot(a: &[f64; CLASSES], b: &[f64; CLASSES]) -> f64 {
     clippy::cast_sign_loss,
     reason = "the conversion saturates, and below zero is zero"
 )]
-fn whole(tokens: f64) -> u64 {
+fn rounded_up(tokens: f64) -> u64 {
     tokens.ceil() as u64
 }

@@ -122,6 +122,8 @@ impl Features {
         while !rest.is_empty() {
             let block;
             (block, rest) = divide(rest, BLOCK);
+            // Four counters must be created and added up, which costs more than it saves on a short
+            // block. Other scripts need the branch of `read_beyond_ascii`.
             if block.len() >= SHORTEST_QUARTERED && block.is_ascii() {
                 counter.read_quarters(block);
             } else {
@@ -129,6 +131,9 @@ impl Features {
             }
         }
         let bytes = text.as_bytes();
+        // Both features are about a byte and the one before it. Counting them here keeps the
+        // previous byte out of the states, whose number would multiply. `&` instead of `&&` avoids
+        // a branch.
         let upper = |a: u8, b: u8| a.is_ascii_uppercase() & b.is_ascii_uppercase();
         counter.add(Feature::UpperInside, count_pairs(bytes, upper));
         let same = |a: u8, b: u8| (a == b) & a.is_ascii_punctuation();
@@ -177,6 +182,8 @@ impl FeatureCounter {
         let (second, rest) = divide(rest, quarter);
         let (third, fourth) = divide(rest, quarter);
         let texts = [first, second, third, fourth].map(str::as_bytes);
+        // The division moves to the next safe place, so the four parts differ in length. They are
+        // read together up to the shortest, and the rests one after the other.
         let shortest = texts.map(<[u8]>::len).into_iter().min().unwrap_or(0);
         let [a, b, c, d] = texts.map(|text| text.split_at_checked(shortest).unwrap_or((&[], text)));
         let mut counters: [Self; 4] = Default::default();
@@ -203,6 +210,7 @@ impl FeatureCounter {
     fn read_byte(&mut self, byte: u8) {
         let (state, counted) = transition(self.state, byte);
         self.state = state;
+        // `transition` returns a counter below `COUNTERS`, so the compiler drops this check.
         if let Some(count) = self.counts.get_mut(counted) {
             *count = count.wrapping_add(1);
         }
@@ -228,6 +236,7 @@ impl FeatureCounter {
             // Runs of the same sign, such as lines of box drawing, merge into few tokens.
             let signs = same.take_while(|&c| c == first).count();
             self.add(Feature::Sign, 1);
+            // At least one: `first` itself is a sign.
             self.add(Feature::SignSame, signs - 1);
             self.state = AFTER_SIGN;
             return signs * first.len_utf8();
@@ -239,6 +248,8 @@ impl FeatureCounter {
         bytes
     }
 
+    /// Counts the start of a run of non-ASCII letters, unless it continues a word. Letters are
+    /// `wide` if they have more than two bytes.
     fn start_beyond(&mut self, wide: bool) {
         let at_line = self.state == TEXT_START || self.state == LINE_START;
         let feature = match (at_line, wide) {
@@ -274,11 +285,13 @@ fn divide(text: &str, at: usize) -> (&str, &str) {
     let mut pairs = from.windows(2).take(LONGEST_SEARCH);
     let found = pairs.position(|pair| match pair {
         [before, b' '] => *before != b' ',
+        // A run of newlines merges into few tokens, so a run must not be divided.
         [b'\n', after] => !matches!(after, b'\n' | b'\r'),
         _ => false,
     });
     found
         .and_then(|found| text.split_at_checked(at + found + 1))
+        // There is no safe place nearby, as in base64 or minified code: read the rest in one go.
         .unwrap_or((text, ""))
 }
 

@@ -211,6 +211,7 @@ impl Heuristic {
 
     fn convert(&self, units: u64) -> u64 {
         let scaled = units.saturating_mul(u64::from(self.numerator));
+        // The fields are public, and a division by zero would panic.
         let denominator = u64::from(self.denominator.max(1));
         match self.rounding {
             Rounding::Up => scaled.div_ceil(denominator),

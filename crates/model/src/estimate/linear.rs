@@ -97,6 +97,7 @@ pub(super) fn classes(text: &str) -> [u32; TEXT_CLASSES] {
             .zip(counts.by_ref())
             .map(|(&coefficient, &count)| u64::from(coefficient) * u64::from(count))
             .sum();
+        // Round up: an estimate that is too low lets a window overflow.
         let parts = (sum * u64::from(PARTS)).div_ceil(UNIT);
         u32::try_from(parts).unwrap_or(u32::MAX)
     })

@@ -66,12 +66,14 @@ impl Measure {
         measure.add_class(TokenClass::Framing, PER_MESSAGE);
         for (at, part) in message.parts.iter().enumerate() {
             let Some(text) = known.get(&at) else {
+                // `of_parts` returns classes only, so the sizes are added apart.
                 let part = std::slice::from_ref(part);
                 measure.sizes += MessageSizes::of_parts(part);
                 measure += Self::of_parts(part);
                 continue;
             };
             if let Part::Output(output) = part {
+                // The known measure covers the text of the output, not its framing and its id.
                 let around = MeasuredItem::Output(&output.call_id);
                 measure.sizes.add_item(&around);
                 measure.add_item(&around);
@@ -88,14 +90,16 @@ impl Measure {
         measure
     }
 
-    /// Measures only the length of a text: no estimator finds fewer tokens in it.
+    /// Measures only the length of a text. Every estimate of the result is a lower bound, and the
+    /// words of the text are not read.
     pub fn of_length(text: &str) -> Self {
         let mut measure = Self::default();
         measure.sizes.text = Length::of(text);
         measure
     }
 
-    /// Measures some parts without the framing of their message.
+    /// Measures some parts without the framing of their message. Its [`sizes`](Self::sizes) stay
+    /// empty.
     ///
     /// ```
     /// use trimtab_model::{Message, estimate::Measure};
@@ -146,6 +150,7 @@ impl Measure {
 
     /// The estimated tokens for an unknown model, rounded up.
     pub fn tokens(&self) -> u64 {
+        // Sum first and round once: rounding each class up would add almost a token per class.
         let parts: u64 = self.classes.iter().map(|&parts| u64::from(parts)).sum();
         parts.div_ceil(u64::from(PARTS))
     }

@@ -11,6 +11,7 @@ pub(super) fn of(character: char) -> Feature {
         0x0530..=0x058f => Feature::Armenian,
         0x0590..=0x05ff => Feature::Hebrew,
         0x0600..=0x077f => Feature::Arabic,
+        // The order matters: this range contains the ones above, and takes what they leave.
         0x0080..=0x07ff => Feature::OtherTwo,
         0x0900..=0x097f => Feature::Devanagari,
         0x0980..=0x09ff => Feature::Bengali,

@@ -102,6 +102,8 @@ impl MessageSizes {
     pub(super) fn of_parts(parts: &[Part]) -> Self {
         let mut sizes = Self::default();
         walk(parts, &mut |item| sizes.add_item(&item));
+        // Only one design counts tags, and they come from the text projection, which `walk` does
+        // not see.
         sizes.tags = tags(parts);
         sizes
     }

@@ -1,10 +1,11 @@
-//! What a request presents of who sent it.
+//! The credentials that the headers of a request present, and headers that hint at several users
+//! behind one connection. `AccessCheck` derives the tenant from them.
 
 use http::HeaderMap;
 
 use crate::config::{COOKIE, TenancySettings};
 
-/// Parts of names that headers have which say who somebody is.
+/// Parts of header names that suggest that the header identifies somebody.
 const TELLING: [&str; 15] = [
     "auth",
     "key",
@@ -22,11 +23,11 @@ const TELLING: [&str; 15] = [
     "account",
     "user",
 ];
-/// Headers that are named like that and say nothing of the kind.
+/// Headers with such a name that identify nobody.
 const HARMLESS: [&str; 3] = ["idempotency-key", "sec-websocket-key", "user-agent"];
-/// What headers begin with that clients of providers and we ourselves define.
+/// Prefixes of headers that the clients of providers and we ourselves define.
 const HARMLESS_PREFIXES: [&str; 3] = ["x-stainless-", "x-trimtab-", "anthropic-"];
-/// Headers that a reverse proxy adds: then the peer is not the one who asks.
+/// Headers that a reverse proxy adds: then the peer is not the sender.
 const FORWARDING: [&str; 6] = [
     "forwarded",
     "via",
@@ -52,19 +53,21 @@ pub(super) fn presented_credentials<'a>(
     let all = all.filter(|(_, value)| !is_empty(value));
     let (cookies, mut found): (Vec<_>, Vec<_>) =
         all.partition(|(name, _)| name.eq_ignore_ascii_case(COOKIE));
+    // A cookie counts only where there is no other credential: load balancers change theirs in the
+    // middle of a conversation, and each change would make a new tenant.
     if found.is_empty() {
         found = cookies;
     }
     found
 }
 
-/// True if a header is there and holds nothing, as where a client was given no key.
+/// True if a header is there but holds no credential, as in a client without a key.
 fn is_empty(value: &[u8]) -> bool {
     let value = value.trim_ascii();
     value.is_empty() || value.eq_ignore_ascii_case(b"bearer")
 }
 
-/// The user that the operator's header names.
+/// The user that the configured header names.
 pub(super) fn user_header<'a>(
     tenancy: &TenancySettings,
     headers: &'a HeaderMap,
@@ -74,12 +77,14 @@ pub(super) fn user_header<'a>(
     (!value.is_empty()).then_some(value)
 }
 
-/// A header that says that somebody else than the peer asks, or that may be a credential which
-/// the settings do not name.
+/// A header that suggests several users behind the peer: one of a reverse proxy, or one that may be
+/// an unknown credential.
 pub(super) fn foreign_sign<'a>(
     tenancy: &TenancySettings,
     headers: &'a HeaderMap,
 ) -> Option<&'a str> {
+    // A header that we do not know may tell the users of a gateway apart. Its request then shares
+    // nothing, instead of sharing one tenant with all of them.
     let known = tenancy.credential_headers.iter();
     let known: Vec<&String> = known.chain([&tenancy.user_header]).collect();
     let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));

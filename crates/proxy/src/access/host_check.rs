@@ -15,7 +15,7 @@ use crate::config::ProxyConfig;
 /// Names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Refuses a request that names a host that is not ours; `local` is our end of its connection.
+/// Refuses a request that names a host that is not ours. `local` is our address on its connection.
 pub(super) fn check(
     config: &ProxyConfig,
     local: SocketAddr,
@@ -27,6 +27,8 @@ pub(super) fn check(
         let why = "the request names no host\nhint: send the header Host".to_owned();
         return Err(AccessRefusal::host(why));
     }
+    // Every host must be ours, not only the first: the one that we check and the one that others
+    // act on could differ.
     for host in named {
         let is_ours = host.is_some_and(|host| knows(config, local.ip(), host));
         if !is_ours {
@@ -37,7 +39,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The host that a request names, as it is written there.
+/// The host that a request names, in its spelling.
 pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     hosts(uri, headers).into_iter().next().flatten()
 }
@@ -59,22 +61,23 @@ fn not_ours(host: &str) -> String {
     )
 }
 
-/// True if `host`, with or without a port, is a name of ours.
+/// True if `host`, with or without a port, is one of our names.
 fn knows(config: &ProxyConfig, local: IpAddr, host: &str) -> bool {
     let Some(name) = without_port(host) else {
         return false;
     };
-    // A name with an address in it cannot be made to lead elsewhere.
+    // An address needs no DNS, so a page cannot be made to lead here by rebinding a name.
     let addresses = [config.listen.ip(), local.to_canonical()].map(written);
     let ours = config.hosts.iter().map(String::as_str);
     LOCAL
         .into_iter()
         .chain(ours)
         .chain(addresses.iter().flatten().map(String::as_str))
+        // A setting may name a host with its port, so the whole text is compared as well.
         .any(|known| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(host))
 }
 
-/// An address as it is written in a host; none for that which means all of them.
+/// An address in the form of a host; none for the unspecified address.
 fn written(address: IpAddr) -> Option<String> {
     match address {
         address if address.is_unspecified() => None,
@@ -83,9 +86,10 @@ fn written(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The name in `name:port`; none if what follows the colon is no port.
+/// The name in `name:port`; none if no port follows the colon.
 fn without_port(host: &str) -> Option<&str> {
     let (name, port) = match host.rsplit_once(':') {
+        // In `[::1]` the last colon is part of the address.
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
         _ => (host, None),
     };

@@ -1,8 +1,7 @@
 //! Whether a loopback connection comes from a process of our own user.
 //!
 //! Everybody on a machine can connect to its loopback addresses. Linux lists the owner of every
-//! socket, so there we know. Other systems do not tell; there this machine is taken for one of
-//! a single user.
+//! socket in `/proc`, so there we know. On other systems we assume a machine with one user.
 
 use std::net::SocketAddr;
 
@@ -24,7 +23,7 @@ pub(super) fn is_own_user(_peer: SocketAddr, _local: SocketAddr) -> bool {
     true
 }
 
-/// The user in a list of sockets whose socket leads from `from` to `to`.
+/// The owner of the socket that connects `from` to `to`, in a list of sockets.
 #[cfg(target_os = "linux")]
 fn owner(list: &str, from: SocketAddr, to: SocketAddr) -> Option<u32> {
     let wanted = (canonical(from), canonical(to));
@@ -32,6 +31,7 @@ fn owner(list: &str, from: SocketAddr, to: SocketAddr) -> Option<u32> {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let from = address(fields.next()?)?;
         let to = address(fields.next()?)?;
+        // The columns are: number, local, remote, state, queues, timer, retransmits, user.
         let user = fields.nth(4)?.parse().ok()?;
         ((from, to) == wanted).then_some(user)
     })

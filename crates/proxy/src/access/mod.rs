@@ -1,8 +1,8 @@
-//! Who may ask, whose it is, and how much of it.
+//! Access control: who may send a request, which tenant it belongs to, and how many it may send.
 //!
-//! In this order: the host that is named must be ours; the token must be right; without a token
-//! no page of others may ask; the role must allow it; then the tenant is known, and its limits
-//! hold.
+//! The checks run in this order: the request must name a host of ours; its token must be valid;
+//! without a token it must not come from a foreign web page; the role of the token must allow
+//! the endpoint; then the tenant is determined, and its limits apply.
 
 mod connection;
 mod credential;
@@ -25,7 +25,7 @@ use http::request::Parts;
 pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
-pub(crate) use store_quota::{SESSIONS, StoreUse};
+pub(crate) use store_quota::{SESSIONS, StoreUse, retention_request};
 pub(crate) use tenant::{Tenant, TenantKeys};
 pub(crate) use tls::{InboundTls, accept_tls, follow_files, unusable_files_notice};
 pub(crate) use token::TokenTable;
@@ -40,27 +40,27 @@ use tenant::PresentedIdentity;
 use token::{AdmittedToken, CarriedToken};
 use wrong_tokens::WrongTokens;
 
-/// What is remembered of who asks.
+/// The state of access control: wrong tokens and the use of quotas.
 #[derive(Default)]
 pub(crate) struct AccessState {
     wrong_tokens: WrongTokens,
     rates: TenantRates,
 }
 
-/// Who sent a request that is let in.
+/// The sender of an admitted request.
 pub(crate) struct RequestCaller {
-    /// Whose it is, or why that is not known: then nothing is kept of it.
+    /// Its tenant, or why it has none. Without a tenant nothing of the request is stored.
     pub(crate) tenant: Result<Tenant, UnknownTenant>,
-    /// The name of its token.
+    /// Its token.
     pub(crate) token: Option<AdmittedToken>,
-    /// Counts it as long as it lives.
+    /// Counts the request against its quota until this is dropped.
     pub(crate) counted: Option<CountedRequest>,
 }
 
-/// Why nobody knows whose a request is.
+/// Why a request has no tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnknownTenant {
-    /// More about it.
+    /// The explanation for the log.
     pub(crate) detail: String,
 }
 
@@ -84,18 +84,18 @@ impl UnknownTenant {
     }
 }
 
-/// Everything that is needed to judge a request.
+/// Everything that access control needs to check a request.
 pub(crate) struct AccessCheck<'a> {
     pub(crate) state: &'a AccessState,
     pub(crate) config: &'a ProxyConfig,
     pub(crate) tokens: &'a TokenTable,
-    /// What tells tenants apart; none while there is no store.
+    /// The keys that separate tenants; none without a store.
     pub(crate) keys: Option<&'a TenantKeys>,
     pub(crate) connection: &'a InboundConnection,
 }
 
 impl AccessCheck<'_> {
-    /// Lets a request in or says why not. A token is taken out of its headers.
+    /// Admits or refuses a request. Its token is removed from the headers.
     pub(crate) async fn admit(
         &self,
         parts: &mut Parts,
@@ -109,6 +109,7 @@ impl AccessCheck<'_> {
         )?;
         let endpoint = OwnEndpoint::of_path(parts.uri.path());
         let token = self.token(parts, endpoint).await?;
+        // No token at this point means that none is set: then there are no roles.
         let is_admin = token.as_ref().is_none_or(|it| it.role == TokenRole::Admin);
         let needs_admin = matches!(
             endpoint,
@@ -121,7 +122,7 @@ impl AccessCheck<'_> {
             self.check_dashboard(parts, token.is_some()).await?;
         }
         if needs_admin || endpoint == Some(OwnEndpoint::Health) {
-            // Nothing there belongs to anybody.
+            // These endpoints serve the operator and not a tenant, so no quota applies.
             return Ok(RequestCaller {
                 tenant: Err(UnknownTenant::default()),
                 token,
@@ -137,9 +138,9 @@ impl AccessCheck<'_> {
         })
     }
 
-    /// The dashboard shows the conversations of everybody. Browsers send its password by
-    /// themselves, so the page that asks is checked even then; and without a token only our own
-    /// user may look.
+    /// Checks a request to the dashboard, which shows all conversations. Browsers send its password
+    /// automatically, so the origin is checked even with a valid token. Without a token only our
+    /// own user is admitted.
     async fn check_dashboard(&self, parts: &Parts, has_token: bool) -> Result<(), AccessRefusal> {
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
@@ -150,7 +151,7 @@ impl AccessCheck<'_> {
         Err(AccessRefusal::other_user())
     }
 
-    /// The token of a request, which it must carry where there are any.
+    /// The token of a request. It is required if any is set.
     async fn token(
         &self,
         parts: &mut Parts,
@@ -159,10 +160,12 @@ impl AccessCheck<'_> {
         let tokens = self.tokens;
         let carried = tokens.carried(&parts.headers, endpoint.is_some());
         if let CarriedToken::Right(token, header) = carried {
+            // The token is ours: an upstream must never see it.
             parts.headers.remove(header);
             return Ok(Some(token));
         }
-        // A page does not know a token, so this is asked of requests without one only.
+        // A page cannot know a token, so only requests without a valid one are checked for their
+        // origin. The check comes before the answer to a wrong token, which may wait.
         let host = host_check::host(&parts.uri, &parts.headers).unwrap_or_default();
         let called = (self.connection.scheme(), host);
         origin_check::check(self.config, called, &parts.headers)?;
@@ -178,9 +181,9 @@ impl AccessCheck<'_> {
         })
     }
 
-    /// Whose a request is. Without a credential and a token of its own that is known only
-    /// where nothing says that several users are behind it, and without any token only of
-    /// processes of our own user.
+    /// The tenant of a request. A request without a credential and without a named token has one
+    /// only if nothing suggests that several users are behind it, and, without any token, only if
+    /// it comes from a process of our own user.
     async fn tenant(
         &self,
         parts: &Parts,
@@ -192,6 +195,8 @@ impl AccessCheck<'_> {
             user: credential::user_header(tenancy, &parts.headers),
             credentials: credential::presented_credentials(tenancy, &parts.headers),
         };
+        // Nothing in this request tells one user from another, because the default token is shared.
+        // Two users would get one tenant, and could read each other's outputs.
         if presented.credentials.is_empty() && !token.is_some_and(AdmittedToken::is_named) {
             let sign = credential::foreign_sign(tenancy, &parts.headers);
             if let Some(name) = sign {
@@ -205,7 +210,7 @@ impl AccessCheck<'_> {
         Ok(keys.tenant(&presented))
     }
 
-    /// Counts a request against the limits of its tenant, or of its address.
+    /// Counts a request against the quota of its tenant, or of its address.
     fn counted(
         &self,
         tenant: &Result<Tenant, UnknownTenant>,
@@ -218,6 +223,8 @@ impl AccessCheck<'_> {
         }
         let has_own_token = token.is_some_and(AdmittedToken::is_named);
         let address = self.connection.peer.ip().to_string();
+        // Without a tenant the address is counted, so that leaving out the credential is no way
+        // around the limit.
         let name = match tenant {
             Ok(tenant) => tenant.quota_name(has_own_token),
             Err(_) => &address,

@@ -3,7 +3,7 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// A token that nobody can guess, of 256 random bits, and its digest for the settings.
+/// A new token of 256 random bits, and its digest for the settings.
 ///
 /// ```
 /// # use trimtab_proxy::NewToken;
@@ -14,14 +14,14 @@ use sha2::{Digest, Sha256};
 /// ```
 #[derive(Clone)]
 pub struct NewToken {
-    /// The token: for whoever is to use it.
+    /// The token, for the client.
     pub token: String,
-    /// Its SHA-256: for the settings.
+    /// Its SHA-256, for the settings.
     pub sha256: String,
 }
 
 impl NewToken {
-    /// Makes one.
+    /// Creates a token.
     pub fn make() -> std::io::Result<Self> {
         let mut random = [0; 32];
         let filled = getrandom::fill(&mut random);

@@ -9,17 +9,18 @@ use http::header::{HeaderMap, ORIGIN};
 use super::refusal::AccessRefusal;
 use crate::config::ProxyConfig;
 
-/// How the page that makes a request is related to us, as browsers say.
+/// The header in which browsers name the relation between the page and us.
 const FETCH_SITE: &str = "sec-fetch-site";
-/// Relations of requests that no other page makes: our own, and what a person typed.
+/// The relations that no foreign page has: our own pages, and addresses that a person typed.
 const OWN_SITES: [&str; 2] = ["same-origin", "none"];
 
-/// Refuses a request of a page that is not ours; we were called as `scheme` and `host`.
+/// Refuses a request of a foreign page. We were called as `scheme` and `host`.
 pub(super) fn check(
     config: &ProxyConfig,
     (scheme, host): (&str, &str),
     headers: &HeaderMap,
 ) -> Result<(), AccessRefusal> {
+    // A browser sends one `Origin`. If a request has several, each of them must be allowed.
     let mut is_listed = false;
     for origin in headers.get_all(ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
@@ -29,6 +30,8 @@ pub(super) fn check(
             return Err(AccessRefusal::origin(not_allowed(origin)));
         }
     }
+    // A browser omits `Origin` on plain GET requests of other pages, such as those for an image,
+    // but it still sends this header.
     let site = headers.get(FETCH_SITE);
     let is_own_site = site.is_none_or(|site| OWN_SITES.iter().any(|own| site == own));
     if is_own_site || is_listed {
@@ -64,6 +67,7 @@ fn normal(origin: &str) -> &str {
     } else {
         ":80"
     };
+    // Ports of other schemes, such as those of apps, have no default that could be left out.
     let is_web = origin.starts_with("http");
     let short = origin.strip_suffix(port).filter(|_| is_web);
     short.unwrap_or(origin)

@@ -1,7 +1,7 @@
-//! How much a tenant may ask for in a minute, and at a time.
+//! Limits of a tenant: requests and bytes per minute, and requests at a time.
 //!
-//! What a minute allows may be used at once; it comes back evenly. So one number is enough for
-//! each limit: when all of it will be back.
+//! The allowance of a minute may be used at once, and is refilled evenly. So one time is enough
+//! to represent each limit: the time when the allowance is full again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,32 +11,32 @@ use super::refusal::AccessRefusal;
 use crate::config::TenantQuotas;
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// How many tenants are counted; above it those that use nothing are forgotten.
+/// The maximum number of tenants that are counted. Above it, idle ones are forgotten.
 const TENANTS: usize = 10_000;
-/// When to try again if too many requests are under way: nobody knows how long they take.
+/// The suggested delay if too many requests are in progress: their duration is unknown.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 type TenantUseByName = HashMap<String, TenantUse>;
 
-/// What tenants use now.
+/// The current use of all tenants.
 #[derive(Clone, Default)]
 pub(crate) struct TenantRates(Arc<Mutex<TenantUseByName>>);
 
-/// What one tenant uses now.
+/// The current use of one tenant.
 struct TenantUse {
     requests: MinuteAllowance,
     input_bytes: MinuteAllowance,
     concurrent: u64,
 }
 
-/// An allowance of one minute, of which some may be used up.
+/// An allowance per minute, which may be partly used.
 #[derive(Clone, Copy)]
 struct MinuteAllowance {
-    /// When all of it is back.
+    /// The time when it is full again.
     whole_at: Instant,
 }
 
-/// A request that counts as long as this lives.
+/// A request in progress, counted until this is dropped.
 pub(crate) struct CountedRequest {
     rates: TenantRates,
     name: String,
@@ -45,7 +45,7 @@ pub(crate) struct CountedRequest {
 }
 
 impl TenantRates {
-    /// Counts a request of the tenant `name`, whose body has so many bytes as far as is known.
+    /// Counts a request of the tenant `name` with a body of `bytes`, 0 if unknown.
     pub(super) fn begin(
         &self,
         name: &str,
@@ -60,6 +60,7 @@ impl TenantRates {
             input_bytes: MinuteAllowance { whole_at: now },
             concurrent: 0,
         });
+        // All limits are checked before any is charged: a refused request costs nothing.
         tenant.check(quotas, now)?;
         tenant.concurrent += 1;
         tenant.requests.charge(quotas.requests_per_minute, 1, now);
@@ -106,17 +107,18 @@ impl TenantUse {
 }
 
 impl MinuteAllowance {
-    /// How long to wait until one more can be used; none if that is now.
+    /// The delay until one more can be used; none if it can be used now.
     fn wait(self, per_minute: u64, now: Instant) -> Option<Duration> {
         if per_minute == 0 {
             return None;
         }
+        // An allowance that is full again after a minute is empty now. There is room for one more
+        // if the time to refill, with that one added, is at most a minute.
         let missing = self.whole_at.saturating_duration_since(now) + time_of(per_minute, 1);
         missing.checked_sub(MINUTE).filter(|wait| !wait.is_zero())
     }
 
-    /// Uses some of it up. One request may use more than there is: then it takes longer until
-    /// the next.
+    /// Uses an amount. One request may exceed the allowance; the next one then waits longer.
     fn charge(&mut self, per_minute: u64, amount: u64, now: Instant) {
         if per_minute > 0 {
             self.whole_at = self.whole_at.max(now) + time_of(per_minute, amount);
@@ -124,17 +126,19 @@ impl MinuteAllowance {
     }
 }
 
-/// How long it takes for so much to come back.
+/// The time until an amount is refilled.
 fn time_of(per_minute: u64, amount: u64) -> Duration {
     let nanoseconds = MINUTE.as_nanos() * u128::from(amount) / u128::from(per_minute);
-    // A day is longer than anybody waits, and no clock overflows by it.
+    // Without a bound, one huge body at a low rate could overflow the clock. A day is longer than
+    // any client waits.
     let longest = Duration::from_hours(24);
     u64::try_from(nanoseconds).map_or(longest, |time| Duration::from_nanos(time).min(longest))
 }
 
 impl CountedRequest {
-    /// Charges what a body had that did not say how long it is.
+    /// Charges the bytes of a body that did not announce its length.
     pub(crate) fn charge_rest(&mut self, bytes: u64) {
+        // A body that ended early is not refunded.
         let rest = bytes.saturating_sub(self.charged_bytes);
         self.charged_bytes += rest;
         if rest == 0 || self.input_bytes_per_minute == 0 {
@@ -158,8 +162,8 @@ impl Drop for CountedRequest {
     }
 }
 
-/// Keeps the number of tenants within its bound. Who made up many credentials is forgotten
-/// within a minute of the last request, and sooner if there are too many.
+/// Keeps the number of tenants within its bound. Invented credentials are forgotten within a minute
+/// of their last request, and sooner if there are too many.
 fn forget_idle(by_name: &mut TenantUseByName, now: Instant) {
     if by_name.len() < TENANTS {
         return;
@@ -168,6 +172,8 @@ fn forget_idle(by_name: &mut TenantUseByName, now: Instant) {
     if by_name.len() < TENANTS {
         return;
     }
+    // All tenants are in use. Half of those without an open request go, those that are refilled
+    // first: removing one at a time would scan the whole table for every request.
     let at_rest = by_name.iter().filter(|(_, tenant)| tenant.concurrent == 0);
     let mut ends: Vec<Instant> = at_rest
         .map(|(_, tenant)| tenant.requests.whole_at)

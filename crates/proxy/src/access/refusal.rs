@@ -1,4 +1,5 @@
-//! Why a request is refused, and how clients are told.
+//! Why a request is refused by access control, and the answer that says so in the form of the
+//! client's dialect.
 
 use std::time::Duration;
 
@@ -11,11 +12,11 @@ use trimtab_model::Dialect;
 pub(crate) struct AccessRefusal {
     /// The status of the answer.
     pub(crate) status: StatusCode,
-    /// The reason in records, in a word.
+    /// The reason in one word, for records.
     pub(crate) reason: &'static str,
-    /// What people are told.
+    /// The message of the answer.
     pub(crate) message: String,
-    /// When it is worth trying again.
+    /// The delay after which a retry is useful.
     pub(crate) retry_after: Option<Duration>,
 }
 
@@ -29,37 +30,38 @@ impl AccessRefusal {
         }
     }
 
-    /// It names a host that is not ours.
+    /// The request names a host that is not ours.
     pub(super) fn host(message: String) -> Self {
         Self::new(StatusCode::FORBIDDEN, "host", message)
     }
 
-    /// It comes from a page that is not ours.
+    /// The request comes from a foreign page.
     pub(super) fn origin(message: String) -> Self {
         Self::new(StatusCode::FORBIDDEN, "origin", message)
     }
 
-    /// It carries no valid token.
+    /// The request has no valid token.
     pub(super) fn token() -> Self {
+        // The same text for a missing and a wrong token.
         let why = "the request carries no valid token of this proxy\n\
             hint: send it in the header x-trimtab-token";
         Self::new(StatusCode::UNAUTHORIZED, "token", why.to_owned())
     }
 
-    /// Its token does not allow what it asks for.
+    /// The role of its token does not allow the request.
     pub(super) fn role() -> Self {
         let why = "the token does not allow this\nhint: use a token with the role admin";
         Self::new(StatusCode::FORBIDDEN, "role", why.to_owned())
     }
 
-    /// It asks for conversations, and is not from a process of our own user.
+    /// The request asks for conversations, but does not come from our own user.
     pub(super) fn other_user() -> Self {
         let why = "the dashboard shows conversations, and this request is not from the user that \
             runs the proxy\nhint: set proxy.token, and give it as the password";
         Self::new(StatusCode::FORBIDDEN, "user", why.to_owned())
     }
 
-    /// Its sender has presented too many wrong tokens.
+    /// The address has sent too many wrong tokens.
     pub(super) fn too_many_wrong_tokens() -> Self {
         let retry_after = Some(Duration::from_secs(1));
         let why = "too many requests with wrong tokens come from this address";
@@ -69,7 +71,7 @@ impl AccessRefusal {
         }
     }
 
-    /// Its tenant has used up what the settings allow.
+    /// The tenant has reached a limit of its quota.
     pub(super) fn rate(limit: &'static str, retry_after: Duration) -> Self {
         let why = format!(
             "the limit {limit} of this proxy is reached\n\
@@ -81,7 +83,7 @@ impl AccessRefusal {
         }
     }
 
-    /// The body of the answer, as servers of `dialect` write errors.
+    /// The body of the answer, in the error format of `dialect`.
     pub(crate) fn body(&self, dialect: Dialect) -> Value {
         let message = &self.message;
         let (kind, code) = match self.status {
@@ -99,9 +101,11 @@ impl AccessRefusal {
         }
     }
 
-    /// The seconds to wait, in whole ones.
+    /// The delay in whole seconds.
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         let wait = self.retry_after?;
+        // The header holds whole seconds. They are rounded up: a client that comes back a moment
+        // too early is refused again.
         Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).map(|seconds| seconds.max(1))
     }
 }

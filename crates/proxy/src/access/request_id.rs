@@ -2,14 +2,15 @@
 
 use http::HeaderMap;
 
-/// Where clients put an id of their own.
+/// The header with a client's own id.
 const CLIENT_HEADER: &str = "x-request-id";
-/// The longest id of a client that is taken over.
+/// The longest client id that is used.
 const LONGEST: usize = 128;
 
-/// The client's own id where it is well-formed, else a new one.
+/// The client's own id if it is well-formed, else a new one.
 pub(crate) fn for_request(headers: &HeaderMap) -> String {
     let mut given = headers.get_all(CLIENT_HEADER).iter();
+    // Of two ids, nobody could say which one the client's log shows.
     let given = match (given.next(), given.next()) {
         (Some(one), None) => one.to_str().ok().filter(|id| is_well_formed(id)),
         _ => None,
@@ -18,13 +19,14 @@ pub(crate) fn for_request(headers: &HeaderMap) -> String {
 }
 
 fn is_well_formed(id: &str) -> bool {
+    // The id goes into logs and headers, so it must not be able to forge a line or a field.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     !id.is_empty() && id.len() <= LONGEST && id.bytes().all(is_plain)
 }
 
 fn new_id() -> String {
     let mut random = [0; 16];
-    // Without randomness ids are not unique; nothing else depends on them.
+    // If the system gives no randomness, ids are not unique. Nothing but logs depends on them.
     getrandom::fill(&mut random).unwrap_or(());
     format!("tt-{}", data_encoding::HEXLOWER.encode(&random))
 }

@@ -1,21 +1,24 @@
-//! How much of the store a tenant takes.
+//! How many bytes of the store each tenant uses, and how long its sessions are kept. Adding the
+//! bytes up reads the list of all sessions, so the totals are reused for a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use trimtab_store::Store;
+use trimtab_store::{CollectOptions, Store};
 
 use super::tenant::Tenant;
+use crate::config::ProxyConfig;
 
-/// What the sessions of all tenants begin with, before the tenant's name.
+/// The prefix of the sessions of all tenants, before the tenant's name.
 pub(crate) const SESSIONS: &str = "proxy/";
-/// The store is asked again after this time at the earliest.
+/// The shortest time between two readings of the store.
 const AT_LEAST: Duration = Duration::from_secs(1);
-/// And after so many times what asking took: a large store is asked less often.
+/// The time between two readings as a multiple of their duration, so that a large store is read
+/// less often.
 const PAUSE_FACTOR: u32 = 50;
 
-/// What every tenant had in the store when it was last asked.
+/// The bytes of every tenant at the last reading of the store.
 #[derive(Default)]
 pub(crate) struct StoreUse(Mutex<Option<StoreTotals>>);
 
@@ -25,12 +28,15 @@ struct StoreTotals {
 }
 
 impl StoreUse {
-    /// The bytes of the tenant's outputs, as of a moment ago. None if the store cannot say.
+    /// The recent size of the tenant's outputs in bytes; none if the store cannot tell.
     pub(crate) fn bytes(&self, store: &dyn Store, tenant: &Tenant) -> Option<u64> {
+        // The lock is held while the store is read: others that need the totals would otherwise all
+        // read it at the same time.
         let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !matches!(&*totals, Some(totals) if now < totals.good_until) {
             let bytes = added_up(store)?;
+            // Reading takes at most a fiftieth of the time, however large the store is.
             let pause = (now.elapsed() * PAUSE_FACTOR).max(AT_LEAST);
             *totals = Some(StoreTotals {
                 bytes,
@@ -52,4 +58,17 @@ fn added_up(store: &dyn Store) -> Option<HashMap<String, u64>> {
         }
     }
     Some(bytes)
+}
+
+/// The removal of what the settings do not want kept.
+pub(crate) fn retention_request(config: &ProxyConfig) -> CollectOptions {
+    let by_tenant = config
+        .tenant_ages()
+        .map(|(tenant, age)| (format!("{SESSIONS}{tenant}/"), age));
+    CollectOptions {
+        older_than: config.retention.max_age(),
+        older_than_by_prefix: by_tenant.collect(),
+        max_bytes: config.retention.max_bytes(),
+        ..CollectOptions::default()
+    }
 }

@@ -1,9 +1,9 @@
-//! Whose sessions they are.
+//! Tenants: the owners of sessions.
 //!
 //! A tenant is a keyed digest of what a request presents: the name of its token, the user that
 //! the operator's header names, and its credentials. The key is a secret of this installation,
 //! kept in the store: a digest says nothing about the credential, and nobody else can make one.
-//! What a header says about a session is only ever looked up within its tenant.
+//! A session that a header names is only ever looked up within the tenant.
 
 /// How many characters of a digest make a name: 96 bits.
 const NAME: usize = 24;
@@ -31,16 +31,18 @@ impl TenantKeys {
         }
     }
 
-    /// The tenant of who presents this.
+    /// The tenant with this identity.
     pub(crate) fn tenant(&self, presented: &PresentedIdentity<'_>) -> Tenant {
         let mut hasher = blake3::Hasher::new_keyed(&self.tenants);
-        // No header has a name with a colon.
+        // No header name contains a colon, so these two cannot be confused with a credential.
         let token = presented.token.map(|name| (":token", name.as_bytes()));
         let user = presented.user.map(|user| (":user", user));
         for (name, value) in token.into_iter().chain(user) {
             add(&mut hasher, name.as_bytes());
             add(&mut hasher, value);
         }
+        // The digest before the credentials are added. It stays the same when an access token is
+        // renewed, and does not change with invented keys.
         let scope = if hasher.count() > 0 {
             short(&hasher)
         } else {
@@ -54,7 +56,7 @@ impl TenantKeys {
         Tenant { name, scope }
     }
 
-    /// A name for what `parts` say, within a tenant.
+    /// A name derived from `parts`, within a tenant.
     pub(crate) fn name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
         add(&mut hasher, tenant.name.as_bytes());
@@ -64,7 +66,7 @@ impl TenantKeys {
         short(&hasher)
     }
 
-    /// A name for what `parts` say, whatever the credentials are: only token and user count.
+    /// A name derived from `parts`, token and user, independent of the credentials.
     pub(crate) fn common_name(&self, tenant: &Tenant, parts: &[&[u8]]) -> String {
         let mut hasher = blake3::Hasher::new_keyed(&self.sessions);
         add(&mut hasher, tenant.scope.as_bytes());
@@ -74,9 +76,10 @@ impl TenantKeys {
         short(&hasher)
     }
 
-    /// A number between 0 and 1 that belongs to `name`.
+    /// A fixed pseudo-random number between 0 and 1 for `name`.
     pub(crate) fn share_of_name(&self, name: &str) -> f64 {
         let hash = blake3::keyed_hash(&self.sessions, name.as_bytes());
+        // 24 bits are exact in a float, and fine enough for a share of sessions.
         let [first, second, third, ..] = *hash.as_bytes();
         f64::from(u32::from_le_bytes([first, second, third, 0])) / f64::from(1 << 24)
     }
@@ -87,7 +90,7 @@ impl TenantKeys {
     }
 }
 
-/// Adds a part so that no two lists of parts give the same bytes.
+/// Adds a part with its length, so that no two lists of parts give the same bytes.
 fn add(hasher: &mut blake3::Hasher, part: &[u8]) {
     hasher
         .update(&(part.len() as u64).to_le_bytes())
@@ -98,18 +101,18 @@ fn short(hasher: &blake3::Hasher) -> String {
     hasher.finalize().to_hex().chars().take(NAME).collect()
 }
 
-/// What a request presents of who sent it.
+/// The identity that a request presents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PresentedIdentity<'a> {
     /// The name of its token.
     pub(crate) token: Option<&'a str>,
-    /// The user that the operator's header names.
+    /// The user in the configured header.
     pub(crate) user: Option<&'a [u8]>,
     /// Its credentials, with the names of their headers.
     pub(crate) credentials: Vec<(&'a str, &'a [u8])>,
 }
 
-/// Whose sessions they are.
+/// The owner of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tenant {
     name: String,
@@ -123,8 +126,8 @@ impl Tenant {
         &self.name
     }
 
-    /// What its quotas are counted under. A credential can be made up, a token cannot: whoever
-    /// has one of their own is counted by it.
+    /// The name under which its quotas are counted. A credential can be invented and a token
+    /// cannot, so a sender with a named token is counted by the token.
     pub(super) fn quota_name(&self, has_own_token: bool) -> &str {
         if has_own_token {
             &self.scope

@@ -19,11 +19,11 @@ use super::stream::InboundStream;
 use crate::config::TlsFiles;
 use crate::resources::notices::Notices;
 
-/// How often the files are looked at.
+/// The interval at which the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The largest file that can be a certificate or a key.
+/// The largest accepted certificate or key file.
 const LARGEST_FILE: u64 = 1 << 20;
-/// What is offered to clients, the best first.
+/// The protocols that are offered to clients, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Why certificate and key cannot be used.
@@ -40,7 +40,7 @@ impl fmt::Display for TlsProblem {
 impl std::error::Error for TlsProblem {}
 
 impl TlsFiles {
-    /// Reads both files and says what is wrong with them.
+    /// Reads and validates both files.
     pub fn check(&self) -> Result<(), TlsProblem> {
         load(self).map(drop)
     }
@@ -56,7 +56,7 @@ struct LoadedTls {
     changed: FileTimes,
 }
 
-/// When both files were changed last.
+/// The modification times of both files.
 type FileTimes = [Option<SystemTime>; 2];
 
 impl InboundTls {
@@ -67,10 +67,12 @@ impl InboundTls {
         Ok(tls)
     }
 
-    /// Reads the files again, which may be others; what is wrong leaves the old ones in force.
+    /// Reads the given files. If they are invalid, the old ones stay in force.
     pub(crate) fn read(&self, files: Option<&TlsFiles>) -> Result<(), TlsProblem> {
         let loaded = match files {
             Some(files) => Some(LoadedTls {
+                // The times are read before the files. A change in between is then seen as one more
+                // change; the other way round it would be missed.
                 changed: changed(files),
                 acceptor: TlsAcceptor::from(load(files)?),
                 files: files.clone(),
@@ -81,13 +83,13 @@ impl InboundTls {
         Ok(())
     }
 
-    /// What encrypts a connection that comes now.
+    /// The TLS acceptor for new connections.
     pub(crate) fn acceptor(&self) -> Option<TlsAcceptor> {
         let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
         loaded.as_ref().map(|loaded| loaded.acceptor.clone())
     }
 
-    /// The files in force, and when they had been changed as they were read.
+    /// The files in force, and their modification times when they were read.
     fn files(&self) -> Option<(TlsFiles, FileTimes)> {
         let loaded = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let loaded = loaded.as_ref()?;
@@ -95,9 +97,10 @@ impl InboundTls {
     }
 }
 
-/// Reads the files of `tls` again whenever they change, until nobody else has it.
+/// Reloads the files of `tls` when they change, until `tls` is dropped elsewhere.
 pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
     let tls = Arc::downgrade(&tls);
+    // The times of the last check, and those of the last files that could not be used.
     let mut seen = FileTimes::default();
     let mut failed = FileTimes::default();
     loop {
@@ -108,7 +111,8 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
         };
         let looking = tokio::task::spawn_blocking(move || {
             let now = changed(&files);
-            // Both files are replaced one after the other: wait until they rest.
+            // The two files are replaced one after the other, so wait until they have not changed
+            // between two looks. Files that failed are reported once, and tried when they change.
             let is_due = now != in_force && now == seen && now != failed;
             (now, is_due.then(|| tls.read(Some(&files))))
         });
@@ -127,7 +131,7 @@ pub(crate) async fn follow_files(tls: Arc<InboundTls>, notices: Notices) {
     }
 }
 
-/// What is said of files that cannot be used.
+/// The notice about invalid files.
 pub(crate) fn unusable_files_notice(problem: &TlsProblem) -> String {
     format!("the old certificate stays in force: {problem}")
 }
@@ -146,7 +150,7 @@ fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsProblem> {
         return Err(problem(at, "it holds no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(&read(key_at)?);
-    // What a parser says of a key may quote it.
+    // The parser's error is left out, because it may quote the key.
     let key = key.map_err(|_| problem(key_at, "it holds no private key in PEM".to_owned()))?;
     let mut config = configured(chain, key).map_err(|error| problem(at, error.to_string()))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
@@ -166,13 +170,14 @@ fn configured(
 fn read(path: &Path) -> Result<Vec<u8>, TlsProblem> {
     let problem = |why: &dyn fmt::Display| TlsProblem(format!("{}: {why}", path.display()));
     let found = std::fs::metadata(path).map_err(|error| problem(&error))?;
+    // A pipe would block, and a device may never end.
     if !found.is_file() || found.len() > LARGEST_FILE {
         return Err(problem(&"it is no file of a usual size"));
     }
     std::fs::read(path).map_err(|error| problem(&error))
 }
 
-/// Encrypts a connection if `acceptor` says so. None if the other end does not manage that in
+/// Performs the TLS handshake if there is an acceptor. None if it fails or takes longer than
 /// `time`.
 pub(crate) async fn accept_tls<S>(
     stream: S,

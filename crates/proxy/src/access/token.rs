@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::config::{ProxyConfig, TokenRole};
 use crate::transport::headers;
 
-/// The name of the token that the setting `token` holds.
+/// The name of the token in the setting `token`.
 const DEFAULT: &str = "default";
 const BEARER: &[u8] = b"Bearer ";
 const BASIC: &[u8] = b"Basic ";
@@ -27,20 +27,20 @@ struct KnownToken {
 /// A token that a request carried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdmittedToken {
-    /// Whose it is.
+    /// Its name.
     pub(crate) name: Arc<str>,
     /// What it allows.
     pub(super) role: TokenRole,
 }
 
 impl AdmittedToken {
-    /// True if it has a name of its own: one person's, as far as we know.
+    /// True if it has a name of its own, and so identifies one user.
     pub(super) fn is_named(&self) -> bool {
         &*self.name != DEFAULT
     }
 }
 
-/// A digest of a token. Two of them are compared in constant time.
+/// A digest of a token, compared in constant time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct TokenDigest(blake3::Hash);
 
@@ -55,14 +55,14 @@ impl TokenDigest {
     }
 }
 
-/// What a request carries in the place of a token.
+/// The token that a request carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CarriedToken {
     /// Nothing.
     None,
-    /// Something that is no token of ours.
+    /// A token that we do not know.
     Wrong,
-    /// A token of ours, in this header.
+    /// A valid token, in this header.
     Right(AdmittedToken, HeaderName),
 }
 
@@ -72,6 +72,7 @@ impl TokenTable {
         let default = config.token.iter().map(|token| KnownToken {
             digest: TokenDigest::of_token(token.reveal().as_bytes()),
             admitted: AdmittedToken {
+                // The single token of simple setups may do everything.
                 name: Arc::from(DEFAULT),
                 role: TokenRole::Admin,
             },
@@ -83,6 +84,7 @@ impl TokenTable {
                     let sha256 = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
                     TokenDigest::of_sha256(&sha256)
                 }
+                // `ProxyConfig::check` rejects a token with neither.
                 (None, None) => return None,
             };
             let admitted = AdmittedToken {
@@ -99,12 +101,14 @@ impl TokenTable {
         !self.0.is_empty()
     }
 
-    /// What these headers carry. Where a provider's key stands, a token counts only on
-    /// endpoints of our own.
+    /// The token in these headers. In `Authorization`, which otherwise holds a provider's key, it
+    /// counts only on our own endpoints.
     pub(super) fn carried(&self, headers: &HeaderMap, is_own: bool) -> CarriedToken {
         let by_header = headers
             .get(headers::TOKEN)
             .map(|value| (Cow::Borrowed(value.as_bytes()), headers::TOKEN));
+        // Browsers can log in, but cannot be told to send a header of ours. On all other paths
+        // `Authorization` belongs to the provider.
         let by_login = headers
             .get(AUTHORIZATION)
             .filter(|_| is_own)
@@ -119,7 +123,7 @@ impl TokenTable {
         }
     }
 
-    /// Compares with every token, so that the time does not tell which one is nearly right.
+    /// Compares with every token, so that the duration reveals nothing about them.
     fn find(&self, presented: &[u8]) -> Option<AdmittedToken> {
         let digest = TokenDigest::of_token(presented);
         let mut found = None;
@@ -132,12 +136,13 @@ impl TokenTable {
     }
 }
 
-/// The token in the header `Authorization`: a bearer's, or the password of a browser.
+/// The token in the header `Authorization`: a bearer token, or the password of a browser.
 fn in_authorization(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     if let Some(token) = value.strip_prefix(BEARER) {
         return Some(Cow::Borrowed(token));
     }
     let login = BASE64.decode(value.strip_prefix(BASIC)?).ok()?;
+    // The user name before the colon is ignored; a password may contain further colons.
     let colon = login.iter().position(|byte| *byte == b':')?;
     login
         .get(colon + 1..)

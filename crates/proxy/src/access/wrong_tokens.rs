@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use super::refusal::AccessRefusal;
 
-/// So many wrong tokens are answered at once: somebody mistyped.
+/// The number of wrong tokens that are answered without a delay, for typing errors.
 const FREE: u32 = 3;
 /// The first wait; it doubles with every wrong token.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often the wait doubles at most: no more is needed to reach the longest.
+/// The maximum number of doublings; it suffices to reach the longest wait.
 const DOUBLINGS: u32 = 6;
-/// How many answers to one address wait at a time; more are refused at once.
+/// The maximum number of delayed answers per address; more are refused at once.
 const WAITING: u32 = 4;
 /// After this time without a wrong token an address begins anew.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(10);
@@ -43,12 +43,13 @@ struct WaitingAnswer {
 }
 
 impl WrongTokens {
-    /// Notes down a wrong token, waits as long as its address deserves, and says what to
-    /// answer.
+    /// Counts a wrong token, waits according to its address, and returns the refusal.
     pub(super) async fn answer(&self, peer: IpAddr) -> AccessRefusal {
         match self.begin(network(peer), Instant::now()) {
             Some((wait, waiting)) => {
                 tokio::time::sleep(wait).await;
+                // Held until here. If the client goes away during the wait, it is dropped with the
+                // future and frees its place as well.
                 drop(waiting);
                 AccessRefusal::token()
             }
@@ -56,7 +57,7 @@ impl WrongTokens {
         }
     }
 
-    /// How long to wait; none if too many answers to this address wait already.
+    /// The delay of the answer; none if too many answers to this address are waiting.
     fn begin(&self, address: IpAddr, now: Instant) -> Option<(Duration, WaitingAnswer)> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         forget(&mut all, now);
@@ -67,6 +68,8 @@ impl WrongTokens {
         });
         from.count = from.count.saturating_add(1);
         from.last = now;
+        // A refusal at once also counts as a wrong token. Answers that wait hold a connection each,
+        // so their number per address is limited.
         if from.waiting >= WAITING {
             return None;
         }
@@ -96,7 +99,7 @@ fn wait_after(count: u32) -> Duration {
     }
 }
 
-/// Makes room where there is none: old addresses go, and the oldest if none is old.
+/// Makes room for one more address: removes old ones, or the oldest one.
 fn forget(all: &mut HashMap<IpAddr, WrongTokenCount>, now: Instant) {
     if all.len() < ADDRESSES {
         return;
@@ -111,7 +114,8 @@ fn forget(all: &mut HashMap<IpAddr, WrongTokenCount>, now: Instant) {
     }
 }
 
-/// Whoever has one IPv6 address has 2^64 of them.
+/// The network of an address. Whoever has one IPv6 address usually has 2^64 of them, and could
+/// use another one for every guess.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(long) => {

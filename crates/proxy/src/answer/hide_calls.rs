@@ -1,10 +1,11 @@
-//! A whole answer in which calls of ours are hidden.
+//! Hides our calls in a complete answer, and joins the visible parts of several answers into one.
+//! `wire::sse::CallFilter` does the same for streams.
 
 use serde_json::{Value, json};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::Dialect;
 
-/// Takes the calls of ours out of an answer; true if there were any.
+/// Removes our calls from an answer; true if there were any.
 pub(crate) fn hide(dialect: Dialect, names: ToolNames, answer: &mut Value) -> bool {
     let Some(list) = call_list(dialect, answer) else {
         return false;
@@ -12,6 +13,8 @@ pub(crate) fn hide(dialect: Dialect, names: ToolNames, answer: &mut Value) -> bo
     let before = list.len();
     list.retain(|part| !is_ours(dialect, names, part));
     let (left, hid) = (list.len(), list.len() < before);
+    // An empty `tool_calls` is invalid for some clients, and a client would wait for calls that it
+    // cannot see.
     if hid && dialect == Dialect::Chat && left == 0 {
         if let Some(message) = message(answer).and_then(Value::as_object_mut) {
             message.remove("tool_calls");
@@ -35,7 +38,7 @@ fn calls(answer: &Value) -> bool {
     parts.into_iter().flatten().any(is_call)
 }
 
-/// True if an answer says something to the client.
+/// True if an answer contains text for the client.
 pub(crate) fn shows_content(dialect: Dialect, answer: &Value) -> bool {
     let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.trim().is_empty());
     match dialect {
@@ -54,7 +57,7 @@ pub(crate) fn shows_content(dialect: Dialect, answer: &Value) -> bool {
     }
 }
 
-/// Puts what earlier answers showed to the client before what this one shows.
+/// Prepends the visible parts of earlier answers to this one.
 pub(crate) fn prepend_shown(dialect: Dialect, earlier: &[Value], answer: &mut Value) {
     for before in earlier.iter().rev() {
         if dialect == Dialect::Chat {
@@ -100,7 +103,7 @@ fn list_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The list in which the calls of an answer stand.
+/// The list that contains the calls of an answer.
 fn call_list(dialect: Dialect, answer: &mut Value) -> Option<&mut Vec<Value>> {
     let list = match dialect {
         Dialect::Chat => message(answer)?.get_mut("tool_calls"),

@@ -1,8 +1,7 @@
-//! A look at an answer before the client gets its head.
+//! Looks at the start of an answer before anything of it goes to the client.
 //!
-//! An overflow comes as a status, as the first event of a stream, or as a failed answer after
-//! all was said to be well. Only as long as nothing has been given to the client can the
-//! request be sent again.
+//! An overflow comes as a status, as the first event of a stream, or as a failed answer with
+//! status 200. The request can be sent again only while the client has received nothing.
 
 use bytes::BytesMut;
 use http::Response;
@@ -22,27 +21,27 @@ use trimtab_wire::sse::{EventFrame, EventFrames};
 
 /// The longest error that is read: none is longer than a page.
 const LONGEST_ERROR: usize = 256 << 10;
-/// Whole answers up to this size are read before they are passed on: no error is longer.
+/// Complete answers up to this size are read before they are forwarded. No error is longer.
 const SHORT_ANSWER: usize = 64 << 10;
 
-/// What is known of the request.
+/// What is known about the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentRequest {
-    /// The model's window in tokens, where it is known.
+    /// The model's window in tokens, if known.
     pub(crate) window: Option<u64>,
-    /// Our estimate of what was sent, in tokens.
+    /// The estimated tokens of the request.
     pub(crate) estimate: u64,
 }
 
-/// What an answer is.
+/// The classification of an answer.
 pub(crate) enum PeekedAnswer {
-    /// An answer to be passed on.
+    /// An answer to forward.
     Answer(Response<ProxyBody>),
-    /// The request was too large; the answer that says so.
+    /// The request was too large, with the answer that reports it.
     Overflow(OverflowVerdict, Response<ProxyBody>),
 }
 
-/// Looks at an answer as far as needed.
+/// Reads as much of an answer as needed to classify it.
 pub(crate) async fn peek(
     answer: Response<ProxyBody>,
     sent: SentRequest,
@@ -51,6 +50,7 @@ pub(crate) async fn peek(
     if !answer.status().is_success() {
         return failed(answer, sent).await;
     }
+    // We asked for no compression. An answer that is compressed anyway passes unread.
     if answer.headers().contains_key(CONTENT_ENCODING) {
         return PeekedAnswer::Answer(answer);
     }
@@ -65,7 +65,7 @@ pub(crate) async fn peek(
     }
 }
 
-/// A status that says no.
+/// Classifies an answer with an error status.
 async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
     let error = match collect(body, LONGEST_ERROR).await {
@@ -87,7 +87,7 @@ async fn failed(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer 
     judged(verdict, Response::from_parts(parts, body::full_body(error)))
 }
 
-/// A stream: held back until its first event that is not only a greeting.
+/// Classifies a stream. It is held back until its first event with content or an error.
 async fn stream(
     answer: Response<ProxyBody>,
     sent: SentRequest,
@@ -96,6 +96,8 @@ async fn stream(
     let (parts, mut body) = answer.into_parts();
     let mut held = BytesMut::new();
     let mut first = StreamStart::new();
+    // One deadline for all events: a model that thinks for long sends pings, and the client must
+    // not wait for its first byte until it is done.
     let deadline = tokio::time::Instant::now() + limits.peek_time();
     while first.undecided() && held.len() < SHORT_ANSWER {
         let Ok(frame) = tokio::time::timeout_at(deadline, body.frame()).await else {
@@ -125,7 +127,7 @@ async fn stream(
     }
 }
 
-/// An answer in one piece: short ones may be errors.
+/// Classifies a complete answer. Only short ones can be errors.
 async fn peek_whole_answer(answer: Response<ProxyBody>, sent: SentRequest) -> PeekedAnswer {
     let (parts, body) = answer.into_parts();
     match collect(body, SHORT_ANSWER).await {
@@ -155,14 +157,16 @@ fn informed(
     }
 }
 
-/// Only what a smaller request can cure is an overflow here.
+/// Treats only errors that a smaller request can cure as overflows.
 fn judged(verdict: OverflowVerdict, answer: Response<ProxyBody>) -> PeekedAnswer {
     let helps = matches!(
         verdict.action,
         OverflowAction::Compact | OverflowAction::LowerReserve | OverflowAction::ShrinkBytes
     );
+    // A request that exceeds a rate limit by itself can be cured by making it smaller, too.
     let is_ours = verdict.is_overflow()
         || matches!(verdict.kind, OverflowKind::RateLimit | OverflowKind::Items);
+    // A guess is not enough: a window that is rewritten for nothing costs the cache and loses text.
     if helps && is_ours && verdict.certainty == Certainty::Stated {
         PeekedAnswer::Overflow(verdict, answer)
     } else {
@@ -198,6 +202,7 @@ impl StreamStart {
             }
             let data = match &frame {
                 EventFrame::Data(data) => String::from_utf8_lossy(data),
+                // No error is so long, so this counts as content.
                 EventFrame::Overlong => Cow::Borrowed(""),
             };
             match kind_of(&data) {
@@ -218,7 +223,7 @@ enum FirstEvent {
     Content,
 }
 
-/// The outline of an event or of a whole answer.
+/// The fields that classify an event or a complete answer.
 #[derive(Deserialize)]
 struct EventOutline<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -233,6 +238,7 @@ fn kind_of(data: &str) -> FirstEvent {
     let Ok(outline) = serde_json::from_str::<EventOutline<'_>>(data) else {
         return FirstEvent::Content;
     };
+    // Compared as raw JSON, because these names contain nothing that could be escaped.
     let kind = outline.kind.map_or("", |kind| kind.get().trim_matches('"'));
     match kind {
         "response.created" | "response.in_progress" | "response.queued" | "ping" | "keepalive" => {
@@ -245,10 +251,11 @@ fn kind_of(data: &str) -> FirstEvent {
 }
 
 fn has_error(outline: &EventOutline<'_>) -> bool {
+    // Responses have `"error": null` in every good answer.
     outline.error.is_some_and(|error| error.get() != "null")
 }
 
-/// True for a whole answer that is an error although its status says otherwise.
+/// True for a complete answer that is an error despite its status.
 fn is_error(body: &[u8]) -> bool {
     let text = std::str::from_utf8(body).unwrap_or_default();
     serde_json::from_str::<EventOutline<'_>>(text).is_ok_and(|outline| has_error(&outline))

@@ -1,4 +1,5 @@
-//! What an answer says about itself while it passes.
+//! Reads the usage and the calls of an answer while it passes to the client. At its end the record
+//! is completed, and a callback learns from what was seen.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -19,14 +20,14 @@ pub(crate) struct UsageWatch {
     form: WatchedForm,
     /// True once the model called a tool.
     called: bool,
-    /// What becomes of it.
+    /// Called at the end.
     on_end: Option<Box<dyn FnOnce(ObservedAnswer) + Send + Sync>>,
 }
 
-/// What was seen of an answer.
+/// The observations about an answer.
 #[derive(Debug)]
 pub(crate) struct ObservedAnswer {
-    /// What the provider reported.
+    /// The reported usage.
     pub(crate) usage: Option<Usage>,
     calls: ObservedCalls,
     /// True if the answer ended by itself.
@@ -36,12 +37,12 @@ pub(crate) struct ObservedAnswer {
 #[derive(Debug)]
 enum ObservedCalls {
     Known(bool),
-    /// To be read from an answer in one piece: nobody has to wait for that.
+    /// To be read from a complete answer later, when nobody waits.
     In(Dialect, Vec<u8>),
 }
 
 impl ObservedAnswer {
-    /// What was seen of an answer that ended by itself.
+    /// The observations about a complete answer.
     pub(crate) fn whole(usage: Option<Usage>, called: bool) -> Self {
         Self {
             usage,
@@ -67,7 +68,7 @@ enum WatchedForm {
 }
 
 impl UsageWatch {
-    /// For an answer of `dialect`.
+    /// A watch for an answer of `dialect`.
     pub(crate) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -77,7 +78,7 @@ impl UsageWatch {
         }
     }
 
-    /// The same, calling `then` at the end.
+    /// Calls `then` at the end.
     pub(crate) fn on_end(
         mut self,
         then: impl FnOnce(ObservedAnswer) + Send + Sync + 'static,
@@ -86,7 +87,7 @@ impl UsageWatch {
         self
     }
 
-    /// Takes the form of the answer from its headers.
+    /// Determines the form of the answer from its headers.
     pub(crate) fn with_headers(mut self, headers: &HeaderMap) -> Self {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -102,7 +103,7 @@ impl UsageWatch {
         self
     }
 
-    /// True once a stream said that the answer is complete.
+    /// True once a stream has announced its end.
     fn is_ended(&self) -> bool {
         matches!(&self.form, WatchedForm::Stream(watcher) if watcher.is_ended())
     }
@@ -139,13 +140,15 @@ impl AnswerWatch for UsageWatch {
             WatchedForm::Whole(body) if body.len() + bytes.len() <= LONGEST_ANSWER => {
                 body.extend_from_slice(bytes);
             }
+            // Too long to be kept; what was read is freed at once.
             WatchedForm::Whole(_) => self.form = WatchedForm::None,
         }
     }
 
     fn end(&mut self, whole: bool, record: &mut Record) {
         let (usage, calls) = self.seen();
-        // A client need not wait for the connection to end once it has the end of the answer.
+        // Clients often close the connection as soon as they have the last event, so an ended
+        // stream counts as complete.
         let whole = whole || self.is_ended();
         record.cut = !whole;
         record.usage = usage;
@@ -177,7 +180,7 @@ pub(crate) fn usage_in(dialect: Dialect, body: &[u8]) -> Option<Usage> {
         .and_then(if_reported)
 }
 
-/// True if the provider read far less than was sent, or filled the window to its brim.
+/// True if the provider read far less than was sent, or the prompt filled the window.
 fn was_cut(usage: &Usage, record: &Record) -> bool {
     /// Estimates of short windows are too rough to say anything.
     const SHORT: u64 = 4_000;

@@ -1,4 +1,4 @@
-//! Who may use the proxy, how users are told apart, and what each may use.
+//! Settings of access: tokens, tenants, TLS, the audit log and quotas.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Secret;
 
-/// The header that counts as a credential only where no other one is presented: clients that
-/// keep cookies send those of load balancers, too, and they change in a conversation.
+/// The header that counts as a credential only if there is no other one. Clients also send the
+/// cookies of load balancers, which change during a conversation.
 pub(crate) const COOKIE: &str = "cookie";
 
 /// The headers in which clients present a credential to providers and gateways.
@@ -37,41 +37,41 @@ const CREDENTIAL_HEADERS: [&str; 23] = [
     COOKIE,
 ];
 
-/// What a token allows.
+/// The role of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenRole {
     /// Requests to models, `/v1/compress` and `/v1/retrieve`.
     #[default]
     Use,
-    /// The same, and `/trimtab/status`.
+    /// The same, and `/trimtab/status`, `/metrics` and the dashboard.
     Admin,
 }
 
-/// A token with a name, given as it is or as its digest.
+/// A token with a name, given in plain text or as a digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedToken {
-    /// Whose it is: shown in logs, and part of the tenant.
+    /// Its name, which appears in logs and is part of the tenant.
     pub name: String,
-    /// What it allows.
+    /// Its role.
     #[serde(default)]
     pub role: TokenRole,
-    /// The token itself: at least 128 bits.
+    /// The token, with at least 128 bits.
     #[serde(default)]
     pub token: Option<Secret>,
-    /// Or the SHA-256 of it, as 64 hexadecimal digits.
+    /// Or its SHA-256, as 64 hexadecimal digits.
     #[serde(default)]
     pub sha256: Option<String>,
 }
 
-/// How users are told apart.
+/// How users are distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenancySettings {
-    /// The headers whose values make a tenant.
+    /// The headers whose values identify a tenant.
     pub credential_headers: Vec<String>,
-    /// A header that tells users with one credential apart; empty for none.
+    /// A header that distinguishes users with the same credential; empty for none.
     pub user_header: String,
 }
 
@@ -88,21 +88,21 @@ impl Default for TenancySettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate, followed by those that it was issued under.
+    /// The certificate, followed by those of its issuers.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Where it is written down who did what.
+/// The settings of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditSettings {
-    /// A file that gets one JSON line for each request and each order; none if not set.
+    /// A file that gets one JSON line per request and per order; no log if unset.
     pub file: Option<PathBuf>,
 }
 
-/// What one tenant may use; 0 is no limit.
+/// The quotas of a tenant; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantQuotas {

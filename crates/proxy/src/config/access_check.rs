@@ -1,4 +1,4 @@
-//! What is wrong with the settings of access.
+//! Checks the settings of access: tokens, hosts, origins and tenants.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::check::SettingProblems;
 use super::token_strength::{LEAST_BITS, is_strong};
 use super::{NamedToken, ProxyConfig, Secret};
 
-/// How to make a token.
+/// The hint about new tokens.
 const MAKE_ONE: &str = "hint: `trimtab config token` makes one";
 
-/// Adds everything that is wrong.
+/// Adds all problems.
 pub(super) fn check(problems: &mut SettingProblems, config: &ProxyConfig) {
     exposure(problems, config);
     if let Some(token) = &config.token {
@@ -36,7 +36,7 @@ pub(super) fn check(problems: &mut SettingProblems, config: &ProxyConfig) {
     tenancy(problems, config);
 }
 
-/// Others may reach us only with a token.
+/// An address that others can reach needs a token.
 fn exposure(problems: &mut SettingProblems, config: &ProxyConfig) {
     let has_token = config.token.is_some() || !config.tokens.is_empty();
     if !config.listen.ip().is_loopback() && !has_token {
@@ -59,6 +59,8 @@ fn named_token(problems: &mut SettingProblems, setting: &str, token: &NamedToken
         (None, Some(digest)) => {
             if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 let allowed = format!("64 hexadecimal digits\n{MAKE_ONE}");
+                // The value is never shown: a token may have been pasted here instead of its
+                // digest.
                 problems.add(&format!("{setting}.sha256"), &"***", &allowed);
             }
         }
@@ -80,6 +82,7 @@ fn is_origin(origin: &str) -> bool {
     let parts = origin.split_once("://");
     parts.is_some_and(|(scheme, rest)| {
         let in_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        // An origin has no path and no pattern. A value with either would never match anything.
         let in_rest = |byte: u8| byte.is_ascii_graphic() && !b"/*?#@\\".contains(&byte);
         !scheme.is_empty()
             && scheme.bytes().all(in_scheme)

@@ -1,4 +1,4 @@
-//! What is wrong with settings.
+//! Checks the settings of the proxy, and lists everything that is wrong with them at once.
 
 use std::fmt;
 
@@ -7,16 +7,17 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
+use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check, tenant_rule};
 use crate::config::policies::{self, Policies};
 
-/// Everything that is wrong.
+/// All problems of the settings.
 pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     let mut problems = SettingProblems::default();
     access_check::check(&mut problems, config);
     if !(0.0..=1.0).contains(&config.holdout) {
         problems.add("holdout", &config.holdout, "0 to 1");
     }
+    // Set before the first preset is checked: a setting may name a policy of the same file.
     problems.presets = config.policies.clone();
     for name in config.policies.keys() {
         problems.preset(&format!("policies.{name}"), name);
@@ -41,10 +42,11 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     for range in config.retention.ranges() {
         problems.range("retention", range);
     }
+    tenant_rule::check(&mut problems, &config.tenants);
     problems.found
 }
 
-/// What was found so far.
+/// The problems found so far.
 #[derive(Default)]
 pub(super) struct SettingProblems {
     found: Vec<BadSetting>,
@@ -60,7 +62,7 @@ impl SettingProblems {
         });
     }
 
-    fn range(&mut self, table: &str, (name, value, least, most): (&str, u64, u64, u64)) {
+    pub(super) fn range(&mut self, table: &str, (name, value, least, most): (&str, u64, u64, u64)) {
         if value < least || value > most {
             let setting = format!("{table}.{name}");
             self.add(&setting, &value, &format!("{least} to {most}"));
@@ -93,6 +95,7 @@ impl SettingProblems {
         });
         if !is_good {
             let allowed = "an http or https address without user, query and fragment";
+            // A wrong address is often one with a password in it.
             self.add(setting, &redact_address(url), allowed);
         }
     }
@@ -103,7 +106,7 @@ impl SettingProblems {
         }
     }
 
-    /// An answer must leave room for what it answers.
+    /// Checks that the longest answer leaves room for a prompt.
     fn room(&mut self, setting: &str, rule: &ModelRule) {
         let Some(longest) = rule.max_output else {
             return;

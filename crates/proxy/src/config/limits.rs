@@ -1,65 +1,63 @@
-//! What is too much.
+//! The limits of the proxy, with their defaults and allowed ranges. `docs/proxy.md` lists them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What is refused, or passed on untouched, because it is too much.
+/// The limits of the proxy.
 ///
-/// A body that is over a limit is never refused: it passes as it came.
+/// A body above a limit is never rejected; it passes unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyLimits {
-    /// Bytes of a body that is looked into; a longer one streams through.
+    /// The maximum size of a body that is read; a longer one streams through.
     pub body_bytes: usize,
-    /// Bytes to which a compressed body is unpacked.
+    /// The maximum decompressed size of a body.
     pub decoded_bytes: usize,
-    /// How many times its size a compressed body may unpack to.
+    /// The maximum decompressed size of a body as a multiple of its compressed size.
     pub decode_ratio: usize,
-    /// Bytes of a body from which on it is worth a session: less has nothing to trim.
+    /// The minimum size of a body that is managed; a smaller one has nothing to trim.
     pub session_bytes: usize,
-    /// Milliseconds that planning may take before the request goes as it came.
+    /// The time limit of planning in milliseconds. After that the request passes unchanged.
     pub plan_ms: u64,
-    /// Requests that are planned at the same time; more pass as they came.
+    /// The maximum number of requests that are planned concurrently; more pass unchanged.
     pub plans: usize,
-    /// Sessions kept in memory; older ones are read from the store when they come back.
+    /// The maximum number of sessions in memory; others are loaded from the store when needed.
     pub sessions: usize,
-    /// Connections at the same time, tunnels included. Above that the one that is worth
-    /// least is ended; if all are needed, others wait to be accepted.
+    /// The maximum number of connections, including tunnels. A further one replaces the one with
+    /// the lowest priority; if all are needed, it waits to be accepted.
     pub connections: usize,
-    /// Requests at the same time on one HTTP/2 connection.
+    /// The maximum number of concurrent requests on an HTTP/2 connection.
     pub streams: usize,
-    /// Bytes of memory that requests and caches may take, about; a request that finds no more
-    /// passes as it came. The process takes some 100 MB beside them.
+    /// The approximate memory of requests and caches in bytes. A request without memory passes
+    /// unchanged. The process needs some 100 MB more.
     pub memory_bytes: usize,
-    /// Bytes of that which the requests of one tenant may take.
+    /// The part of it that the requests of one tenant may use.
     pub tenant_memory_bytes: usize,
-    /// Rounds of retrieval calls that are served within one answer.
+    /// The maximum number of rounds of retrieval calls within one answer.
     pub retrieval_rounds: usize,
-    /// Milliseconds for a client to send the head of its request, from when it connects or
-    /// from the first byte of a further request.
+    /// The time limit for a request head in milliseconds, from the connection or from the first
+    /// byte of a later request.
     pub header_ms: u64,
-    /// Milliseconds for which a connection without a request is kept.
+    /// How long an idle connection is kept, in milliseconds.
     pub keep_alive_ms: u64,
-    /// Milliseconds between two HTTP/2 pings, and for the answer to one.
+    /// The interval of HTTP/2 pings and the time limit for their answers, in milliseconds.
     pub ping_ms: u64,
-    /// Milliseconds without a byte after which the body of a request is given up.
+    /// How long a request body may stall, in milliseconds.
     pub body_idle_ms: u64,
-    /// Milliseconds for which a client may take no byte of its answer.
+    /// How long a client may read nothing of its answer, in milliseconds.
     pub answer_stall_ms: u64,
-    /// Milliseconds for a connection to an upstream.
+    /// The time limit for connecting to an upstream, in milliseconds.
     pub connect_ms: u64,
-    /// Milliseconds without a byte after which a stream or a WebSocket is given up. There is
-    /// no total.
+    /// How long an answer or a WebSocket may stall, in milliseconds. There is no total limit.
     pub idle_ms: u64,
-    /// Milliseconds for which an unused connection to an upstream is kept.
+    /// How long an unused connection to an upstream is kept, in milliseconds.
     pub pool_idle_ms: u64,
-    /// Milliseconds for which the beginning of a stream is held back to see whether it is an
-    /// error.
+    /// How long the start of a stream is held back to detect an error, in milliseconds.
     pub peek_ms: u64,
-    /// Milliseconds that a model may take for a summary.
+    /// The time limit for a summary, in milliseconds.
     pub summary_ms: u64,
-    /// Milliseconds for open streams to end after the order to stop.
+    /// The time for open streams to end at shutdown, in milliseconds.
     pub drain_ms: u64,
 }
 
@@ -94,7 +92,7 @@ impl Default for ProxyLimits {
 }
 
 impl ProxyLimits {
-    /// The names of all limits with their values and what is allowed.
+    /// All limits: name, value, minimum and maximum.
     pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 23] {
         const MIB: u64 = 1 << 20;
         const DAY: u64 = 86_400_000;
@@ -131,32 +129,32 @@ impl ProxyLimits {
         ]
     }
 
-    /// How long planning may take.
+    /// The time limit of planning.
     pub(crate) fn plan_time(&self) -> Duration {
         Duration::from_millis(self.plan_ms)
     }
 
-    /// How long the body of a request may be silent.
+    /// How long a request body may stall.
     pub(crate) fn body_idle_time(&self) -> Duration {
         Duration::from_millis(self.body_idle_ms)
     }
 
-    /// How long a stream may be silent.
+    /// How long an answer may stall.
     pub(crate) fn idle_time(&self) -> Duration {
         Duration::from_millis(self.idle_ms)
     }
 
-    /// How long the beginning of a stream is held back.
+    /// How long the start of a stream is held back.
     pub(crate) fn peek_time(&self) -> Duration {
         Duration::from_millis(self.peek_ms)
     }
 
-    /// How long a model may take for a summary.
+    /// The time limit for a summary.
     pub(crate) fn summary_time(&self) -> Duration {
         Duration::from_millis(self.summary_ms)
     }
 
-    /// How long open streams may take to end.
+    /// The time for open streams to end.
     pub(crate) fn drain_time(&self) -> Duration {
         Duration::from_millis(self.drain_ms)
     }

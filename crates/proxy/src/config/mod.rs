@@ -1,7 +1,7 @@
 //! The settings of a proxy.
 //!
-//! Every setting has a default; a file names only what is to be different. What is wrong is
-//! said with the setting, its value and what is allowed.
+//! Every setting has a default; a file names only what differs. An error names the setting, its
+//! value and what is allowed.
 
 mod access;
 mod access_check;
@@ -10,6 +10,7 @@ mod limits;
 pub(crate) mod policies;
 mod retention;
 mod secret;
+mod tenant_rule;
 mod token_strength;
 mod upstream;
 
@@ -24,23 +25,24 @@ pub use access::{AuditSettings, NamedToken, TenancySettings, TenantQuotas, TlsFi
 pub use limits::ProxyLimits;
 pub use retention::StoreRetention;
 pub use secret::Secret;
+pub use tenant_rule::TenantRule;
 pub use trimtab_engine::policy::BadSetting;
 pub(crate) use upstream::address;
 pub use upstream::{ModelRule, SummariserConfig, UpstreamConfig};
 
-/// The port that is listened on unless set.
+/// The default port.
 pub const PORT: u16 = 8787;
 
-/// What is done with requests that are understood.
+/// The mode for requests that call a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProxyMode {
     /// Their windows are managed.
     #[default]
     On,
-    /// Everything is worked out and reported, and the request is sent as it came.
+    /// Everything is planned and reported, and the request is sent unchanged.
     Observe,
-    /// They pass as if we were not there.
+    /// They pass unchanged.
     Bypass,
 }
 
@@ -76,46 +78,48 @@ pub enum SummaryMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyConfig {
-    /// Where to listen. An address that others can reach needs a token.
+    /// The listening address. An address that others can reach needs a token.
     pub listen: SocketAddr,
-    /// A token called `default` with the role `admin`: if any is set, every request must carry
-    /// one in the header `x-trimtab-token`.
+    /// A token called `default` with the role `admin`. If any token is set, every request must
+    /// carry one in the header `x-trimtab-token`.
     pub token: Option<Secret>,
-    /// Further tokens, each with a name and a role.
+    /// Additional tokens, each with a name and a role.
     pub tokens: Vec<NamedToken>,
-    /// Further host names under which this proxy is called, beside those of this machine.
+    /// Additional host names of this proxy, besides those of this machine.
     pub hosts: Vec<String>,
     /// Origins of web pages and apps that may use this proxy without a token.
     pub origins: Vec<String>,
-    /// How users are told apart.
+    /// How users are distinguished.
     pub tenancy: TenancySettings,
-    /// The files for TLS on incoming connections; without them it is plain HTTP.
+    /// The files for TLS on incoming connections; plain HTTP without them.
     pub tls: Option<TlsFiles>,
-    /// Where it is written down who did what.
+    /// The audit log.
     pub audit: AuditSettings,
-    /// What one tenant may use.
+    /// The quotas of a tenant.
     pub quotas: TenantQuotas,
-    /// What is done with requests that are understood.
+    /// What differs for single tenants.
+    pub tenants: Vec<TenantRule>,
+    /// The mode for requests that call a model.
     pub mode: ProxyMode,
-    /// The preset that decides what goes into the window, or a policy of `policies`.
+    /// The preset, or a policy of `policies`, that decides what goes into the window.
     pub preset: String,
-    /// Policies by name: `preset` says what each begins as, the rest what is different.
+    /// Policies by name: a `preset` and the settings that differ from it.
     pub policies: BTreeMap<String, toml::Table>,
-    /// Share of sessions that is left unmanaged, to compare with: 0 to 1.
+    /// The share of sessions that is left unmanaged for comparison: 0 to 1.
     pub holdout: f64,
-    /// Whether the model is offered the retrieval tools where its window contains a ref.
+    /// Whether the retrieval tools are offered if a window contains a ref.
     pub retrieval: bool,
     /// Who writes summaries, and when.
     pub compaction: SummaryMode,
-    /// Another model for summaries than the client's own.
+    /// A separate model for summaries, instead of the client's own.
     pub summariser: Option<SummariserConfig>,
-    /// Where requests go. The providers' own addresses if none is set.
+    /// The upstreams; the providers' official addresses if none is set.
     pub upstreams: Vec<UpstreamConfig>,
-    /// What holds for some models; the first that matches wins.
+    /// Rules for single models; the first match wins.
     pub models: Vec<ModelRule>,
-    /// What is refused, or passed on untouched, because it is too much.
+    /// The limits.
     pub limits: ProxyLimits,
-    /// How long and how much is kept in the store.
+    /// The retention of sessions in the store.
     pub retention: StoreRetention,
 }
 
@@ -131,6 +135,7 @@ impl Default for ProxyConfig {
             tls: None,
             audit: AuditSettings::default(),
             quotas: TenantQuotas::default(),
+            tenants: Vec::new(),
             mode: ProxyMode::On,
             preset: "steady".to_owned(),
             policies: BTreeMap::new(),
@@ -146,14 +151,14 @@ impl Default for ProxyConfig {
     }
 }
 
-/// Why settings were refused.
+/// Why settings were rejected.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProxyConfigError {
-    /// The text is not TOML, or has a setting that does not exist.
+    /// The text is not TOML, or contains an unknown setting.
     #[error("the settings cannot be read: {0}")]
     Syntax(String),
-    /// Settings have values that are not allowed.
+    /// Settings have invalid values.
     #[error("{}", list(.0))]
     Bad(Vec<BadSetting>),
 }
@@ -180,7 +185,7 @@ impl ProxyConfig {
         }
     }
 
-    /// The upstreams that hold: those that are set, else the providers' own.
+    /// The upstreams in use: the configured ones, else the providers' official addresses.
     pub fn upstreams(&self) -> Vec<UpstreamConfig> {
         if self.upstreams.is_empty() {
             UpstreamConfig::providers()
@@ -189,16 +194,17 @@ impl ProxyConfig {
         }
     }
 
-    /// Makes it the proxy of one client on this machine, which alone is told its address: then
-    /// tokens, TLS and quotas protect nobody.
+    /// Turns these into the settings of a private proxy for one client on this machine. Nobody else
+    /// knows its address, so tokens, TLS and quotas are removed.
     pub fn make_private(&mut self) {
         self.token = None;
         self.tokens.clear();
         self.tls = None;
         self.quotas = TenantQuotas::default();
+        self.tenants.clear();
     }
 
-    /// Says everything that is wrong.
+    /// Validates the settings. The error lists all problems.
     pub fn check(&self) -> Result<(), ProxyConfigError> {
         let bad = check::check(self);
         if bad.is_empty() {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 use trimtab_engine::policy::{PRESETS, Policy, preset_file};
 
-/// Policies that the settings define: a preset, and what is different from it.
+/// The policies of the settings: each is a preset with changes.
 pub(crate) type Policies = BTreeMap<String, Table>;
 
-/// The policy of that name, or what is wrong with it.
+/// The policy `name`, or its problem.
 pub(crate) fn find(name: &str, defined: &Policies) -> Result<Policy, String> {
     let Some(table) = defined.get(name) else {
         return Policy::preset(name).map_err(|_| names(defined));
@@ -17,13 +17,14 @@ pub(crate) fn find(name: &str, defined: &Policies) -> Result<Policy, String> {
         .get("preset")
         .and_then(Value::as_str)
         .unwrap_or("steady");
+    // Only presets can be a base, so policies cannot refer to each other in a cycle.
     let file = preset_file(base).map_err(|_| names(&Policies::new()))?;
-    let mut whole: Table = file
+    let mut merged: Table = file
         .toml
         .parse()
         .map_err(|error: toml::de::Error| error.to_string())?;
-    merge(&mut whole, table);
-    let policy: Policy = whole
+    merge(&mut merged, table);
+    let policy: Policy = merged
         .try_into()
         .map_err(|error: toml::de::Error| error.to_string())?;
     policy.check(None).map_err(|bad| {
@@ -33,14 +34,14 @@ pub(crate) fn find(name: &str, defined: &Policies) -> Result<Policy, String> {
     Ok(policy)
 }
 
-/// The names there are.
+/// The known names.
 fn names(defined: &Policies) -> String {
     let presets = PRESETS.iter().map(|preset| preset.name);
     let names: Vec<&str> = presets.chain(defined.keys().map(String::as_str)).collect();
     names.join(", ")
 }
 
-/// Puts `over` over `base`, table by table.
+/// Overrides values of `base` by those of `over`, table by table.
 fn merge(base: &mut Table, over: &Table) {
     for (key, value) in over {
         match (base.get_mut(key), value) {

@@ -1,17 +1,22 @@
-//! How long and how much is kept.
+//! How long sessions are kept in the store, and how much it may hold.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How long and how much is kept in the store. Sessions that are in use stay in any case.
+/// The longest age: a hundred years.
+pub(super) const MOST_DAYS: u64 = 36_500;
+/// The largest size: a pebibyte.
+pub(super) const MOST_BYTES: u64 = 1 << 50;
+
+/// The retention of sessions in the store. Sessions in use are always kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreRetention {
-    /// Days after its last use for which a session is kept; 0 keeps all.
+    /// How many days a session is kept after its last use; 0 keeps all.
     pub max_age_days: u64,
-    /// Bytes that the store may hold before the sessions longest out of use are removed; 0
-    /// sets no limit.
+    /// The maximum size of the store in bytes. Above it the least recently used sessions are
+    /// removed; 0 means no limit.
     pub max_bytes: u64,
 }
 
@@ -25,21 +30,26 @@ impl Default for StoreRetention {
 }
 
 impl StoreRetention {
-    /// The names of all settings with their values and what is allowed.
+    /// All settings: name, value, minimum and maximum.
     pub(super) fn ranges(&self) -> [(&'static str, u64, u64, u64); 2] {
         [
-            ("max_age_days", self.max_age_days, 0, 36_500),
-            ("max_bytes", self.max_bytes, 0, 1 << 50),
+            ("max_age_days", self.max_age_days, 0, MOST_DAYS),
+            ("max_bytes", self.max_bytes, 0, MOST_BYTES),
         ]
     }
 
     /// How long a session is kept after its last use.
     pub(crate) fn max_age(&self) -> Option<Duration> {
-        (self.max_age_days > 0).then(|| Duration::from_hours(24 * self.max_age_days))
+        age_of_days(self.max_age_days)
     }
 
-    /// How many bytes the store may hold.
+    /// The maximum size of the store.
     pub(crate) fn max_bytes(&self) -> Option<u64> {
         (self.max_bytes > 0).then_some(self.max_bytes)
     }
+}
+
+/// An age in days; none if it is 0, which keeps all.
+pub(super) fn age_of_days(days: u64) -> Option<Duration> {
+    (days > 0).then(|| Duration::from_hours(24 * days))
 }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What stands for a secret wherever it is shown.
+/// The replacement of a secret wherever it would be shown.
 const HIDDEN: &str = "***";
 
-/// A key or token: read from settings, hashed, sent; never shown, logged or written.
+/// A key or token. It is sent or hashed, but never shown, logged or written.
 ///
 /// ```
 /// # use trimtab_proxy::Secret;

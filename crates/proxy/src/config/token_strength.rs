@@ -1,12 +1,13 @@
-//! How hard a token is to guess, judged by its form.
+//! Judges by its form whether a token is hard to guess. Words, sequences and repetitions are
+//! rejected; a random token of 128 bits in a usual form passes.
 
 use std::collections::BTreeSet;
 
-/// How many bits a token must have at least.
+/// The minimum strength of a token in bits.
 pub(super) const LEAST_BITS: u32 = 128;
-/// Fewer different characters than this are no random text of that length.
+/// The minimum number of different characters in a random token.
 const LEAST_DISTINCT: usize = 8;
-/// Bits of a character in text that people write.
+/// The bits per character of human text.
 const BITS_IN_WORDS: f64 = 2.0;
 
 /// True if the form of `token` can hold 128 random bits.
@@ -18,7 +19,7 @@ pub(super) fn is_strong(token: &str) -> bool {
         && bits(&characters) >= f64::from(LEAST_BITS)
 }
 
-/// The most bits that text of this form can hold.
+/// The maximum number of bits in text of this form.
 fn bits(characters: &[char]) -> f64 {
     let unit = repeated_unit(characters);
     let counted = unit.iter().filter(|found| found.is_alphanumeric()).count();
@@ -29,7 +30,8 @@ fn bits(characters: &[char]) -> f64 {
     if looks_like_words(unit) {
         return unit.len() as f64 * BITS_IN_WORDS;
     }
-    // Signs between groups of characters say nothing; those of base64 are rare.
+    // Separators between groups carry no information; the signs of base64 do, but they are rare. So
+    // at most one sign in eight counts.
     let signs = others.min(unit.len() / 8);
     (counted + signs) as f64 * bits_per_character(unit)
 }
@@ -39,7 +41,7 @@ fn is_hex(found: char) -> bool {
     found.is_ascii_hexdigit() || matches!(found, '-' | ':' | '_')
 }
 
-/// Bits of one character, by the characters that are used.
+/// The bits per character, by the alphabet in use.
 fn bits_per_character(unit: &[char]) -> f64 {
     let any = |is: fn(&char) -> bool| unit.iter().any(is);
     if unit
@@ -58,15 +60,17 @@ fn bits_per_character(unit: &[char]) -> f64 {
     f64::from(alphabet.max(2)).log2()
 }
 
-/// True if most characters follow from the one before: `aaaa`, `abcd`, `4321`.
+/// True if most characters follow from their predecessor: `aaaa`, `abcd`, `4321`.
 fn is_sequence(characters: &[char]) -> bool {
     let pairs = characters.iter().zip(characters.iter().skip(1));
     let near = pairs.filter(|(one, other)| u32::from(**one).abs_diff(u32::from(**other)) <= 1);
     near.count() * 2 > characters.len()
 }
 
-/// The shortest beginning that the whole is a repetition of.
+/// The shortest prefix whose repetition is the whole text.
 fn repeated_unit(characters: &[char]) -> &[char] {
+    // A text repeats with a length if it equals itself shifted by that length. This is quadratic,
+    // but a token is short and checked once.
     let repeats = |length: usize| {
         let shifted = characters.iter().skip(length);
         characters
@@ -80,14 +84,14 @@ fn repeated_unit(characters: &[char]) -> &[char] {
         .unwrap_or(characters)
 }
 
-/// True if capitals, small letters and digits stay among themselves, as in words.
+/// True if upper case, lower case and digits form runs, as in words.
 fn looks_like_words(unit: &[char]) -> bool {
     let class = |found: &char| match found {
         found if found.is_ascii_digit() => 0,
         found if found.is_uppercase() => 1,
         _ => 2,
     };
-    // Signs stand between words, too: they say nothing.
+    // Separators stand between words as well, so they say nothing.
     let plain = unit.iter().filter(|found| found.is_alphanumeric());
     let classes: Vec<i32> = plain.map(class).collect();
     let pairs = classes.iter().zip(classes.iter().skip(1));

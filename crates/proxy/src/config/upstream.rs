@@ -1,4 +1,4 @@
-//! Where requests go, and what holds for some models.
+//! Settings of upstreams, of the summariser, and rules for single models.
 
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -8,33 +8,34 @@ use trimtab_model::Dialect;
 
 use super::{ProxyMode, Secret};
 
-/// A server that requests are sent on to. Never chosen by anything but settings and path.
+/// A server to which requests are forwarded. Only the settings and the request's path, dialect and
+/// model choose it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamConfig {
-    /// Its name in reports.
+    /// Its name in logs and reports.
     pub name: String,
-    /// Scheme, host, port and the path that ours are put behind.
+    /// Scheme, host, port, and a path that is put before the request's path.
     pub url: String,
-    /// Requests whose path begins with this go here, without it.
+    /// Requests whose path has this prefix go here, without the prefix.
     #[serde(default)]
     pub prefix: String,
-    /// Requests of these dialects go here; all, if none is named.
+    /// The accepted dialects; all if empty.
     #[serde(default)]
     pub dialects: Vec<Dialect>,
-    /// Requests for models that one of these globs matches go here; all, if none is named.
+    /// Globs of the served models; all if empty.
     #[serde(default)]
     pub models: Vec<String>,
-    /// The preset for requests that go here.
+    /// The preset for requests to this server.
     #[serde(default)]
     pub preset: Option<String>,
-    /// What is done with requests that go here.
+    /// The mode for requests to this server.
     #[serde(default)]
     pub mode: Option<ProxyMode>,
 }
 
 impl UpstreamConfig {
-    /// A server that takes everything.
+    /// A server for all requests.
     pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -54,17 +55,17 @@ impl UpstreamConfig {
         self
     }
 
-    /// The providers whose own clients speak the three dialects.
+    /// The official addresses of all known providers.
     pub(super) fn providers() -> Vec<Self> {
         Provider::ALL.into_iter().map(Self::of_provider).collect()
     }
 
-    /// A provider's own address.
+    /// The official address of a provider.
     pub fn of_provider(provider: Provider) -> Self {
         Self::new(provider.name(), provider.url()).for_dialects(provider.dialects().iter().copied())
     }
 
-    /// True if requests of `dialect` go here.
+    /// True if it accepts requests of `dialect`.
     pub fn takes(&self, dialect: Dialect) -> bool {
         self.dialects.is_empty() || self.dialects.contains(&dialect)
     }
@@ -77,11 +78,12 @@ impl UpstreamConfig {
 
 /// The address of `path`, which may have a query, under the address `base`.
 ///
-/// A base may end with a version, as in `http://host/v1`: then that of the path is not
+/// A base may end with a version, as in `http://host/v1`. The version of the path is then not
 /// repeated.
 pub(crate) fn address(base: &str, path: &str) -> Option<Uri> {
     let uri: Uri = base.parse().ok()?;
     let under = uri.path().trim_end_matches('/');
+    // A prefix may be the whole path of the request, so nothing or only a query may be left.
     let path = if path.starts_with('/') { path } else { "/" };
     let path = without_version(under, path);
     let path = format!("{under}{path}").parse::<PathAndQuery>().ok()?;
@@ -109,23 +111,23 @@ fn without_version<'p>(base: &str, path: &'p str) -> &'p str {
     rests.next().unwrap_or(path)
 }
 
-/// What holds for some models.
+/// A rule for some models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRule {
-    /// Matched against the model's whole name, as a glob.
+    /// A glob that must match the whole name of the model.
     pub model: String,
-    /// Its window in tokens, where the catalogue does not know better.
+    /// The window in tokens, instead of the catalogue's.
     #[serde(default)]
     pub window: Option<u64>,
-    /// The longest answer in tokens: so much is kept free for it, or less where a request asks
-    /// for less.
+    /// The longest answer in tokens. This much room is reserved, or less if the request asks for
+    /// less.
     #[serde(default)]
     pub max_output: Option<u64>,
-    /// The preset for it.
+    /// The preset.
     #[serde(default)]
     pub preset: Option<String>,
-    /// What is done with requests for it.
+    /// The mode.
     #[serde(default)]
     pub mode: Option<ProxyMode>,
 }
@@ -143,11 +145,11 @@ impl ModelRule {
     }
 }
 
-/// Another model for summaries than the client's own.
+/// A separate model for summaries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SummariserConfig {
-    /// Scheme, host, port and path up to the dialect's own, as for an upstream.
+    /// Scheme, host, port and base path, as for an upstream.
     pub url: String,
     /// The dialect it speaks.
     pub dialect: Dialect,

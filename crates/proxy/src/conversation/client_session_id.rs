@@ -1,4 +1,5 @@
-//! What clients say about the session that a request belongs to.
+//! The session that a request belongs to, as far as its client names one: in a header of ours, in
+//! a header of a known client, or in the body.
 
 use http::HeaderMap;
 use serde::Deserialize;
@@ -19,10 +20,10 @@ const HEADERS: [&str; 6] = [
 /// The longest name that is used as it is.
 const LONGEST: usize = 128;
 
-/// The name that a client gives its session, and where it stood.
+/// The name that a client gives its session, and the place where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientSessionHint {
-    /// Where it stood: the same name in two places is two sessions.
+    /// The place. The same name in two places means two sessions.
     pub(crate) from: &'static str,
     /// The name.
     pub(crate) name: String,
@@ -46,18 +47,19 @@ impl ClientSessionHint {
     /// True if a person chose the name and may want to see it again.
     fn is_readable(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        // Only our own header holds a name that a person chose. Ids of clients are hashed.
         self.from == headers::SESSION.as_str()
             && self.name.len() <= LONGEST
             && self.name.bytes().all(plain)
     }
 }
 
-/// What a request says about its session: in its headers, or else in its body.
+/// The session that a request names in its headers, or else in its body.
 pub(crate) fn find(headers: &HeaderMap, scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     in_headers(headers).or_else(|| in_body(scan))
 }
 
-/// What headers say about a session: ours, or else those of known clients.
+/// The session that headers name: our own header, or else those of known clients.
 pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
     if let Some(name) = headers::header_text(headers, &headers::SESSION) {
         return ClientSessionHint::new("x-trimtab-session", name);
@@ -74,6 +76,7 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Option<ClientSessionHint> {
 fn in_body(scan: &BodyScan<'_>) -> Option<ClientSessionHint> {
     let session = &scan.request().session;
     let user = scan.string(session.metadata_user_id);
+    // A plain `user_id` names a person and not a session, so it does not count.
     let by_user = user.and_then(|user| session_of_user(&user));
     by_user
         .and_then(|name| ClientSessionHint::new("metadata.user_id", name))
@@ -92,6 +95,7 @@ fn session_of_user(user: &str) -> Option<String> {
         let user: UserMetadata = serde_json::from_str(user).ok()?;
         return Some(user.session_id);
     }
+    // Older versions of Claude Code write `user_ID_account_ID_session_ID`, newer ones JSON.
     let (_, session) = user.rsplit_once("_session_")?;
     Some(session.to_owned())
 }

@@ -1,8 +1,8 @@
 //! What a request leaves to be made durable, and when.
 //!
-//! Messages that are sent as they came can be written later: if they are lost, the client brings
-//! them again. All else depends on a plan and often shows a ref, so it must be durable before a
-//! model has the whole request.
+//! Messages that are sent unchanged can be written later: if they are lost, the client sends them
+//! again. Everything else depends on a plan and often shows a ref, so it must be durable before a
+//! model has the complete request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,25 +13,24 @@ use trimtab_store::{Error as StoreError, StagedStore};
 
 use crate::transport::body::BoxError;
 
-/// How long writes wait that no request depends on. Those of several requests are carried out
-/// together then.
+/// The delay of writes that no request depends on, so that writes of several requests are combined.
 const BEHIND: Duration = Duration::from_millis(50);
 
-/// True if a write was refused because another process wrote first, now or before.
+/// True if a write was rejected because another process wrote first, now or earlier.
 pub(crate) fn is_conflict(error: &StoreError) -> bool {
     matches!(error, StoreError::Conflict { .. } | StoreError::Lost)
 }
 
-/// What is to be made durable.
+/// Writes that are not yet durable.
 pub(crate) enum UnflushedWrites {
     /// Before a model reads the request.
     BeforeSend(Arc<StagedStore>),
-    /// Later; none if a write is scheduled already.
+    /// Later. None if a flush is already scheduled.
     AfterSend(Option<LazyFlush>),
 }
 
 impl UnflushedWrites {
-    /// What must be durable before a model reads the request. Schedules the rest.
+    /// The writes that must be durable before a model reads the request. Others are scheduled.
     pub(crate) fn required_before_send(self) -> Option<Arc<StagedStore>> {
         match self {
             Self::BeforeSend(staged) => Some(staged),
@@ -45,13 +44,14 @@ impl UnflushedWrites {
     }
 }
 
-/// Whether a later write of a conversation is scheduled.
+/// Whether a flush of a conversation is scheduled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlushScheduled(Arc<AtomicBool>);
 
 impl FlushScheduled {
-    /// The later write of what waits in `staged`; none if one is scheduled already.
+    /// A flush of `staged` for later; none if one is already scheduled.
     pub(crate) fn schedule(&self, staged: &Arc<StagedStore>) -> Option<LazyFlush> {
+        // One scheduled write takes along everything that is staged until it runs.
         let is_due = self.0.swap(true, Ordering::AcqRel);
         (!is_due).then(|| LazyFlush {
             staged: Arc::clone(staged),
@@ -70,44 +70,47 @@ impl LazyFlush {
     async fn flush(self) {
         tokio::time::sleep(BEHIND).await;
         let staged = Arc::clone(&self.staged);
-        // What is added from now on may miss this write, so another one may be scheduled.
-        drop(self);
-        // A failure shows in the next request, which then passes as it came.
+        // Messages that are staged from now on may miss this write, so another one may be
+        // scheduled. Dropping `self` allows it.
+        // A failure shows in the next request, which then passes unchanged.
         drop(spawn_blocking(move || staged.flush()).await);
     }
 }
 
 impl Drop for LazyFlush {
-    /// Another write may be scheduled, also if this one was never carried out.
+    /// Allows another flush to be scheduled, also if this one never ran.
     fn drop(&mut self) {
         self.flush_scheduled.0.store(false, Ordering::Release);
     }
 }
 
-/// Why a request that waited is not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a request that depends on a flush is not sent.
+#[derive(Debug)]
 pub(crate) enum FlushFailure {
-    /// It failed.
-    Failed,
-    /// It was refused: another process has written to the conversation.
+    /// It failed; none if it did not end in time.
+    Failed(Option<StoreError>),
+    /// Another process has written to the conversation.
     Conflict,
 }
 
-/// Makes durable what a request depends on, within `limit`. A failure is noted in `outcome`.
+/// Flushes the writes that a request depends on, within `limit`. A failure is recorded in
+/// `outcome`.
 pub(crate) fn flush_before(
     staged: Arc<StagedStore>,
     limit: Duration,
     outcome: Arc<OnceLock<FlushFailure>>,
 ) -> impl Future<Output = Result<(), BoxError>> + Send {
+    // The flush starts here, and not when the future is first polled: it runs while the connection
+    // to the upstream is made and the body is sent.
     let flushing = spawn_blocking(move || staged.flush());
     async move {
         let (why, flushed): (BoxError, FlushFailure) =
             match tokio::time::timeout(limit, flushing).await {
                 Ok(Ok(Ok(()))) => return Ok(()),
                 Ok(Ok(Err(error))) if is_conflict(&error) => (error.into(), FlushFailure::Conflict),
-                Ok(Ok(Err(error))) => (error.into(), FlushFailure::Failed),
-                Ok(Err(panicked)) => (panicked.into(), FlushFailure::Failed),
-                Err(late) => (late.into(), FlushFailure::Failed),
+                Ok(Ok(Err(error))) => (error.to_string().into(), FlushFailure::Failed(Some(error))),
+                Ok(Err(panicked)) => (panicked.into(), FlushFailure::Failed(None)),
+                Err(late) => (late.into(), FlushFailure::Failed(None)),
             };
         outcome.get_or_init(|| flushed);
         Err(why)

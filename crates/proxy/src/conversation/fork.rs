@@ -1,5 +1,5 @@
-//! A conversation that parts from another one takes its beginning along: what was sent stays
-//! as it was sent.
+//! Copies the beginning of a session into another one, for a conversation that forks. The copy
+//! includes the plans that applied to that beginning, so the bytes that were sent stay the same.
 
 use trimtab::engine::journal::JournalEntry;
 use trimtab_store::{Result, SessionId, Store, Stream};
@@ -12,28 +12,31 @@ const BATCH: usize = 256;
 pub(crate) struct SharedBeginning {
     /// How many messages of the log.
     pub(crate) messages: usize,
-    /// True if the other one goes on with messages of its own. Then plans hold for it that were
-    /// made after all of these messages had been sent.
+    /// True if the other conversation continues with its own messages. Then plans that were made
+    /// after all of these messages were sent apply to it as well.
     pub(crate) goes_on: bool,
 }
 
 impl SharedBeginning {
-    /// True if an entry of the journal was there when a conversation of this length was sent.
+    /// True if a journal entry existed when a conversation of this length was sent.
     fn includes(self, entry: &[u8]) -> bool {
         let was_before = |sent: usize| sent < self.messages + usize::from(self.goes_on);
         match serde_json::from_slice(entry) {
+            // A plan counts if it was made from these messages alone, and applied when they were
+            // sent.
             Ok(JournalEntry::Plan(plan)) => plan.at <= self.messages && was_before(plan.since),
             Ok(JournalEntry::Judged { at, .. }) => was_before(at),
             Ok(JournalEntry::Pin { message, .. }) => message < self.messages,
             Ok(JournalEntry::Undo) => true,
+            // An entry that cannot be read ends the copy: later plans may depend on it.
             Err(_) => false,
         }
     }
 }
 
-/// Brings session `to`, which has the first entries of `from` and nothing else, to the
-/// `beginning` of it, with the plans that were made for that. `has` says how many entries of the
-/// log and the journal it has. It may redeem the refs of the other.
+/// Extends session `to`, which has only the first entries of `from`, to the `beginning` of `from`,
+/// with the plans for it. `has` is the number of log and journal entries that `to` has. It may read
+/// the outputs of `from`.
 pub(crate) fn copy(
     store: &dyn Store,
     from: &SessionId,
@@ -42,14 +45,15 @@ pub(crate) fn copy(
     has: (u64, u64),
 ) -> Result<()> {
     store.link(to, from)?;
-    // The journal first: a log without its plans would be taken for whole.
+    // The journal comes first. If we are killed in between, a journal without a log is an
+    // unfinished branch; a log without its plans would be taken for a complete one.
     let holds = |entry: &[u8]| beginning.includes(entry);
     copy_stream(store, (from, to), (Stream::Journal, has.1), u64::MAX, holds)?;
     let messages = beginning.messages as u64;
     copy_stream(store, (from, to), (Stream::Log, has.0), messages, |_| true)
 }
 
-/// Copies entries from a position on until there are enough, or one does not hold any more.
+/// Copies entries from a position on, until there are enough or one does not apply.
 fn copy_stream(
     store: &dyn Store,
     (from, to): (&SessionId, &SessionId),
@@ -68,6 +72,8 @@ fn copy_stream(
         if !good.is_empty() {
             position = store.append(to, stream, position, &good)?;
         }
+        // Either the source is at its end, or an entry does not apply to the copy. Journals are
+        // applied in order, so nothing after such an entry may be taken either.
         if good.len() < BATCH {
             break;
         }

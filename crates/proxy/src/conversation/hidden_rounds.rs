@@ -1,4 +1,6 @@
-//! Rounds that the client never sees: the model reads stored outputs, and we answer.
+//! Rounds that the client never sees: the model reads stored outputs, and we answer. The client's
+//! later messages know nothing of them, so this module restores what the provider sent, from the
+//! message that the client sends back.
 
 use std::collections::HashMap;
 use std::mem::{Discriminant, discriminant};
@@ -9,30 +11,31 @@ use trimtab_store::{Result, SessionId, Store, Stream};
 
 use crate::conversation::message_map;
 
-/// Calls of ours in an answer that also has calls of the client's: they are put back when the
-/// client comes with its outputs.
+/// Calls of our tools in an answer that also calls the client's tools. They are put back when the
+/// client sends its outputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingOwnCalls {
     /// How long the log was when the model answered.
     pub(crate) at: usize,
     /// Each call with its index among the parts of the answer.
     pub(crate) calls: Vec<(usize, Call)>,
-    /// What they were answered with.
+    /// Their outputs.
     pub(crate) outputs: Vec<Output>,
-    /// The ids of the calls that the client was given.
+    /// The ids of the client's own calls in the answer.
     pub(crate) theirs: Vec<String>,
 }
 
 impl PendingOwnCalls {
-    /// True if `message`, which comes when the log is `at` long, is the answer they were in: a
-    /// client that asked again may come with another one.
+    /// True if `message`, which arrives at log length `at`, is the answer that contained them. A
+    /// client that asked again may send another answer.
     fn belongs_to(&self, message: &Message, at: usize) -> bool {
         let ids = message.calls().map(|call| &call.id);
+        // Ids may repeat within a conversation, so the position counts as well.
         self.at == at && ids.eq(&self.theirs)
     }
 }
 
-/// The calls of ours, if they were in `message`, which comes when the log is `at` long.
+/// The pending calls, if they belong to `message`, which arrives at log length `at`.
 pub(crate) fn calls_in_message(
     pending: Option<PendingOwnCalls>,
     message: &Message,
@@ -41,19 +44,21 @@ pub(crate) fn calls_in_message(
     pending.filter(|pending| pending.belongs_to(message, at))
 }
 
-/// The parts of an answer that the client sees: all but the calls of ours.
+/// The parts of an answer that the client sees: all except calls of our tools.
 pub(crate) fn visible_parts(answer: &Message, is_ours: impl Fn(&str) -> bool) -> Vec<Part> {
     let shown = |part: &&Part| part.as_call().is_none_or(|call| !is_ours(&call.name));
     answer.parts.iter().filter(shown).cloned().collect()
 }
 
-/// The client's message as the provider gave it: without what it said in hidden rounds before,
-/// and with the calls of ours.
+/// The client's message as the provider sent it: without texts of earlier hidden rounds, and with
+/// the calls of our tools.
 pub(crate) fn restore_provider_message(
     mut message: Message,
     before: &[Part],
     pending: Option<&PendingOwnCalls>,
 ) -> Message {
+    // The client saw one answer made of several. Its message repeats the texts of the hidden
+    // rounds, which are in the log already.
     let came = message.parts.clone();
     if let Some(parts) = without(&message.parts, before) {
         message.parts = parts;
@@ -67,24 +72,26 @@ pub(crate) fn restore_provider_message(
     message
 }
 
-/// `parts` with calls of ours among them, each at its index; those that are further go last.
+/// `parts` with our calls inserted at their indexes, or at the end.
 fn put_back(parts: Vec<Part>, calls: &[(usize, Call)]) -> Vec<Part> {
     let mut parts = parts.into_iter();
-    let mut whole: Vec<Part> = Vec::new();
+    let mut restored: Vec<Part> = Vec::new();
+    // The indexes ascend and count all parts of the answer, so each call is put where it was.
     for (index, call) in calls {
-        let before = index.saturating_sub(whole.len());
-        whole.extend(parts.by_ref().take(before));
-        whole.push(Part::Call(call.clone()));
+        let before = index.saturating_sub(restored.len());
+        restored.extend(parts.by_ref().take(before));
+        restored.push(Part::Call(call.clone()));
     }
-    whole.extend(parts);
-    whole
+    restored.extend(parts);
+    restored
 }
 
-/// `parts` without those that were said before. None if they do not begin with them, or if
-/// nothing would be left.
+/// `parts` without those in `before`. None if they do not begin with them, or if nothing would be
+/// left.
 fn without(parts: &[Part], before: &[Part]) -> Option<Vec<Part>> {
     let mut left: Vec<Option<Part>> = parts.iter().cloned().map(Some).collect();
-    // For each kind of part, how far everything was said before.
+    // For each kind of part, how far the client's parts are matched. Positions only move forward,
+    // so this takes linear time.
     let mut gone: HashMap<Discriminant<Part>, usize> = HashMap::new();
     for said in before.iter().filter(|part| !part.is_blank()) {
         let from = gone.entry(discriminant(said)).or_default();
@@ -102,7 +109,7 @@ fn same_kind(one: &Part, other: &Part) -> bool {
     discriminant(one) == discriminant(other)
 }
 
-/// What is left of `part` behind `said`: nothing, or more text. None if it begins otherwise.
+/// The rest of `part` after `said`: nothing, or more text. None if it begins differently.
 #[expect(
     clippy::option_option,
     reason = "no match, a whole match, a match with a rest"
@@ -110,6 +117,8 @@ fn same_kind(one: &Part, other: &Part) -> bool {
 fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     match (part, said) {
         (Part::Text(part), Part::Text(said)) => {
+            // In Chat Completions the client gets the texts of all rounds as one string, so its
+            // part may go on with the text of the next round.
             let rest = part.text.strip_prefix(said.text.as_str())?;
             Some((!rest.is_empty()).then(|| Part::text(rest)))
         }
@@ -121,16 +130,16 @@ fn remaining_part(part: &Part, said: &Part) -> Option<Option<Part>> {
     }
 }
 
-/// Where calls of ours are kept: in a session beside the one they belong to.
+/// The session in which pending calls are stored, next to the one they belong to.
 ///
-/// An answer may call tools of the client's and of ours at once. The client comes back with its
-/// own outputs and does not know our calls, so these are kept beside the log until then. The
-/// model is sent the same bytes, whether or not we were restarted in between.
+/// An answer may call the client's tools and ours at once. The client returns with its own outputs
+/// and does not know our calls, so they are stored until then. The model gets the same bytes,
+/// whether or not the proxy was restarted in between.
 fn place(session: &SessionId) -> Result<SessionId> {
     SessionId::new(format!("{session}/kept"))
 }
 
-/// Keeps the calls of ours that `session` was answered with.
+/// Stores the pending calls of `session`.
 pub(crate) fn keep(
     store: &dyn Store,
     session: &SessionId,
@@ -143,7 +152,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// The calls of ours that `session` was answered with when its log was `at` long.
+/// The pending calls of `session` at log length `at`.
 pub(crate) fn find(
     store: &dyn Store,
     session: &SessionId,
@@ -151,6 +160,7 @@ pub(crate) fn find(
 ) -> Result<Option<PendingOwnCalls>> {
     let place = place(session)?;
     let position = store.position(&place, Stream::Log)?;
+    // Only the newest entry can belong to the answer that the client has now.
     let Some(last) = position.checked_sub(1) else {
         return Ok(None);
     };

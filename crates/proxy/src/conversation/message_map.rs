@@ -1,4 +1,4 @@
-//! Which message of the log is which message of the client.
+//! Maps the messages of the client to messages of the log.
 //!
 //! The log of a session holds what the provider is sent: the client's messages, and the rounds
 //! in between that the client never saw. Marks on the messages tell them apart; they are kept
@@ -13,26 +13,26 @@ use trimtab_model::{Message, Output, Part, RawJson};
 
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 
-/// On a message of the client: its fingerprint in the chain.
+/// The mark with the fingerprint of a client's message.
 const FINGERPRINT: &str = "trimtab:print";
-/// On a message of the client that is not sent as it came.
+/// The mark of a client's message that differs in the log from what the client sent.
 const ALTERED: &str = "trimtab:altered";
-/// The fields that mark where a cache may end: they move from call to call.
+/// The fields of cache markers, which move from call to call.
 const MARKERS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 
-/// Which message of the log is which message of the client.
+/// Maps the client's messages to messages of the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MessageMap {
     /// The fingerprints of the client's messages.
     pub(crate) fingerprints: FingerprintChain,
     /// For each message of the client its position in the log.
     log_positions: Vec<usize>,
-    /// The client's positions whose messages are not sent as they came.
+    /// The client's positions of altered messages.
     altered: BTreeSet<usize>,
 }
 
 impl MessageMap {
-    /// Reads the marks of a log. None if it is not one of ours.
+    /// Reads the marks of a log. None if the proxy did not write it.
     pub(crate) fn read(log: &Log) -> Option<Self> {
         let mut message_map = Self::default();
         for (place, message) in log.messages().iter().enumerate() {
@@ -41,10 +41,11 @@ impl MessageMap {
                 message_map.add(place, has(message, ALTERED));
             }
         }
+        // A log with messages but without a fingerprint was not written by the proxy.
         (message_map.fingerprints.len() > 0 || log.is_empty()).then_some(message_map)
     }
 
-    /// Notes down that the client's next message is at `place` of the log.
+    /// Records that the client's next message is at position `place` of the log.
     pub(crate) fn add_client_message(
         &mut self,
         fingerprint: Fingerprint,
@@ -62,7 +63,7 @@ impl MessageMap {
         self.log_positions.push(place);
     }
 
-    /// True if the log holds nothing but the client's messages, as they came.
+    /// True if the log consists of the client's unaltered messages only.
     fn is_plain(&self, logged: usize) -> bool {
         self.altered.is_empty() && self.log_positions.len() == logged
     }
@@ -72,7 +73,7 @@ impl MessageMap {
         &self.log_positions
     }
 
-    /// How much of the log the client's first messages are.
+    /// The log length that corresponds to the client's first messages.
     pub(crate) fn log_length(&self, messages: usize) -> usize {
         let last = messages
             .checked_sub(1)
@@ -80,25 +81,26 @@ impl MessageMap {
         last.map_or(0, |place| place + 1)
     }
 
-    /// The client's positions with their places, without those that are not sent as they came.
+    /// The client's positions with their log positions, without altered messages.
     pub(crate) fn unaltered(&self) -> impl Iterator<Item = (usize, usize)> {
         let places = self.log_positions.iter().copied().enumerate();
         places.filter(|(at, _)| !self.altered.contains(at))
     }
 
-    /// The place of the client's last message.
+    /// The log position of the client's last message.
     pub(crate) fn last_log_position(&self) -> Option<usize> {
         self.log_positions.last().copied()
     }
 
-    /// The log and the window as the client would count them: `came` reads a message of the
-    /// client's again. None if there is no difference.
+    /// The log and the window in the client's positions. `came` reads the original of a client's
+    /// message. None if both positions are the same.
     pub(crate) fn in_client_positions(
         &self,
         log: &Log,
         entries: &[WindowEntry],
         came: impl Fn(usize) -> Option<Message>,
     ) -> Option<(Log, Vec<WindowEntry>)> {
+        // The usual case: nothing was hidden, so both count the same way and nothing is copied.
         if self.is_plain(log.len()) {
             return None;
         }
@@ -108,6 +110,8 @@ impl MessageMap {
             if let Some(slot) = position.get_mut(*place) {
                 *slot = Some(client);
             }
+            // The log has the message as the provider sent it. Changes are applied to the body, so
+            // here it must be as the client wrote it.
             let again = self
                 .altered
                 .contains(&client)
@@ -124,6 +128,8 @@ impl MessageMap {
             match (source, exact) {
                 (MessageSource::Log(_), Some(client)) => MessageSource::Log(client),
                 _ => {
+                    // A message of a hidden round is not in the body. For the body it is inserted
+                    // before the client's next message.
                     MessageSource::Inserted(self.log_positions.partition_point(|place| *place < at))
                 }
             }
@@ -139,8 +145,9 @@ impl MessageMap {
     }
 }
 
-/// Marks a message of the client's on its way into the log.
+/// Marks a client's message before it is admitted.
 pub(crate) fn mark(message: &mut Message, fingerprint: Fingerprint) {
+    // Markers move with every request. In the log they would make equal messages differ.
     strip_markers(message);
     set(
         message,
@@ -149,7 +156,7 @@ pub(crate) fn mark(message: &mut Message, fingerprint: Fingerprint) {
     );
 }
 
-/// Marks a message as not sent as it came.
+/// Marks a message as altered.
 pub(crate) fn mark_altered(message: &mut Message) {
     set(message, ALTERED, RawJson::of(&true));
 }
@@ -169,7 +176,7 @@ fn fingerprint_on(message: &Message) -> Option<Fingerprint> {
     Fingerprint::from_str_radix(fingerprint.as_str().trim_matches('"'), 16).ok()
 }
 
-/// Takes the cache markers out: where they stand is the business of each request.
+/// Removes cache markers. Their positions belong to a request and not to a message.
 fn strip_markers(message: &mut Message) {
     message.meta.extra.retain(|(name, _)| !is_marker(name));
     for part in &mut message.parts {
@@ -184,12 +191,13 @@ fn strip_markers(message: &mut Message) {
     }
 }
 
-/// True for a field that marks where a cache may end.
+/// True for the name of a cache marker.
 pub(crate) fn is_marker(name: &str) -> bool {
     MARKERS.contains(&name)
 }
 
 fn strip_raw(raw: &mut RawJson) {
+    // Most parts have no marker, and media can be megabytes: they are not parsed for nothing.
     if !MARKERS.iter().any(|name| raw.as_str().contains(name)) {
         return;
     }

@@ -1,4 +1,5 @@
-//! The two retrieval tools as they are offered, written and measured once.
+//! The two retrieval tools as they are offered to a model: their names beside the client's tools,
+//! their definitions in each dialect, and their size.
 
 use std::sync::LazyLock;
 
@@ -10,15 +11,14 @@ use trimtab_wire::scan::BodyScan;
 /// The tools in one dialect.
 #[derive(Clone)]
 pub(crate) struct OfferedTools {
-    /// As entries of `tools`.
+    /// The entries for `tools`.
     pub(crate) definitions: Vec<RawJson>,
-    /// What they add to a window.
+    /// Their size in the window.
     pub(crate) measure: Measure,
 }
 
-/// What the tools of ours are called beside those of a client: by their usual names, or by others
-/// where the client has tools of these names. None if they are not needed, because the client has
-/// the MCP server of ours.
+/// The names of our tools beside those of a client: the usual ones, or others if the client has
+/// tools with these names. None if the client has our MCP server, which offers them.
 pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
     if has_mcp_server(scan) {
         return None;
@@ -28,18 +28,21 @@ pub(crate) fn choose_names(scan: &BodyScan<'_>) -> Option<ToolNames> {
     ToolNames::beside(&taken)
 }
 
-/// True if the client has the tools of ours from an MCP server, which is known by the prefix that
-/// clients put before their names.
+/// True if the client has our tools from an MCP server. Clients put a prefix before such names.
 pub(crate) fn has_mcp_server(scan: &BodyScan<'_>) -> bool {
     let mut tools = scan.request().tool_list.iter();
     tools.any(|tool| {
         let name = scan.string(tool.name);
+        // Clients write the tools of an MCP server as `mcp__SERVER__TOOL`. Without the prefix, a
+        // tool of this name is one that the client defined itself.
         name.is_some_and(|name| name.contains("__") && is_retrieval(&name))
     })
 }
 
 /// The tools in `dialect`, under these names.
 pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools {
+    // Almost every request uses the default names, so these definitions are written and measured
+    // once.
     static USUAL: [LazyLock<OfferedTools>; 3] = [
         LazyLock::new(|| OfferedTools::new(Dialect::Chat, ToolNames::default())),
         LazyLock::new(|| OfferedTools::new(Dialect::Messages, ToolNames::default())),

@@ -1,12 +1,12 @@
-//! Whether there is a store to work with, and what belongs to the one that there is.
+//! The state of the store: whether it can be used, and everything that belongs to the open one.
 //!
-//! Without a store that can be written, requests pass as they came: a ref that is not durable
-//! would be lost. What is wrong is told once, shown in the status, and looked at again until
-//! the store can be used.
+//! Without a writable store requests pass unchanged, because a ref that is not durable would be
+//! lost. A problem is reported once and shown in the status, and the store is checked again until
+//! it can be used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trimtab_store::{Error, Result, SessionId, Store};
 
@@ -19,51 +19,56 @@ use crate::resources::notices::Notices;
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreOpening {
-    /// At the start: it may be made if it is not there.
+    /// At the start. A missing store may be created.
     First,
-    /// After it was lost: only the store itself is taken, a new one is not made. Its disk may
-    /// not be mounted at the moment.
+    /// After it was lost. No new store is created, because its disk may just not be mounted.
     Again,
 }
 
 /// Opens the store.
 pub(crate) type OpenStore = Box<dyn Fn(StoreOpening) -> Result<Arc<dyn Store>> + Send + Sync>;
 
-/// An open store, with what was made from its secret and its sessions.
+/// An open store, with the keys and caches that belong to it.
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    /// What tells tenants apart.
+    /// The keys that separate tenants.
     pub(crate) keys: TenantKeys,
-    /// The conversations in memory.
+    /// The client sessions in memory.
     pub(crate) client_sessions: ClientSessions,
-    /// What is remembered of the bodies of conversations.
+    /// The parsed bodies of recent requests.
     pub(crate) parsed_bodies: ParsedBodies,
 }
 
 enum StoreStanding {
-    /// Never opened so far.
+    /// It was never opened.
     Unopened(String),
     Usable(Arc<OpenedStore>),
-    /// It can be read, and not be written.
+    /// It can be read but not written.
     ReadOnly(Arc<OpenedStore>),
     /// It was opened before, and cannot be used now.
     Lost(String),
 }
 
-/// Whether there is a store to work with.
+/// The state of the store.
 pub(crate) struct StoreState {
     open: OpenStore,
     notices: Notices,
-    /// What the conversations in memory are counted against.
+    /// The memory budget of sessions and parsed bodies.
     memory: MemoryBudget,
     standing: RwLock<StoreStanding>,
-    /// Held while the store is looked at: one at a time.
+    /// Held during a check, so that only one runs at a time.
     looking: Mutex<()>,
-    /// What was found to be damaged in a store that can be used.
+    /// The first damage that was found in a usable store.
     damage: Mutex<Option<String>>,
+    /// When and why the store failed last, though it could be reached.
+    last_failure: Mutex<Option<(Instant, String)>>,
     /// How often the store failed.
     failures: AtomicU64,
 }
+
+/// How long a failure is shown in the status. A store that still fails fails again within this time,
+/// if there are requests.
+const SHOWN_FOR: Duration = Duration::from_secs(30);
 
 impl StoreState {
     /// Opens the store, if that is possible.
@@ -75,13 +80,14 @@ impl StoreState {
             standing: RwLock::new(StoreStanding::Unopened(String::new())),
             looking: Mutex::default(),
             damage: Mutex::default(),
+            last_failure: Mutex::default(),
             failures: AtomicU64::new(0),
         };
         state.recheck();
         state
     }
 
-    /// What the conversations in memory are counted against.
+    /// The memory budget of sessions and parsed bodies.
     pub(crate) fn memory(&self) -> &MemoryBudget {
         &self.memory
     }
@@ -104,18 +110,20 @@ impl StoreState {
         }
     }
 
-    /// What is wrong with the store, if something is.
+    /// The problem of the store, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.standing() {
-            StoreStanding::Usable(_) => self.damage().clone(),
+            StoreStanding::Usable(_) => self.damage().clone().or_else(|| self.recent_failure()),
             StoreStanding::ReadOnly(_) => Some(READ_ONLY.to_owned()),
             StoreStanding::Unopened(why) | StoreStanding::Lost(why) => Some(unusable(why)),
         }
     }
 
-    /// Looks at the store again: whether it is still there, or there again. May wait for it.
+    /// Checks whether the store is still, or again, usable. May block.
     pub(crate) fn recheck(&self) {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        // Computed without holding the lock on `standing`: opening may wait for a disk or a
+        // database, and requests read the standing all the time.
         let next = self.new_standing();
         if let Some(next) = next {
             let before = self.problem();
@@ -127,7 +135,7 @@ impl StoreState {
         }
     }
 
-    /// How the store stands now; none if that has not changed.
+    /// The new standing of the store; none if it has not changed.
     fn new_standing(&self) -> Option<StoreStanding> {
         let standing = self.standing();
         let (opened, was_read_only) = match &*standing {
@@ -145,14 +153,16 @@ impl StoreState {
         drop(standing);
         match opened.store.status() {
             Ok(status) if status.read_only == was_read_only => {
-                // A store that was opened for reading only stays so: it may be writable now.
+                // A store that was opened read-only stays so for its lifetime, even if its files
+                // can be written now. So it is opened again, and used if that helped.
                 let again =
                     was_read_only.then(|| self.opened(StoreOpening::Again, StoreStanding::Lost));
                 again.filter(|next| matches!(next, StoreStanding::Usable(_)))
             }
+            // It became read-only while it was open; outputs can still be read from it.
             Ok(status) if status.read_only => Some(StoreStanding::ReadOnly(opened)),
             Ok(_) => Some(self.opened(StoreOpening::Again, StoreStanding::Lost)),
-            // Somebody else is at work: no word about its state.
+            // Another process holds it at the moment, which says nothing about its state.
             Err(Error::Busy) => None,
             Err(error) => Some(StoreStanding::Lost(first_line(&error))),
         }
@@ -169,6 +179,8 @@ impl StoreState {
             let opened = Arc::new(OpenedStore {
                 store,
                 keys,
+                // Sessions and parsed bodies belong to one store: after it was replaced, refs in
+                // them would point to outputs that the new store does not have.
                 client_sessions: ClientSessions::new(self.memory.clone()),
                 parsed_bodies: ParsedBodies::new(self.memory.clone()),
             });
@@ -184,7 +196,7 @@ impl StoreState {
     fn tell_change(&self, before: Option<String>) {
         *self.damage() = None;
         match (before, self.problem()) {
-            // Before the first look there is nothing to compare with.
+            // Before the first check the problem is empty, so a good start is not reported.
             (Some(before), None) if before != unusable("") => {
                 self.notify("the store can be used again: requests are managed");
             }
@@ -193,23 +205,42 @@ impl StoreState {
         }
     }
 
-    /// Takes in why a request could not be managed.
+    /// Records a failure of the store.
     pub(crate) fn note_failure(&self, error: &Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if error.is_damaged() {
             let mut damage = self.damage();
+            // Every request of a damaged session fails in the same way; one notice is enough.
             if damage.is_none() {
                 let problem = format!(
                     "the store is damaged: {}; `trimtab store check` says what is lost",
                     first_line(error)
                 );
                 *damage = Some(problem.clone());
+                // `notify` calls code of the operator, which must not run under the lock.
                 drop(damage);
                 self.notify(&problem);
             }
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
             self.recheck();
+        } else if !matches!(error, Error::Busy) {
+            self.note_recent(first_line(error));
         }
+    }
+
+    /// Shows a failure in the status for a while, and tells the operator if it is the first.
+    fn note_recent(&self, why: String) {
+        let is_first = self.recent_failure().is_none();
+        *self.last_failure() = Some((Instant::now(), why));
+        if let Some(problem) = self.recent_failure().filter(|_| is_first) {
+            self.notify(&problem);
+        }
+    }
+
+    fn recent_failure(&self) -> Option<String> {
+        let last = self.last_failure();
+        let recent = last.as_ref().filter(|(at, _)| at.elapsed() < SHOWN_FOR);
+        recent.map(|(_, why)| format!("the store fails, requests pass as they came: {why}"))
     }
 
     /// How often the store failed.
@@ -217,17 +248,17 @@ impl StoreState {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Tells the operator something.
+    /// Sends a notice to the operator.
     pub(crate) fn notify(&self, notice: &str) {
         self.notices.send(notice);
     }
 
-    /// Makes everything durable, and lets go of the sessions in memory.
+    /// Makes everything durable, and ends the leases of sessions in memory.
     pub(crate) fn close(&self) {
         if let Some(opened) = self.usable() {
             opened.client_sessions.flush();
             let sessions = opened.client_sessions.sessions();
-            // Whoever cannot be told will see that the leases end.
+            // If the store cannot be written, the leases expire by themselves.
             opened.lease(&sessions, Duration::ZERO).unwrap_or(());
         }
     }
@@ -236,13 +267,18 @@ impl StoreState {
         self.standing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn last_failure(&self) -> std::sync::MutexGuard<'_, Option<(Instant, String)>> {
+        let last = self.last_failure.lock();
+        last.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn damage(&self) -> std::sync::MutexGuard<'_, Option<String>> {
         self.damage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OpenedStore {
-    /// Keeps collection away from these sessions for a while.
+    /// Protects these sessions from collection for a while.
     pub(crate) fn lease(&self, sessions: &[SessionId], time: Duration) -> Result<()> {
         if sessions.is_empty() {
             return Ok(());

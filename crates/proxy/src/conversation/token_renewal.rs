@@ -1,12 +1,12 @@
-//! Conversations that go on under a renewed credential.
+//! Conversations that continue under a renewed credential.
 //!
-//! A tenant is a credential, and some credentials last for hours only: access tokens that a
-//! client renews in the middle of a conversation. Nothing in such a token, and nothing that a
-//! client says about itself, proves to us whose it is. What does is the conversation: whoever
-//! presents all of it, word for word, with what the model answered, knows everything that is
-//! stored of it. So a conversation of another access token is taken over as a copy, if the
-//! request names the same session and begins with every message that it has. The copy has its
-//! bytes and may redeem its refs, which nobody can guess; the other one stays as it is.
+//! A tenant is derived from a credential, and some credentials last only for hours: access tokens
+//! that a client renews in the middle of a conversation. Neither such a token nor a client's claims
+//! prove to us who sends a request, but the conversation does: a sender that presents all of it
+//! verbatim, including the model's answers, knows everything that is stored about it. So a
+//! conversation under another access token is copied, if the request names the same session and
+//! begins with all of its messages. The copy has the same bytes and may read the same refs, which
+//! cannot be guessed; the original stays unchanged.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ use crate::conversation::branch::Branch;
 use crate::conversation::fork::branch_name;
 use crate::prefix_cache::fingerprint::FingerprintChain;
 
-/// The most client sessions that are looked through, the newest first.
+/// The maximum number of client sessions to search, the newest first.
 const CLIENT_SESSIONS: usize = 4;
-/// The most branches of each that are looked through, the newest first.
+/// The maximum number of branches to search in each, the newest first.
 const BRANCHES: usize = 16;
 
 /// True if requests with these headers present an access token, which will be renewed.
 pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
     let mut presented = headers.get_all(AUTHORIZATION).iter();
+    // With two values it is not clear which one the upstream takes.
     let (Some(value), None) = (presented.next(), presented.next()) else {
         return false;
     };
@@ -36,20 +37,21 @@ pub(crate) fn is_renewable(headers: &HeaderMap) -> bool {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
+    // "eyJ" is how `{"` begins in base64: the header of a JSON web token.
     let is_jwt = |token: &str| token.starts_with("eyJ") && token.matches('.').count() == 2;
     token.is_some_and(|token| token.starts_with("sk-ant-oat") || is_jwt(token))
 }
 
-/// A conversation that comes under a name, as it came.
+/// A conversation that may continue one under another credential.
 pub(crate) struct IncomingConversation<'a> {
-    /// Where all client sessions of that name are listed, whoever presents which credential.
+    /// The list of all client sessions with this name, whatever their credentials.
     pub(crate) place: &'a str,
     pub(crate) scan: &'a BodyScan<'a>,
     pub(crate) fingerprints: &'a FingerprintChain,
 }
 
 impl IncomingConversation<'_> {
-    /// Lists a client session that begins under the name.
+    /// Registers a new client session in the list.
     pub(crate) fn register(
         &self,
         store: &dyn Store,
@@ -61,8 +63,8 @@ impl IncomingConversation<'_> {
         Ok(())
     }
 
-    /// The session of another client session that the conversation goes on from, and how long its
-    /// log is.
+    /// The session of another client session that the conversation continues, and the length of its
+    /// log.
     pub(crate) fn find(
         &self,
         store: &Arc<dyn Store>,
@@ -94,6 +96,7 @@ impl IncomingConversation<'_> {
         let mut ids = Vec::new();
         loop {
             let id = SessionId::new(branch_name(client_session, ids.len()))?;
+            // Branches are numbered without gaps, so the first empty one is the end.
             if store.position(&id, Stream::Log)? == 0 {
                 break;
             }
@@ -111,23 +114,31 @@ impl IncomingConversation<'_> {
         Ok(None)
     }
 
-    /// True if every message of the client's in `branch` was presented, word for word.
+    /// True if the request contains every client message of `branch` verbatim.
     fn goes_on_from(&self, branch: &mut Branch) -> bool {
         let length = branch.fingerprints().len();
         if self.fingerprints.common_length(branch.fingerprints()) < length
+            // Without an answer of the model, everything in the conversation can be guessed: many
+            // begin with the same prompt.
             || !self.fingerprints.has_answer_before(length)
         {
             return false;
         }
+        // Fingerprints skip the system messages once the model has answered. As proof, all messages
+        // are compared in full.
         let known = branch.unaltered_messages();
+        // The positions ascend, so one pass over the body is enough. Reading each message by itself
+        // would parse an entry of Messages again for every message in it.
+        let mut presented = self.scan.messages(0).enumerate();
         known.into_iter().all(|(at, message)| {
-            let presented = self.scan.message(at);
-            presented.is_some_and(|presented| says_the_same(&presented, &message))
+            let found = presented.find(|(place, _)| *place == at);
+            let found = found.and_then(|(_, found)| found);
+            found.is_some_and(|found| says_the_same(&found, &message))
         })
     }
 }
 
-/// True if two messages say the same.
+/// True if two messages have the same content.
 fn says_the_same(one: &Message, other: &Message) -> bool {
     let output = |output: &Output| (output.call_id.clone(), output.text().into_owned());
     one.role == other.role

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use trimtab_store::{CollectOptions, OutputMetadata, SessionInfo};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
+use crate::access::retention_request;
 
 /// How many sessions of the store are listed.
 const MOST_SESSIONS: usize = 300;
@@ -143,13 +144,10 @@ fn output_json(output: &OutputMetadata) -> Value {
 /// `POST collect`: removes what the retention settings do not want kept, or says what that is.
 pub(super) fn collect(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let order = request.order()?;
-    let retention = request.settings.config.retention;
     let opened = request.shared.store_state.usable().ok_or_else(no_store)?;
     let done = opened.store.collect(&CollectOptions {
-        older_than: retention.max_age(),
-        max_bytes: retention.max_bytes(),
         dry_run: order.get("dry_run").and_then(Value::as_bool) != Some(false),
-        ..CollectOptions::default()
+        ..retention_request(&request.settings.config)
     })?;
     to_json(&json!({
         "sessions": done.sessions.len(),

@@ -1,5 +1,5 @@
-//! `POST /v1/compress`: a conversation in, the window that we would send out, in the form that
-//! gateways already call.
+//! `POST /v1/compress`: takes a conversation, and returns the window that we would send. The form
+//! is one that gateways already call.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
 use crate::resources::deadline::{self, WorkFailure};
 use crate::transport::body::ProxyBody;
 
-/// What is said about a body that is no conversation.
+/// The error for a body that is not a conversation.
 const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
@@ -29,6 +29,8 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     };
     let limits = context.settings.config.limits;
     let tenant = context.tenant.clone().ok();
+    // A caller that nobody knows shares nothing, so nothing is stored for it. A small body has
+    // nothing to trim.
     let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
         return match unchanged(dialect, &body) {
             Some(found) => context.reply(StatusCode::OK, &found),
@@ -42,6 +44,7 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     };
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+        // Without a place to plan, the conversation comes back unchanged.
         let _held = (permit.ok()?, memory);
         if compress_rows::wants_rows(dialect, &job.body) {
             return compress_rows::compressed(&job);
@@ -61,7 +64,7 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     }
 }
 
-/// The window, and what it saves.
+/// The window and its savings.
 fn compressed(managed: &ManagedRequest) -> Option<Value> {
     let outgoing = &managed.outgoing;
     let body = outgoing.body.as_ref().unwrap_or(&managed.job.body);
@@ -81,7 +84,7 @@ fn compressed(managed: &ManagedRequest) -> Option<Value> {
     }))
 }
 
-/// A conversation in which there is nothing to do.
+/// The answer for an unchanged conversation.
 fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
     let tokens = prompt_tokens(dialect, body)?;
     Some(json!({
@@ -94,10 +97,12 @@ fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
     }))
 }
 
-/// The estimate of a body's messages and tools, for a model that nothing is known of.
+/// The estimated tokens of a body's messages and tools, for an unknown model.
 fn prompt_tokens(dialect: Dialect, body: &[u8]) -> Option<u64> {
     let scan = BodyScan::new(body, dialect).ok()?;
-    let messages = (0..scan.len()).filter_map(|at| scan.message(at));
+    // Not `scan.message(at)` for each position: an entry of Messages can contain many messages, and
+    // would be parsed for each of them.
+    let messages = scan.messages(0).flatten();
     let messages: Measure = messages.map(|message| Measure::of(&message)).sum();
     Some((messages + Measure::of_text(scan.json(scan.request().tools))).tokens())
 }

@@ -1,8 +1,8 @@
-//! `/v1/compress` for gateways that send only some rows of a conversation, and want one row back
+//! `/v1/compress` for gateways that send only some rows of a conversation, and expect one row back
 //! for each.
 //!
-//! Outputs may come without their calls there, so there is no conversation to plan. Each output is
-//! shown on its own: its view depends on nothing else, so it is the same in every request.
+//! Outputs may come without their calls, so there is no conversation to plan. Each output is shown
+//! on its own. Its view depends on nothing else, so it is the same in every request.
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use serde_json::{Value, json};
@@ -20,16 +20,16 @@ use crate::request::plan::PlanningJob;
 
 /// Shorter outputs are not replaced, in bytes.
 const LEAST_OUTPUT: usize = 1_000;
-/// The window of a model that nothing is known of, in tokens.
+/// The assumed window of an unknown model, in tokens.
 const USUAL_WINDOW: u64 = 100_000;
-/// Nothing makes these rows shorter later, when there are more of them. So each is shown as if the
-/// window were smaller by this factor.
+/// Rows are not shortened later, when there are more of them. So each is shown as if the window
+/// were smaller by this factor.
 const SHARE: u64 = 8;
 /// The length of a ref in hexadecimal digits.
 const HASH_LENGTH: usize = 20;
 
-/// True if a request wants one row for each of its rows: it says so, or it has no answer of a
-/// model, so it cannot be a whole conversation.
+/// True if a request wants one row for each of its rows: it says so, or it contains outputs without
+/// any answer, so it cannot be a whole conversation.
 pub(super) fn wants_rows(dialect: Dialect, body: &[u8]) -> bool {
     let Ok(scan) = BodyScan::new(body, dialect) else {
         return false;
@@ -62,6 +62,7 @@ pub(super) fn compressed(job: &PlanningJob) -> Option<Value> {
             let Some((shown, hash)) = view(store, &session, &setup, output) else {
                 continue;
             };
+            // Only the texts differ, so measuring the whole message again is not needed.
             let [came, shown_now] = [output, &shown].map(|one| Measure::of_text(&one.text()));
             saved += came - shown_now;
             changes.push(BodyChange::Show {
@@ -115,10 +116,11 @@ fn view(
         content: vec![Part::text(shown)],
         ..output.clone()
     };
+    // The view with its command can be longer than a short output.
     (view.text().len() < text.len()).then_some((view, hash))
 }
 
-/// The session of a conversation, which is known by its first row.
+/// The session of a conversation, identified by its first row.
 fn session(job: &PlanningJob, scan: &BodyScan<'_>) -> Option<SessionId> {
     let first = scan.message(0)?;
     let first = serde_json::to_vec(&first).ok()?;

@@ -75,6 +75,7 @@ fn write_gauges(shared: &SharedState, to: &mut Exposition) {
     for (name, help, value) in counters {
         to.single(name, MetricKind::Counter, help, value as f64);
     }
+    // The usual way to export a version in this format: a constant 1 with a label.
     let name = "trimtab_build_info";
     to.family(name, MetricKind::Gauge, "The version, as a label.");
     to.sample(name, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);

@@ -1,4 +1,4 @@
-//! Endpoints of our own.
+//! The endpoints that the proxy answers itself. `server::dispatch` calls `answer` for their paths.
 
 mod compress;
 mod compress_rows;
@@ -15,10 +15,10 @@ use crate::request::context::RequestContext;
 use crate::routing::own_endpoint::{COMPRESS, METRICS, OwnEndpoint, READY, RETRIEVE, STATUS};
 use crate::transport::body::{ProxyBody, ReceivedBody, receive};
 
-/// What is said where there is no memory for a body.
+/// The error if there is no memory for a body.
 const NO_MEMORY: &str = "there is no memory for the body now\n\
     hint: try again, or raise limits.memory_bytes";
-/// What is said where an endpoint needs a store and there is none.
+/// The error if an endpoint needs the store.
 const NO_STORE: &str = "the store cannot be used now\nhint: /trimtab/status says why";
 
 /// Answers a request to one of our endpoints.
@@ -33,6 +33,7 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
     if OwnEndpoint::of_path(&path) == Some(OwnEndpoint::Dashboard) {
         return dashboard::answer(context, body).await;
     }
+    // These two read a body; all others ignore it.
     if path == COMPRESS {
         return match body_of(&context, Method::POST, body, limit).await {
             Ok(body) => compress::answer(context, body).await,
@@ -60,8 +61,8 @@ pub(crate) async fn answer(context: RequestContext, body: ProxyBody) -> Response
     }
 }
 
-/// Says whether requests should come here. Without a store they still pass, so that is no reason
-/// to send them elsewhere.
+/// Whether requests should be sent here. Without a store they still pass, so that is no reason to
+/// send them elsewhere.
 fn ready(context: RequestContext) -> Response<ProxyBody> {
     let is_managing = context.shared.store_state.usable().is_some();
     let (status, word) = if context.shared.is_stopping.load(Ordering::Relaxed) {

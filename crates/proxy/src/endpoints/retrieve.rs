@@ -22,11 +22,9 @@ use crate::routing::query;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
-/// How many sessions of a tenant are looked through.
-const MOST: usize = 256;
-/// What is said of a ref that is unknown, malformed or of another tenant.
+/// The error for a ref that is unknown, malformed or of another tenant.
 const NOT_FOUND: &str = "ref not found";
-/// The longest output that is given in one answer.
+/// The largest output in one answer, in bytes.
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Default, Deserialize)]
@@ -68,13 +66,13 @@ pub(super) async fn answer(
     }
 }
 
-/// The sessions of a tenant in which a ref is looked for.
+/// The sessions of a tenant in which a ref is searched.
 struct RetrieveScope {
-    /// What all sessions of the tenant begin with.
+    /// The prefix of all sessions of the tenant.
     prefix: String,
-    /// The session that our own header names: it may be a whole name, as our answers give it.
+    /// The session in our own header, which may be the full name from an answer.
     named: Option<String>,
-    /// The client sessions that a name of the client's means, one for each dialect.
+    /// The client sessions that the client's name may mean, one per dialect.
     client_sessions: Vec<String>,
 }
 
@@ -94,24 +92,22 @@ impl RetrieveScope {
         }
     }
 
-    /// The session that may redeem the ref, the newest first.
+    /// The newest session that may read the ref.
     fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
-        let mut sessions = store.sessions().ok()?;
-        sessions.retain(|info| self.includes(info.session.as_str()));
-        sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
-        let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
-        newest.find(|session| store.metadata(session, id).is_ok())
+        let sessions = store.sessions_with_ref(&self.prefix, id).ok()?;
+        let mut sessions = sessions.into_iter();
+        sessions.find(|session| self.includes(session.as_str()))
     }
 
+    /// True if the request asks for this session of its tenant.
     fn includes(&self, session: &str) -> bool {
         let Some(named) = &self.named else {
-            return session.starts_with(&self.prefix);
+            return true;
         };
         let mut client_sessions = self.client_sessions.iter();
-        session.starts_with(&self.prefix)
-            && (session == named
-                || client_sessions
-                    .any(|client_session| client_sessions::is_branch(session, client_session)))
+        session == named
+            || client_sessions
+                .any(|client_session| client_sessions::is_branch(session, client_session))
     }
 }
 
@@ -127,6 +123,7 @@ fn output_json(
         let found = Retrieval::new(store, session).call(tools::GREP, &arguments);
         return Some(json!({"hash": id, "query": query, "results": [found.text]}));
     }
+    // The answer is one JSON document in memory. Longer outputs can still be searched.
     if metadata.byte_size > LONGEST {
         return None;
     }

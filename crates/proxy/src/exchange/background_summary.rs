@@ -1,5 +1,5 @@
-//! Summaries: a model is asked with the client's own credentials, or one that the settings
-//! name.
+//! Requests for summaries: to the client's own model with its credentials, or to a model that the
+//! settings name. They run in the background, or before the request if the settings say so.
 
 use std::sync::Arc;
 
@@ -24,28 +24,31 @@ use crate::transport::headers;
 use trimtab_wire::answer::{WholeAnswer, is_cut_off};
 use trimtab_wire::auth::key_headers;
 
-/// The most that is read of a summary.
+/// The maximum size of a summary answer, in bytes.
 const LONGEST: usize = 4 << 20;
 
-/// What a process claims that writes a summary.
+/// The name of the claim of a process that writes a summary.
 const SUMMARY: &str = "summary";
-/// How long a claim lasts, as a multiple of the time for one request: a long conversation needs
-/// several.
+/// The duration of a claim as a multiple of the time for one request. A long conversation needs
+/// several requests.
 const CLAIM_FACTOR: u32 = 3;
 
-/// Asks for a summary while the client goes on; it is carried out when it has come.
+/// Requests a summary in the background, and executes its plan when it has arrived.
 pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSummary) {
     let managed = Arc::clone(managed);
+    // This is also called on blocking threads, where only a handle of the runtime can start a task.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
     runtime.spawn(async move {
         let claimed = Arc::clone(&managed);
         let begun = spawn_blocking(move || claim(&claimed));
+        // Somebody else writes it, or the conversation is gone.
         if !matches!(begun.await, Ok(Ok(true))) {
             return;
         }
         let mut pending = pending;
+        // Without a model the plan is finished too, with the deterministic summary.
         if asks_a_model(&managed) {
             answer(&managed, &mut pending).await;
         }
@@ -57,18 +60,17 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
                 Ok::<_, BranchError>(branch.id().clone())
             });
             if let Ok(session) = finished {
-                // A claim that stays ends by itself.
+                // A claim that cannot be released expires by itself.
                 let store = &managed.job.opened.store;
                 store.release(&session, SUMMARY).unwrap_or(());
             }
         });
-        // What failed here shows in the next request, which then passes as it came.
+        // A failure shows in the next request, which then passes unchanged.
         finishing.await.unwrap_or(());
     });
 }
 
-/// Claims the summary of a conversation. False if it is being written, here or by another process
-/// that shares the store.
+/// Claims the summary of a conversation. False if this or another process is writing it.
 fn claim(managed: &ManagedRequest) -> Result<bool, BranchError> {
     let time = managed.job.settings.config.limits.summary_time();
     managed.with_branch(|branch| {
@@ -86,7 +88,7 @@ fn asks_a_model(managed: &ManagedRequest) -> bool {
     managed.job.settings.config.compaction != SummaryMode::Off && managed.mode == ProxyMode::On
 }
 
-/// Asks for everything that `pending` wants.
+/// Sends all requests of `pending`.
 pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
         let time = managed.job.settings.config.limits.summary_time();
@@ -104,7 +106,7 @@ pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummar
     }
 }
 
-/// Whom to ask, and how.
+/// A request for a summary, and its destination.
 struct SummaryWriter {
     dialect: Dialect,
     /// The name of the upstream in reports.
@@ -114,7 +116,7 @@ struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// What will be written about asking it.
+    /// The record of the request.
     fn new_record(&self, managed: &ManagedRequest) -> PendingRecord {
         let path = self.request.uri().path();
         let mut pending_record = managed.job.shared.new_record(self.request.method(), path);
@@ -170,12 +172,13 @@ async fn send(
     read(writer.dialect, &body).ok_or_else(|| "the answer is not understood".to_owned())
 }
 
-/// The same upstream with the client's own credentials; the same model, unless the policy names
-/// another one for summaries.
+/// A request to the client's upstream with the client's credentials, for its model or the policy's
+/// model for summaries.
 fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let work = &managed.job;
     let scan = BodyScan::new(&work.body, work.dialect).ok()?;
     let tools = scan.json(scan.request().tools);
+    // Chat has two names for the limit, and newer models accept only one: the client knows which.
     let limit = scan.request().limits.first().map(|limit| limit.name);
     let model = managed.summary_model();
     let body = write(work.dialect, model, wanted, limit, Some(tools))?;
@@ -194,7 +197,7 @@ fn by_client(managed: &ManagedRequest, wanted: &SummaryRequest) -> Option<Summar
     })
 }
 
-/// The model that the settings name.
+/// A request to the summariser of the settings.
 fn by_settings(summariser: &SummariserConfig, wanted: &SummaryRequest) -> Option<SummaryWriter> {
     let dialect = summariser.dialect;
     let body = write(dialect, &summariser.model, wanted, None, None)?;
@@ -227,8 +230,7 @@ fn credentials(summariser: &SummariserConfig) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// A request for a summary in the dialect's own form. Tools that were called must be defined,
-/// and none may be called.
+/// The body of a summary request. Tools that were called must be defined, but none may be called.
 fn write(
     dialect: Dialect,
     model: &str,
@@ -245,7 +247,8 @@ fn write(
     body.insert(limit.as_str().to_owned(), json!(wanted.max_output));
     let (name, list) = conversation(dialect, &wanted.messages, &mut body);
     body.insert(name.to_owned(), Value::Array(values(&list)?));
-    // Those of the tools are the client's own, and as many as a provider takes.
+    // Providers allow only a few cache markers. Those on the tools are the client's own and stay;
+    // more of them could make the request invalid.
     for name in [name, "system"] {
         if let Some(entries) = body.get_mut(name) {
             strip_markers(entries);
@@ -254,6 +257,8 @@ fn write(
     let tools = tools.and_then(|json| serde_json::from_str::<Value>(json).ok());
     let tools = tools.filter(|tools| tools.as_array().is_some_and(|list| !list.is_empty()));
     let calls = wanted.messages.iter().any(Message::has_calls);
+    // Providers refuse calls of tools that are not defined. Without calls the definitions would
+    // only cost tokens.
     if let Some(tools) = tools.filter(|_| calls) {
         body.insert("tools".to_owned(), tools);
         let none = if dialect == Dialect::Messages {
@@ -264,12 +269,13 @@ fn write(
         body.insert("tool_choice".to_owned(), none);
     }
     if dialect == Dialect::Responses {
+        // The provider keeps Responses by default. Nobody would ever continue from this one.
         body.insert("store".to_owned(), json!(false));
     }
     serde_json::to_string(&body).ok()
 }
 
-/// The field for the messages, and what stands in it.
+/// The name and the entries of the field with the messages.
 fn conversation(
     dialect: Dialect,
     said: &[Message],
@@ -288,7 +294,8 @@ fn conversation(
             ("messages", written.messages)
         }
         Dialect::Responses => {
-            // The summariser gets no thoughts, so it gets none of what is bound to them.
+            // The summariser gets no reasoning. Item ids are bound to the reasoning before them, so
+            // they are left out too.
             let said: Vec<Message> = said.iter().map(responses::without_ids).collect();
             if let Some(instructions) = responses::write_instructions(&said) {
                 body.insert("instructions".to_owned(), json!(instructions));
@@ -298,7 +305,7 @@ fn conversation(
     }
 }
 
-/// Takes the cache markers out of entries, their parts, and what outputs are made of.
+/// Removes the cache markers of entries, their parts, and the content of outputs.
 fn strip_markers(entries: &mut Value) {
     let objects = entries.as_array_mut().into_iter().flatten();
     for object in objects.filter_map(Value::as_object_mut) {
@@ -314,7 +321,7 @@ fn values(list: &[RawJson]) -> Option<Vec<Value>> {
     list.iter().map(parse).collect()
 }
 
-/// What the summariser said.
+/// Reads the answer of the summariser.
 fn read(dialect: Dialect, body: &[u8]) -> Option<SummariserAnswer> {
     let answer = WholeAnswer::read(dialect, serde_json::from_slice(body).ok()?)?;
     let ending = match answer.stop.as_deref() {

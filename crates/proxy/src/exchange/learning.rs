@@ -1,5 +1,5 @@
-//! What answers teach: how a model counts, how large its window is, and that it is time for a
-//! summary.
+//! Learns from the end of an answer: how a model counts tokens, how large its window is, and
+//! whether it is time for a summary.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::conversation::branch::Branch;
 use crate::request::plan::ManagedRequest;
 use crate::resources::deadline;
 
-/// Learns from an answer on a thread that may wait. If that takes too long, nothing is learned.
+/// Learns from an answer on a blocking thread. If it takes too long, nothing is learned.
 pub(crate) async fn learn_later(
     managed: Arc<ManagedRequest>,
     window: u64,
@@ -23,23 +23,27 @@ pub(crate) async fn learn_later(
     learning.await.unwrap_or(());
 }
 
-/// Learns from what was seen of the answer to a window of the session.
+/// Learns from the answer to window number `window` of the session.
 fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAnswer) {
     let mut learned = false;
     let pending = managed.with_branch(|branch| {
-        // The client may have sent its next request before this was learned. Some providers
-        // report no usage: the estimates of the policy decide then.
+        // If the client has sent its next request already, the usage is not about the current
+        // window. Some providers report no usage; then the policy works with estimates.
         let usage = observed.usage.as_ref();
         if let Some(usage) = usage.filter(|_| branch.session().windows() == window) {
             if learn_window(managed, branch, usage, &mut learned) {
-                // The figures are those of a truncated prompt, so they teach nothing.
+                // The figures are those of a truncated prompt, so they say nothing about how the
+                // model counts.
                 return Ok(None);
             }
             branch.session().record(usage)?;
             let models = &managed.job.shared.models;
             let calibration = branch.session().calibration();
+            // Calibration is kept per model, so that the next conversation starts with good
+            // estimates.
             learned |= models.keep_calibration(managed.model_key(), calibration);
         }
+        // An answer without calls ends the turn.
         let moments: &[Moment] = if observed.has_calls() {
             &[Moment::AfterAnswer]
         } else {
@@ -55,7 +59,7 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
     }
 }
 
-/// Writes what was learned of the model to the store.
+/// Writes what was learned about the model to the store.
 pub(super) fn write_down(managed: &ManagedRequest) {
     let shared = &managed.job.shared;
     let store = managed.job.opened.store.as_ref();
@@ -74,7 +78,8 @@ fn learn_window(
     let Some(window) = branch.check_truncation(model_key, usage.prompt()) else {
         return false;
     };
-    // The client may have asked the provider to leave something out.
+    // With `context_management` the provider removes old content on the client's request, so a
+    // small count is no truncation.
     let asked_for = memchr::memmem::find(&managed.job.body, b"\"context_management\"").is_some();
     if !asked_for {
         *learned |= models.learn_truncation(model_key, window);

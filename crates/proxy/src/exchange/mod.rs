@@ -1,5 +1,5 @@
-//! A managed request and its answer: sent, sent again smaller if it was too large, given to
-//! the client.
+//! The exchange with the upstream: sends a managed request, sends it again smaller if it was too
+//! large, and delivers the answer to the client. `server::dispatch` runs it after planning.
 
 mod background_summary;
 mod learning;
@@ -33,29 +33,29 @@ use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
-/// How often a request is sent again, smaller.
+/// The maximum number of smaller requests after an overflow.
 const RECOVERIES: u32 = 2;
-/// A refusal of fewer tokens than this teaches no window: something else is wrong.
+/// A rejection of fewer tokens than this says nothing about the window.
 const LEAST_REFUSED: u64 = 4_096;
-/// Work on a request that is under way may take so many times as long as planning: without it
-/// there is no answer.
+/// The time limit for work on a request in progress, as a multiple of the planning time. Without
+/// this work there is no answer.
 const UNDER_WAY: u32 = 5;
 
-/// A request under way.
+/// A managed request in progress.
 pub(crate) struct Exchange {
     pub(crate) managed: Arc<ManagedRequest>,
-    /// The body as it came, compressed if it was.
+    /// The original body, still compressed if it was.
     received_body: Bytes,
     pub(crate) outgoing: OutgoingBody,
-    /// Why it is sent as it came, if it is.
+    /// Why the original body is sent, if it is.
     bypass_reason: Option<&'static str>,
     options: ComposeOptions,
     recoveries: u32,
-    /// True if the last answer says that the request was too large, and nothing more helped.
+    /// True if the last answer reports an overflow that could not be cured.
     overflowed: bool,
-    /// What must be durable before a model reads the request.
+    /// The writes that must be durable before a model reads the request.
     unwritten: Option<Arc<StagedStore>>,
-    /// What a summary is wanted for.
+    /// The plan that waits for a summary.
     pending: Option<PendingSummary>,
 }
 
@@ -68,14 +68,14 @@ impl Exchange {
             options: managed.options,
             recoveries: 0,
             overflowed: false,
+            // Taken out of `managed`, because that is shared with background tasks from here on.
             unwritten: managed.flush_first(),
             pending: managed.pending.take(),
             managed: Arc::new(managed),
         }
     }
 
-    /// Sends the request and waits for an answer that is not an overflow, with a summary first
-    /// where one is wanted.
+    /// Requests a summary if one is needed, sends the request, and recovers from overflows.
     pub(crate) async fn run(
         &mut self,
         context: &mut RequestContext,
@@ -89,8 +89,8 @@ impl Exchange {
         answer
     }
 
-    /// Has a summary written where one is wanted: before the request is sent if requests wait
-    /// for it, else meanwhile.
+    /// Requests a summary if one is needed: before sending if requests wait for it, else in the
+    /// background.
     async fn summarise(&mut self) {
         let Some(mut pending) = self.pending.take() else {
             return;
@@ -106,12 +106,12 @@ impl Exchange {
             .await;
     }
 
-    /// True if our window is sent, and not the body as it came.
+    /// True if our window is sent instead of the original body.
     fn is_ours(&self) -> bool {
         self.managed.mode == ProxyMode::On && self.bypass_reason.is_none()
     }
 
-    /// Notes in the record what is done.
+    /// Fills the record.
     fn fill_record(&mut self, context: &mut RequestContext) {
         let record = &mut context.pending_record.record;
         record.plans.append(&mut self.outgoing.plans);
@@ -121,6 +121,7 @@ impl Exchange {
         record.session.clone_from(&managed.session);
         record.window = managed.model_limits.window.unwrap_or_default();
         record.set_sizes(self.outgoing.sizes);
+        // The client's own body was sent. Only observing reports what would have been saved.
         if !self.is_ours() && managed.mode != ProxyMode::Observe {
             record.tokens_after = record.tokens_before;
         }
@@ -142,13 +143,15 @@ impl Exchange {
         };
     }
 
-    /// Sends until there is an answer that is not an overflow, or nothing more helps.
+    /// Sends the request until the answer is not an overflow, or nothing more helps.
     pub(crate) async fn answer(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let mut original = None;
         let before = self.recoveries;
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
+            // Noted after the answer has begun, so that a request that reached nobody does not
+            // count.
             self.note_sent();
             if self.managed.mode != ProxyMode::On {
                 return Ok(answer);
@@ -156,7 +159,8 @@ impl Exchange {
             let limits = self.managed.job.settings.config.limits;
             // Nothing of the answer goes to the client before it is known that it is no overflow.
             let (verdict, refused) = match peek(answer, self.sent(), &limits).await {
-                // A provider may keep entries that it refuses when they are sent to it.
+                // A provider may refuse items in a request that it keeps itself under their ids.
+                // Then the client's own request, which names them by id, is sent.
                 PeekedAnswer::Answer(answer) if self.may_do_as_it_came(answer.status()) => {
                     self.bypass_reason = Some("refused");
                     continue;
@@ -194,8 +198,8 @@ impl Exchange {
         });
     }
 
-    /// True if a refused request has the whole conversation in it, of which the client sent only
-    /// a part, and that part was not refused yet.
+    /// True if a rejected request contained a completed conversation, and the client's own partial
+    /// request was not tried yet.
     fn may_do_as_it_came(&self, status: StatusCode) -> bool {
         let was_edited = self.edited().is_some() && self.recoveries == 0;
         self.managed.job.is_pieced && was_edited && is_refusal(status)
@@ -208,13 +212,13 @@ impl Exchange {
         }
     }
 
-    /// Sends the request as it stands.
+    /// Sends the request.
     async fn send(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let client = self.managed.job.shared.client.clone();
         let limits = self.managed.job.settings.config.limits;
         let mut conflicts = 0;
         while let Some(staged) = self.unwritten.take() {
-            // It is sent while the store writes; its last byte waits for the store.
+            // The request is sent while the store writes; only its last byte waits for the store.
             let outcome = Arc::new(OnceLock::new());
             let written = flush_before(staged, limits.plan_time(), Arc::clone(&outcome));
             let request = self.request(|bytes| held_body(bytes, written))?;
@@ -222,12 +226,16 @@ impl Exchange {
             let Some(failure) = outcome.get().filter(|_| answer.is_err()) else {
                 return answer;
             };
-            // Nobody has read the request: it was never whole.
+            // The write failed, so the last byte was never sent and no model has read the request.
             self.managed.forget();
             conflicts += 1;
-            let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
-            // Another process wrote to the conversation. If planning again fails too, the request
-            // is sent as it came.
+            if let FlushFailure::Failed(Some(error)) = failure {
+                self.managed.job.shared.store_state.note_failure(error);
+            }
+            let is_conflict = matches!(failure, FlushFailure::Conflict);
+            let may_plan = is_conflict && conflicts <= CONFLICTS;
+            // After a conflict the request is planned again from what the other process wrote. If
+            // that fails too, the original request is sent.
             if !may_plan || !self.plan_again().await {
                 self.bypass_reason = Some("failed");
             }
@@ -237,8 +245,8 @@ impl Exchange {
             .await
     }
 
-    /// Plans the request again from what another process has written to its conversation. False
-    /// if that failed.
+    /// Plans the request again after another process wrote to its conversation. False if that
+    /// fails.
     async fn plan_again(&mut self) -> bool {
         let work = self.managed.job.clone();
         let Ok(Ok(managed)) = spawn_blocking(move || plan(work)).await else {
@@ -249,7 +257,7 @@ impl Exchange {
         true
     }
 
-    /// The body, if it is not sent as it came.
+    /// The new body, unless the original is sent.
     fn edited(&self) -> Option<&Bytes> {
         self.outgoing.body.as_ref().filter(|_| self.is_ours())
     }
@@ -263,6 +271,7 @@ impl Exchange {
         let bytes = edited.unwrap_or(&self.received_body).clone();
         // The answer has to be read, so the upstream must not compress it.
         let mut sent = headers::to_upstream_uncompressed(managed.job.headers.clone());
+        // The spliced body is not compressed any more.
         if edited.is_some() {
             headers::remove_encoding(&mut sent);
         }
@@ -291,6 +300,8 @@ impl Exchange {
         let recovering = deadline::run_within(self.patience(), move || {
             let outgoing = managed.with_body(|branch, scan| {
                 let asked = if ours { asked } else { scan.answer_limit() };
+                // Lowering the limit of the answer loses nothing, so it is tried before messages
+                // are removed.
                 if let Some(room) = room_for_answer(&verdict, tokens, asked) {
                     ways.lowered = Some(room);
                     return branch.compose(scan, &ways).map(Some);
@@ -302,6 +313,8 @@ impl Exchange {
                 match branch.session().recover(&shrinkable(verdict))? {
                     RecoveryOutcome::GiveUp => return Ok(None),
                     RecoveryOutcome::Retry => {}
+                    // There is no time to ask a model, so the plan is finished with the
+                    // deterministic summary.
                     RecoveryOutcome::Summarise(pending) => {
                         branch.session().finish(pending)?;
                     }
@@ -331,14 +344,13 @@ impl Exchange {
         true
     }
 
-    /// How long work on a request may take that is under way.
+    /// The time limit for work on a request in progress.
     fn patience(&self) -> Duration {
         let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
     }
 
-    /// Remembers what an error says or shows about the model's window, and gives the window that
-    /// is known then.
+    /// Learns the model's window from an error, and returns the window that is known then.
     fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
         let managed = Arc::clone(&self.managed);
         let known = managed.model_limits.window;
@@ -351,10 +363,12 @@ impl Exchange {
             return known;
         }
         let models = &managed.job.shared.models;
+        // A limit that the error names is a fact. Otherwise only the refused size is known.
         let (window, is_new) = match verdict.sizes.limit {
             Some(limit) if limit > LEAST_ANSWER => {
                 (limit, models.learn_window(managed.model_key(), limit))
             }
+            // No model has so small a window: the number in the error means something else.
             Some(_) => return known,
             None => {
                 let refused = self.refused_tokens(verdict);
@@ -364,6 +378,7 @@ impl Exchange {
                 (refused, models.learn_refused(managed.model_key(), refused))
             }
         };
+        // An error can show that the window is smaller than we thought, but not that it is larger.
         let known = known.map_or(window, |known| known.min(window));
         if is_new {
             spawn_blocking(move || write_down(&managed));
@@ -371,7 +386,7 @@ impl Exchange {
         Some(known)
     }
 
-    /// What was refused, in tokens, and a tenth less: how much too much it was is not known.
+    /// The rejected tokens minus a tenth, because the excess is unknown.
     fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
         let answer = self.outgoing.answer.unwrap_or_default();
         let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
@@ -383,7 +398,7 @@ impl Exchange {
         tokens - tokens / 10
     }
 
-    /// Works on the conversation again, off this thread, and takes the new body.
+    /// Works on the conversation on another thread, and builds the body again.
     pub(crate) async fn replan<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError> + Send + 'static,
@@ -400,18 +415,18 @@ impl Exchange {
         Some(done)
     }
 
-    /// True if this answer, which was given last, says that the request itself is wrong.
+    /// True if the last answer rejects the request itself.
     pub(crate) fn is_refused(&self, answer: &Response<ProxyBody>) -> bool {
         self.overflowed || is_refusal(answer.status())
     }
 
-    /// From now on this is what is sent, and the tools of ours are not offered.
+    /// Sends `outgoing` from now on, without our tools.
     pub(crate) fn send_without_tools(&mut self, outgoing: OutgoingBody) {
         self.options.offer = false;
         self.outgoing = outgoing;
     }
 
-    /// Gives the answer to the client.
+    /// Delivers the answer to the client.
     pub(crate) async fn deliver(
         self,
         context: RequestContext,
@@ -427,8 +442,7 @@ impl Exchange {
         context.deliver(answer, Some(Box::new(watch)))
     }
 
-    /// Watches an answer with this status, and learns from it at its end. Not every answer reports
-    /// its usage.
+    /// A watch that reads the usage of an answer and learns from it.
     pub(crate) fn watch(&self, status: StatusCode) -> UsageWatch {
         let managed = Arc::clone(&self.managed);
         // Usage teaches something only if it is about the window that the session handed out.
@@ -444,27 +458,29 @@ impl Exchange {
     }
 }
 
-/// True for a status that says that the request itself is wrong.
+/// True for a status that rejects the request itself.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
 }
 
-/// How long an answer there is room for, where that is all that is wrong.
+/// The room for an answer, if only its reserve was too large.
 fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
     if verdict.action != Cure::LowerReserve {
         return None;
     }
     let (asked, limit) = (asked?, verdict.sizes.limit?);
     let prompt = match verdict.sizes.actual {
+        // The size in the error then includes the reserve for the answer.
         Some(actual) if actual > asked => actual - asked,
         _ => estimate,
     };
+    // One percent of reserve, because the prompt may be an estimate.
     let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
     (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
 }
 
-/// A request that is over the whole allowance at once, or whose answer cannot be any shorter, can
-/// only be made smaller.
+/// Turns a rejection that only a smaller prompt can cure into a prompt overflow: a request above
+/// the whole rate limit, or one whose answer cannot be shorter.
 fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
     if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
         verdict.kind = OverflowKind::Prompt;

@@ -1,10 +1,11 @@
-//! A call whose prefix a provider should have read from its cache, and did not.
+//! Finds calls whose prefix a provider should have read from its cache and did not, and who caused
+//! it.
 
 use serde::Serialize;
 use trimtab_model::Usage;
 use trimtab_wire::catalogue::ModelInfo;
 
-/// A smaller loss is no break: providers cache in blocks, and count differently.
+/// The minimum loss of a cache break in tokens. Providers cache in blocks and count differently.
 const LEAST_TOKENS: u64 = 2_048;
 
 /// A call whose prefix was not read from the cache.
@@ -12,23 +13,23 @@ const LEAST_TOKENS: u64 = 2_048;
 pub(crate) struct ObservedBreak {
     /// Who caused it: `trimtab`, `client`, `provider`, or `time` if the cache had gone cold.
     pub(crate) by: &'static str,
-    /// The first byte of the body that differs from the body before, to within 256 bytes; none if
-    /// nothing in it does.
+    /// The first byte that differs from the previous body, to within 256 bytes; none if the body
+    /// was not changed.
     pub(crate) byte: Option<usize>,
-    /// Tokens that were paid again.
+    /// The tokens that were billed again.
     pub(crate) tokens: u64,
-    /// Tokens that were read from the cache all the same.
+    /// The tokens that were still read from the cache.
     pub(crate) kept: u64,
-    /// What they cost beyond reading them, in dollars; none if the price is not known.
+    /// The extra cost in dollars; none if the price is unknown.
     pub(crate) cost: Option<f64>,
 }
 
-/// What is known about two calls in a row.
+/// Two consecutive calls of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallPair {
-    /// What the provider reported for both.
+    /// The reported usage of both.
     pub(crate) usages: (Usage, Usage),
-    /// Bytes that the body before had, and bytes that both begin with.
+    /// The size of the previous body, and of the common prefix.
     pub(crate) bytes: (usize, usize),
     /// True if a plan of ours changed something that was sent before.
     pub(crate) was_planned: bool,
@@ -46,15 +47,18 @@ impl CallPair {
         if before.cache_read + before.cache_creation == 0 {
             return None;
         }
-        // Without us, the whole prompt before would have been read.
+        // If nothing breaks the cache, the whole previous prompt is read from it.
         let expected = before.prompt().min(now.prompt());
         let lost = expected.saturating_sub(now.cache_read);
         if lost < LEAST_TOKENS || lost < expected / 10 {
             return None;
         }
         let (sent, common) = self.bytes;
-        // The end of a body is always new: brackets, and fields behind the messages.
+        // The end of a body always differs: closing brackets, and fields after the messages. So
+        // only a difference in the first three quarters counts as a change.
         let is_changed = common < sent - sent / 4;
+        // Our own plan comes first, so that we never blame others for a break that we caused, even
+        // if the cache had expired as well.
         let by = if self.was_planned {
             "trimtab"
         } else if self.went_cold {
@@ -74,7 +78,7 @@ impl CallPair {
     }
 }
 
-/// What it costs to send so many tokens that could have been read from the cache.
+/// The extra cost of sending tokens that could have been read from the cache.
 fn extra_cost(model: &ModelInfo, tokens: u64, writes: bool) -> Option<f64> {
     let sent = if writes {
         Usage {

@@ -24,23 +24,23 @@ use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 use session_calls::SessionTable;
 pub(crate) use session_calls::{CallEntry, SessionEntry};
 
-/// How many notes may wait. The bodies of requests wait with them.
+/// The maximum number of waiting notes. They hold the bodies of requests.
 const WAITING: usize = 256;
-/// How many events a slow screen may be behind before it misses some.
+/// How many events a slow dashboard may lag behind before it misses some.
 const FEED: usize = 64;
 /// How long the list of stored sessions is not read again, in milliseconds.
 const STORED_MS: u64 = 3_000;
 
-/// A request as it was sent to a model.
+/// A request that was sent to a model.
 pub(crate) struct SentNote {
     pub(crate) session: String,
     /// The body.
     pub(crate) body: Bytes,
-    /// Messages of the log.
+    /// The number of messages in the log.
     pub(crate) messages: usize,
-    /// Plans that hold and changed something that was sent before.
+    /// The number of active plans that changed earlier messages.
     pub(crate) decisions: usize,
-    /// How long the provider keeps the prompt, in milliseconds; 0 if nobody knows.
+    /// The cache lifetime of the provider in milliseconds; 0 if unknown.
     pub(crate) lifetime_ms: u64,
 }
 
@@ -49,12 +49,12 @@ enum HistoryNote {
     Ended(Box<Record>),
 }
 
-/// What happened lately.
+/// The recent calls.
 pub(crate) struct CallHistory {
     state: Mutex<HistoryState>,
     inbox: mpsc::Sender<HistoryNote>,
     feed: Mutex<Option<broadcast::Sender<Arc<str>>>>,
-    /// The film that was made last, with what it was made from.
+    /// The last rendered film, with its key.
     rendered: Mutex<Option<(String, Bytes)>>,
     /// The sessions of the store as they were read last, and when that was.
     stored: Mutex<Option<(u64, Arc<Vec<SessionInfo>>)>>,
@@ -67,14 +67,14 @@ struct HistoryState {
     compared: ComparedCalls,
 }
 
-/// What calls cost on average: those that are managed, and those of the holdout.
+/// The costs of managed calls and of calls in the holdout, for comparison.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct ComparedCalls {
     pub(crate) managed: CallSums,
     pub(crate) holdout: CallSums,
-    /// What cache breaks of ours cost, in dollars.
+    /// The cost of cache breaks that the proxy caused, in dollars.
     pub(crate) own_breaks: f64,
-    /// What summaries and other calls of our own cost, in dollars.
+    /// The cost of our own calls, such as summaries, in dollars.
     pub(crate) own_calls: f64,
 }
 
@@ -95,7 +95,7 @@ impl CallSums {
 }
 
 impl CallHistory {
-    /// An empty history. A task takes its notes until it is dropped.
+    /// An empty history, with a task that processes its notes until it is dropped.
     pub(crate) fn start(catalogue: Catalogue, metrics: Arc<Metrics>) -> Arc<Self> {
         let (inbox, notes) = mpsc::channel(WAITING);
         let (feed, _) = broadcast::channel(FEED);
@@ -115,12 +115,13 @@ impl CallHistory {
         history
     }
 
-    /// Notes what is sent to a model. Never waits.
+    /// Adds a note about a sent request. Never blocks.
     pub(crate) fn note_sent(&self, note: SentNote) {
+        // If the channel is full, the note is lost: the dashboard must never slow down a request.
         drop(self.inbox.try_send(HistoryNote::Sent(note)));
     }
 
-    /// Notes that a call of a model ended. Never waits.
+    /// Adds a note about a call that ended. Never blocks.
     pub(crate) fn note_record(&self, record: &Record) {
         if record.dialect.is_some() && record.action != RecordAction::Answered {
             let note = HistoryNote::Ended(Box::new(record.clone()));
@@ -144,14 +145,14 @@ impl CallHistory {
         (state.savings.total().clone(), state.compared.clone())
     }
 
-    /// The film that was made last, if it was made from the same.
+    /// The last rendered film, if it has this key.
     pub(crate) fn rendered(&self, key: &str) -> Option<Bytes> {
         let rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rendered.as_ref().filter(|(known, _)| known == key);
         known.map(|(_, bytes)| bytes.clone())
     }
 
-    /// Keeps a film for screens that show the same.
+    /// Keeps a rendered film for other viewers of the same.
     pub(crate) fn keep_rendered(&self, key: String, bytes: Bytes) {
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         *rendered = Some((key, bytes));
@@ -181,9 +182,10 @@ impl CallHistory {
         feed.as_ref().map(broadcast::Sender::subscribe)
     }
 
-    /// Tells the screens that something about a session changed.
+    /// Tells open dashboards that a session changed.
     pub(crate) fn tell(&self, kind: &str, session: &str) {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without an open dashboard nothing is written for it.
         if let Some(feed) = feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             let event = json!({"type": kind, "session": session}).to_string();
             drop(feed.send(Arc::from(event)));
@@ -211,10 +213,12 @@ impl CallHistory {
                 state.compared.own_calls += money.spent;
             } else if record.reason == "holdout" {
                 state.compared.holdout.add(record, money);
+            // Calls that passed unmanaged are neither managed nor a fair comparison.
             } else if !record.session.is_empty() {
                 state.compared.managed.add(record, money);
             }
         }
+        // A call without a session was not managed, so it has no history; the totals still change.
         if record.session.is_empty() {
             drop(state);
             return self.tell("call", "");

@@ -1,8 +1,8 @@
-//! Hashes of a sent body, by which the first byte that changed is found without keeping the body.
+//! Hashes of a sent body, which show where two bodies begin to differ without keeping them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes that have one hash: a change is found to within so many.
+/// The number of bytes per hash, and so the precision of a found change.
 pub(crate) const CHUNK: usize = 256;
 
 /// The hashes of a body, one for each [`CHUNK`].
@@ -26,7 +26,7 @@ impl SentPrint {
         }
     }
 
-    /// The byte before which both are the same, to within a chunk.
+    /// The length of the common prefix, to within a chunk.
     pub(crate) fn common_bytes(&self, other: &Self) -> usize {
         let pairs = self.chunks.iter().zip(&other.chunks);
         let common = pairs.take_while(|(a, b)| a == b).count();

@@ -13,11 +13,11 @@ use crate::records::plan_note::PlanNote;
 use crate::records::record::{OUR_FAILURES, Record, RecordAction};
 use crate::records::savings::CallMoney;
 
-/// How many sessions are remembered; the oldest are forgotten.
+/// The maximum number of sessions; the oldest are forgotten.
 const SESSIONS: usize = 500;
-/// How many calls of a session are remembered.
+/// The maximum number of calls per session.
 const CALLS: usize = 4_000;
-/// The lifetime of a prompt in a cache of which nothing is known, in milliseconds.
+/// The assumed lifetime of a prompt in an unknown cache, in milliseconds.
 const USUAL_LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
 /// A session, in figures.
@@ -34,18 +34,18 @@ pub(crate) struct SessionEntry {
     pub(crate) last_ms: u64,
     pub(crate) calls: u64,
     pub(crate) edited: u64,
-    /// Calls that failed, or passed because something of ours failed.
+    /// Calls that failed, or passed because the proxy failed.
     pub(crate) failures: u64,
     pub(crate) recoveries: u64,
     pub(crate) retrievals: u64,
     pub(crate) own_calls: u64,
     pub(crate) breaks: u64,
-    /// Prompt tokens of the last call, as the provider counts them where it does.
+    /// The prompt tokens of the last call, as reported if possible.
     pub(crate) tokens_now: u64,
     pub(crate) window: u64,
     pub(crate) tokens_without: u64,
     pub(crate) tokens_with: u64,
-    /// Calls that would not have fit the window without us. Each counts as a full window.
+    /// Calls that would not have fit the window without the proxy. Each counts as a full window.
     pub(crate) over_window: u64,
     pub(crate) spent: f64,
     pub(crate) saved: f64,
@@ -53,15 +53,15 @@ pub(crate) struct SessionEntry {
     pub(crate) saved_unbounded: f64,
     /// True if all of its calls have a known price.
     pub(crate) is_priced: bool,
-    /// What happened last, in words.
+    /// The last event, as text.
     pub(crate) last_event: String,
     /// `ok`, `warning` or `problem`.
     pub(crate) health: &'static str,
     /// Why it is not `ok`, in words; empty if it is.
     pub(crate) health_reason: String,
-    /// How long the provider keeps the prompt, in milliseconds; 0 if it has shown no cache.
+    /// The cache lifetime in milliseconds; 0 if no cache was seen.
     pub(crate) cache_ms: u64,
-    /// What the next call costs more if the cache has gone cold, in dollars.
+    /// The extra cost of the next call if the cache has expired, in dollars.
     pub(crate) cold_cost: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct SessionEntry {
 pub(crate) struct CallEntry {
     pub(crate) time_ms: u64,
     pub(crate) request_id: String,
-    /// Messages of the log when it was sent; 0 for a call of our own.
+    /// The number of messages in the log when it was sent; 0 for our own call.
     pub(crate) messages: usize,
     pub(crate) action: &'static str,
     pub(crate) reason: &'static str,
@@ -95,9 +95,9 @@ pub(crate) struct CallEntry {
 struct SessionCalls {
     entry: SessionEntry,
     calls: VecDeque<CallEntry>,
-    /// What was sent last and is not answered yet.
+    /// The last sent request.
     sent: SentState,
-    /// What was answered last.
+    /// The last answered request.
     answered: SentState,
     last_usage: Option<Usage>,
 }
@@ -118,6 +118,7 @@ impl SessionTable {
     pub(crate) fn list(&self) -> Vec<SessionEntry> {
         let mut entries: Vec<SessionEntry> =
             self.0.values().map(|calls| calls.entry.clone()).collect();
+        // A session that was sent but not answered yet has nothing to show.
         entries.retain(|entry| entry.calls > 0);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_ms));
         entries
@@ -170,12 +171,15 @@ impl SessionTable {
 }
 
 impl SessionCalls {
-    /// The cache break of a call, and what the next one is compared with.
+    /// The cache break of a call. Also updates the state for the next one.
     fn cache_break(&mut self, record: &Record, model: Option<&ModelInfo>) -> Option<ObservedBreak> {
+        // Without usage nothing is known about the cache, and the next call is compared with the
+        // last one that has it.
         let usage = record.usage?;
         if record.action == RecordAction::Asked || !record.is_answered_call() {
             return None;
         }
+        // A record does not say which body it is about, so the last one that was sent is taken.
         let before = std::mem::replace(&mut self.answered, self.sent.clone());
         let last = self.last_usage.replace(usage)?;
         let lifetime = match self.sent.lifetime_ms {
@@ -216,6 +220,7 @@ impl SessionCalls {
         }
         entry.last_event = event_text(record, broken);
         entry.last_ms = record.time_ms;
+        // A summary is no call of the client: its model and status say nothing about the session.
         if is_ours {
             entry.own_calls += 1;
             return;
@@ -250,7 +255,7 @@ impl SessionCalls {
         }
     }
 
-    /// What the next call costs more if nothing of the last prompt is in the cache any more.
+    /// The extra cost of the next call if the cache has expired.
     fn cold_cost(&self, model: Option<&ModelInfo>) -> Option<f64> {
         let cached = self.last_usage?.prompt();
         let written = Usage {
@@ -332,11 +337,13 @@ fn thousands(tokens: u64) -> String {
     }
 }
 
-/// What a call brought, in a few words.
+/// A short description of a call.
 fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
     if record.action == RecordAction::Asked {
         return "asked a model for a summary".to_owned();
     }
+    // Status 0 means that no answer came. The order of these checks is the order of importance: one
+    // event is shown.
     if record.status >= 400 || record.status == 0 {
         return format!("status {}", record.status);
     }

@@ -1,7 +1,7 @@
-//! What was learned of models, kept in the store so that it outlives the proxy.
+//! What was learned about models, kept in the store so that it survives a restart.
 //!
-//! It is a session of its own, to which a small record of one model is added whenever something
-//! was learned of it; the newest of each counts. Whoever removes the session has it forgotten.
+//! It is a session of its own. Each time something is learned about a model, a small record is
+//! appended; the newest record of each model counts. Removing the session makes the proxy forget.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +9,44 @@ use serde::{Deserialize, Serialize};
 use trimtab_model::estimate::Calibration;
 use trimtab_store::{Error, Result, SessionId, Store, Stream};
 
-/// The session that holds it.
+/// The session with the records.
 pub(crate) const PLACE: &str = "proxy-learned";
-/// How many models are remembered; more than any installation uses.
+/// The maximum number of models; more than any installation uses.
 pub(crate) const MODELS: usize = 1_024;
-/// When there are so many records, those that count are written anew without the others.
+/// The number of records after which the log is rewritten with the current ones only.
 const RECORDS: u64 = 4_096;
 /// How many records are read at once.
 const BATCH: usize = 256;
-/// After so many days a window is found out again: providers raise them.
+/// The lifetime of a learned window in days, because providers raise windows.
 const LASTS: u64 = 30;
-/// How often a record is added while others add theirs.
+/// The maximum number of attempts to add a record while others write.
 const ATTEMPTS: usize = 4;
 /// The longest name of a model that is remembered.
-const NAME: usize = 256;
+pub(crate) const NAME: usize = 256;
 
-/// What was learned of a model at an upstream.
+/// The learned data of a model at an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LearnedModel {
     pub(crate) upstream: String,
     pub(crate) model: String,
-    /// When, in days since 1970.
+    /// The day of the record, in days since 1970.
     #[serde(default)]
     pub(crate) day: u64,
-    /// The window that an error named.
+    /// The window in an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<u64>,
-    /// The window of a server that cut a prompt silently.
+    /// The window of a server that truncated a prompt silently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cut: Option<u64>,
-    /// The fewest tokens that it refused as too many without saying how many it takes.
+    /// The smallest prompt that was rejected as too long without naming a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<u64>,
-    /// How it counts.
+    /// Its calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) calibration: Option<Calibration>,
 }
 
-/// All that was learned, the newest of each model; what cannot be read is left out.
+/// The newest record of each model. Unreadable records are skipped.
 pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
     let place = SessionId::new(PLACE)?;
     let today = today();
@@ -61,6 +61,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
         for record in &records {
             if let Ok(learned) = serde_json::from_slice::<LearnedModel>(record) {
                 let key = (learned.upstream.clone(), learned.model.clone());
+                // Later records replace earlier ones, because the log is read from its beginning.
                 found.insert(key, learned.on(today));
             }
         }
@@ -68,7 +69,7 @@ pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
     Ok(found.into_values().take(MODELS).collect())
 }
 
-/// Adds a record of one model. What others have learned meanwhile stays.
+/// Appends the record of one model. Records of other processes stay.
 pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> {
     if learned.model.len() > NAME {
         return Ok(());
@@ -77,7 +78,7 @@ pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> 
     let mut added = add(store, &learned);
     for _ in 1..ATTEMPTS {
         match added {
-            // Somebody else wrote at the same time.
+            // Another proxy wrote at the same time, so the position has moved.
             Err(Error::Conflict { .. }) => added = add(store, &learned),
             added => return added,
         }
@@ -88,6 +89,7 @@ pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> 
 fn add(store: &dyn Store, learned: &LearnedModel) -> Result<()> {
     let place = SessionId::new(PLACE)?;
     let mut at = store.position(&place, Stream::Log)?;
+    // A log only grows, so the records that count are copied into a new one now and then.
     if at >= RECORDS {
         let counting: Vec<Vec<u8>> = read(store)?.iter().map(bytes).collect();
         let counting: Vec<&[u8]> = counting.iter().map(Vec::as_slice).collect();
@@ -103,9 +105,10 @@ fn bytes(learned: &LearnedModel) -> Vec<u8> {
 }
 
 impl LearnedModel {
-    /// What of it holds on a day.
+    /// The record without data that has expired by `today`.
     fn on(mut self, today: u64) -> Self {
         if self.day.saturating_add(LASTS) < today {
+            // How a model counts stays: it is updated with every call.
             (self.window, self.cut, self.refused) = (None, None, None);
         }
         self

@@ -1,4 +1,5 @@
-//! What is known about the models that requests ask for.
+//! What is known about the models that requests ask for: from the catalogue, the settings, and
+//! what the proxy learned from errors and usage.
 
 pub(crate) mod learned;
 pub(crate) mod silent_truncation;
@@ -11,9 +12,9 @@ use trimtab_store::Store;
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{LearnedModel, MODELS};
+use learned::{LearnedModel, MODELS, NAME};
 
-/// The catalogue, what was learned, and what was looked up before.
+/// The catalogue with learned limits and a cache of lookups.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
 struct ModelTableState {
@@ -28,18 +29,18 @@ struct ModelTableState {
 pub(crate) struct KnownModel {
     /// Tokens of prompt and answer together.
     pub(crate) window: Option<u64>,
-    /// All that the catalogue has.
+    /// The entry of the catalogue.
     pub(crate) model: Option<ModelInfo>,
 }
 
 /// An upstream and a model there.
 pub(crate) type ModelKey<'a> = (&'a str, &'a str);
 
-/// How many observations of a model's counts are made between two that are written down.
+/// The number of calibration updates between two writes to the store.
 const WRITTEN_EVERY: u32 = 64;
 
 impl ModelTable {
-    /// What the catalogue says, and what was learned before.
+    /// A table with a catalogue and limits that were learned before.
     pub(crate) fn new(catalogue: Catalogue, before: Vec<LearnedModel>) -> Self {
         let before = before
             .into_iter()
@@ -51,7 +52,7 @@ impl ModelTable {
         }))
     }
 
-    /// What is known of a model: the settings' word, lowered by what an error proved.
+    /// The limits of a model: from the settings or the catalogue, lowered by what was learned.
     pub(crate) fn model_limits(
         &self,
         upstream: &str,
@@ -67,19 +68,21 @@ impl ModelTable {
         let set = rule.and_then(|rule| rule.window);
         let window = set.or(found.as_ref().map(ModelInfo::call_limit));
         KnownModel {
+            // The smallest figure counts. A window that is too large costs a refused request; one
+            // that is too small only shortens the window a little earlier.
             window: learned.into_iter().chain([window]).flatten().min(),
             model: found,
         }
     }
 
-    /// Remembers the window that an error named. True if that is new.
+    /// Remembers the window in an error. True if it is new.
     pub(crate) fn learn_window(&self, model_key: ModelKey<'_>, window: u64) -> bool {
         self.change(model_key, |learned| {
             learned.window.replace(window) != Some(window)
         })
     }
 
-    /// Remembers that so many tokens were refused as too many. True if that is new.
+    /// Remembers that this many tokens were rejected as too many. True if it is new.
     pub(crate) fn learn_refused(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
             let is_less = learned.refused.is_none_or(|known| tokens < known);
@@ -87,25 +90,26 @@ impl ModelTable {
         })
     }
 
-    /// Remembers the window of a server that cut a prompt silently. True if that is new.
+    /// Remembers the window of a server that truncated a prompt silently. True if it is new.
     pub(crate) fn learn_truncation(&self, model_key: ModelKey<'_>, window: u64) -> bool {
         self.change(model_key, |learned| {
             learned.cut.replace(window) != Some(window)
         })
     }
 
-    /// Takes in how much a model read: more than a window that was only found out by its
-    /// silence, or by a refusal without figures, disproves that. True if it did.
+    /// Records a prompt size that a model accepted. It disproves a smaller window that was inferred
+    /// from a truncation, or from a rejection without figures. True if it did.
     pub(crate) fn disprove_learned_window(&self, model_key: ModelKey<'_>, tokens: u64) -> bool {
         self.change(model_key, |learned| {
-            // What it kept is a little more than what was taken as its window.
+            // The learned window is nine tenths of what the server kept, so only a clearly larger
+            // prompt disproves it.
             let cut = learned.cut.take_if(|cut| tokens > *cut + *cut / 4);
             let refused = learned.refused.take_if(|refused| tokens > *refused);
             cut.or(refused).is_some()
         })
     }
 
-    /// What was learned of a model's counts.
+    /// The calibration of a model.
     pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
         let state = self.state();
         let learned = state.learned.get(&key(model_key));
@@ -113,8 +117,8 @@ impl ModelTable {
         learned.unwrap_or_default()
     }
 
-    /// Keeps what was learned of a model's counts. True if that is worth writing down: at first
-    /// every observation counts, later many of them do.
+    /// Updates the calibration of a model. True if it should be written to the store: often at
+    /// first, rarely later.
     pub(crate) fn keep_calibration(&self, model_key: ModelKey<'_>, learned: &Calibration) -> bool {
         self.change(model_key, |known| {
             let before = known.calibration.as_ref().map_or(0, Calibration::learned);
@@ -124,11 +128,12 @@ impl ModelTable {
         })
     }
 
-    /// Writes down what was learned of a model. A store that fails costs nothing but that.
+    /// Writes the learned data of a model to the store. Failures are ignored.
     pub(crate) fn write(&self, store: &dyn Store, model_key: ModelKey<'_>) {
         let learned = self.state().learned.get(&key(model_key)).cloned();
         if let Some(learned) = learned {
-            // Another proxy may have written at the same time: what it learned is as good.
+            // The write may fail because other proxies write at the same time. What they learned
+            // is as good.
             let _ = learned::write(store, learned);
         }
     }
@@ -140,7 +145,9 @@ impl ModelTable {
     ) -> bool {
         let mut state = self.state();
         let key = key(model_key);
-        if state.learned.len() >= MODELS && !state.learned.contains_key(&key) {
+        // Names of models come from clients, so their number and their length are bounded.
+        let is_new = !state.learned.contains_key(&key);
+        if is_new && (state.learned.len() >= MODELS || model_key.1.len() > NAME) {
             return false;
         }
         let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
@@ -162,6 +169,10 @@ fn key(model_key: ModelKey<'_>) -> (String, String) {
 
 impl ModelTableState {
     fn find(&mut self, model: &str) -> Option<ModelInfo> {
+        // A body can have a name of megabytes, which must not stay in memory.
+        if model.len() > NAME {
+            return None;
+        }
         if let Some(found) = self.lookups.get(model) {
             return found.clone();
         }
@@ -177,6 +188,16 @@ impl ModelTableState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overlong_model_names_are_not_kept() {
+        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
+        let name = "gpt-4o".repeat(NAME);
+        assert_eq!(models.model_limits("u", &name, None).window, None);
+        assert!(!models.learn_window(("u", &name), 8_000));
+        let state = models.state();
+        assert!(state.lookups.is_empty() && state.learned.is_empty());
+    }
 
     #[test]
     fn the_settings_win_and_errors_lower() {

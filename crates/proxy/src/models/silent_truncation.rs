@@ -5,27 +5,27 @@
 //! What proves it are two calls of one conversation between which nothing was rewritten: what
 //! was sent only grew, and what the server says it read did not.
 
-/// Below this nothing is judged, in tokens: no server in use has a smaller window.
+/// The smallest window that is detected, in tokens. No server in use has a smaller one.
 const LEAST: u64 = 1_800;
-/// By how much what was sent must have grown: a share of it, as a divisor, and at least so many
-/// tokens. Framing and rounding are less.
+/// The minimum growth of a prompt: a share of it, as a divisor, and a number of tokens. Framing and
+/// rounding stay below.
 const GROWN: (u64, u64) = (20, 256);
-/// The share of the growth, as a divisor, that the server may have read nevertheless.
+/// The maximum share of the growth, as a divisor, that the server may have read.
 const READ: u64 = 8;
-/// How much of what the server kept is taken as its window: it may have kept a little less
-/// than it could, and our estimates may be a little low.
+/// The percentage of the kept prompt that is taken as the window, to allow for rounding and for
+/// errors of our estimate.
 const SURE_PERCENT: u64 = 90;
 
-/// What was sent in a call, and what the server says it read.
+/// The sent and the reported prompt size of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PromptReading {
     /// The upstream and the model.
     pub(crate) model_key: (String, String),
-    /// How often what was sent before was changed so far.
+    /// How often earlier windows were changed so far.
     pub(crate) decisions: usize,
-    /// What was sent, by an estimate that learns nothing on the way.
+    /// The sent tokens, by an estimate without calibration.
     pub(crate) sent: u64,
-    /// What the server says it read.
+    /// The reported tokens.
     pub(crate) read: u64,
 }
 
@@ -35,8 +35,8 @@ impl PromptReading {
     }
 }
 
-/// Takes the next reading of a conversation; gives the window that the server must have, if it
-/// cut what it was sent.
+/// Adds the next reading of a conversation. Returns the window of the server, if it must have
+/// truncated the prompt.
 pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading) -> Option<u64> {
     let Some(before) = kept.as_ref().filter(|before| now.follows(before)) else {
         *kept = Some(now);
@@ -44,7 +44,7 @@ pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading)
     };
     let grown = now.sent.saturating_sub(before.sent);
     if grown < (before.sent / GROWN.0).max(GROWN.1) {
-        // Too little to tell: the older reading stays, until it is enough.
+        // Too little growth to tell. The older reading stays, so that the growth adds up.
         return None;
     }
     let cut = was_cut(before, &now, grown);
@@ -55,9 +55,9 @@ pub(crate) fn next_reading(kept: &mut Option<PromptReading>, now: PromptReading)
 fn was_cut(before: &PromptReading, now: &PromptReading, grown: u64) -> Option<u64> {
     let most = now.read.max(before.read);
     let stands_still = now.read <= before.read.saturating_add(grown / READ);
-    // What was read is less than what was sent, by any estimate.
+    // The server read clearly less than was sent, even if the estimate is a tenth too high.
     let is_less = now.read < now.sent - now.sent / 10;
-    // Some servers leave out what they had cached: those read what was new, or far less.
+    // Some servers do not count what they had cached: they report only the new part, or far less.
     let only_new = now.read.abs_diff(grown) < grown / 2 || now.read < before.read / 2;
     let cut = stands_still && is_less && !only_new && most >= LEAST;
     cut.then(|| most / 100 * SURE_PERCENT)

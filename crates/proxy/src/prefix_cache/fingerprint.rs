@@ -1,4 +1,4 @@
-//! Prints of messages: by them a conversation is recognised when it comes back longer.
+//! Fingerprints of messages, by which a conversation is recognised when it comes back longer.
 //!
 //! A client sends its whole conversation every time. Between two requests cache markers move
 //! and a text flips between a string and a list of one part; neither makes it another
@@ -19,12 +19,12 @@ pub(crate) type Fingerprint = u128;
 /// The fingerprints of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FingerprintChain {
-    /// How many messages at its beginning are the system's.
+    /// The number of leading system messages.
     head: usize,
-    /// For each message of the head its fingerprint; for each later one the fingerprint of all from
-    /// the first that is not the system's.
+    /// For each leading system message its own fingerprint. For each later message the fingerprint
+    /// of all messages after the system messages, up to it.
     fingerprints: Vec<Fingerprint>,
-    /// Where the model first speaks.
+    /// The position of the model's first answer.
     answer: Option<usize>,
 }
 
@@ -40,8 +40,8 @@ impl FingerprintChain {
         chain
     }
 
-    /// The fingerprints of a body whose first messages are known: those of its list begin with the
-    /// messages `list` of `known`.
+    /// The fingerprints of a body whose list of messages begins with the messages `list` of
+    /// `known`.
     pub(crate) fn after(
         scan: &BodyScan<'_>,
         key: &[u8; 192],
@@ -63,9 +63,11 @@ impl FingerprintChain {
         chain
     }
 
-    /// Adds the own fingerprint of one more message.
+    /// Adds a message with its own fingerprint.
     pub(crate) fn push(&mut self, own: Fingerprint, role: Role) {
         let at = self.fingerprints.len();
+        // Leading system messages are not chained: a client may change them in every call, and the
+        // rest of the conversation must still be recognised.
         if role == Role::System && at == self.head {
             self.head += 1;
             return self.fingerprints.push(own);
@@ -91,12 +93,13 @@ impl FingerprintChain {
         self.fingerprints.get(at).copied()
     }
 
-    /// The fingerprint of the first message that is not the system's: where a conversation begins.
+    /// The fingerprint of the first message after the system messages, which identifies a
+    /// conversation.
     pub(crate) fn first_message(&self) -> Option<Fingerprint> {
         self.get(self.head)
     }
 
-    /// Puts back a message whose fingerprint was kept.
+    /// Adds a message whose chained fingerprint is known.
     pub(crate) fn restore(&mut self, fingerprint: Fingerprint, role: Role) {
         let at = self.fingerprints.len();
         if role == Role::System && at == self.head {
@@ -107,18 +110,19 @@ impl FingerprintChain {
         self.fingerprints.push(fingerprint);
     }
 
-    /// How many messages both begin with.
+    /// The number of messages that both have in common at their beginning.
     ///
-    /// What the system says may change from call to call: some clients put the time into it.
-    /// It counts only as long as the model has not spoken, because two conversations that
-    /// differ in nothing else are then two.
+    /// System messages may change from call to call, because some clients put the time into them.
+    /// They count only before the first answer, where nothing else can distinguish two
+    /// conversations.
     pub(crate) fn common_length(&self, other: &Self) -> usize {
         if self.head != other.head {
             return 0;
         }
         let ours = self.fingerprints.get(self.head..).unwrap_or_default();
         let theirs = other.fingerprints.get(self.head..).unwrap_or_default();
-        // A chain that is equal somewhere is equal everywhere before.
+        // Each fingerprint covers all before it, so chains that are equal at one place are equal
+        // everywhere before. A binary search finds the last such place.
         let pairs = ours.len().min(theirs.len());
         let (mut equal, mut unequal) = (0, pairs + 1);
         while equal + 1 < unequal {
@@ -139,7 +143,7 @@ impl FingerprintChain {
         }
     }
 
-    /// True if the model speaks before `length`.
+    /// True if there is an answer before `length`.
     pub(crate) fn has_answer_before(&self, length: usize) -> bool {
         self.answer.is_some_and(|answer| answer < length)
     }
@@ -150,15 +154,15 @@ fn chained(before: Fingerprint, own: Fingerprint) -> Fingerprint {
     let (first, second) = bytes.split_at_mut(16);
     first.copy_from_slice(&before.to_le_bytes());
     second.copy_from_slice(&own.to_le_bytes());
-    // Both are keyed already.
+    // Both inputs are keyed already, so this hash needs no key.
     xxhash_rust::xxh3::xxh3_128(&bytes)
 }
 
-/// Takes fingerprints from a body.
+/// Computes the fingerprints of a body.
 struct Fingerprinter<'s, 'a> {
     scan: &'s BodyScan<'a>,
     key: &'s [u8; 192],
-    /// The fields of cache markers, in the order in which they stand.
+    /// The fields of cache markers, by position.
     markers: Vec<Span>,
 }
 
@@ -181,6 +185,8 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
     }
 
     fn part(&self, part: &PartSpan, hasher: &mut Xxh3) {
+        // Only what a provider reads is hashed: the text, the id and the arguments. Field order and
+        // unknown fields of the part may change without making another message.
         let (tag, name) = match part.kind {
             PartKind::Text => (0, None),
             PartKind::Reasoning { .. } => (1, None),
@@ -201,11 +207,12 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
                 self.add(part.id, hasher);
                 self.output(part.content, hasher);
             }
+            // These parts have no text that stands for them, so all of their bytes count.
             _ => self.unmarked(part.span, hasher),
         }
     }
 
-    /// The content of an output: one text as a string or as a list of one part is the same.
+    /// Hashes the content of an output. A string and a list with one text part are equal.
     fn output(&self, content: Span, hasher: &mut Xxh3) {
         let json = self.scan.json(content);
         if !json.starts_with('[') {
@@ -227,7 +234,7 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
         }
     }
 
-    /// Where a piece of the body stands in it.
+    /// The position of a slice of the body.
     fn span_of(&self, piece: &str) -> Span {
         let body = self.scan.body();
         let start = piece.as_ptr().addr().saturating_sub(body.as_ptr().addr());
@@ -238,7 +245,7 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
         add_text(self.scan.json(span), hasher);
     }
 
-    /// The bytes of a part without the cache markers in it, as if they had never been written.
+    /// Hashes the bytes of a part as if it had no cache markers.
     fn unmarked(&self, span: Span, hasher: &mut Xxh3) {
         let before = |place: u32| self.markers.partition_point(|marker| marker.start < place);
         let inside = self.markers.get(before(span.start)..before(span.end));
@@ -250,6 +257,8 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
             };
             let before = self.scan.json(before).trim_end();
             at = marker.end;
+            // A field is removed with one of its commas: the one before it, or, as the first field
+            // of its object, the one after it.
             if let Some(kept) = before.strip_suffix(',') {
                 hasher.update(kept.as_bytes());
             } else {
@@ -268,7 +277,7 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
         hasher.update(&[0]);
     }
 
-    /// The length of a comma, with white space around it, at an offset.
+    /// The length of the comma at an offset, with white space around it.
     fn comma_at(&self, start: u32, end: u32) -> u32 {
         let rest = self.scan.json(Span { start, end });
         let Some(after) = rest.trim_start().strip_prefix(',') else {
@@ -278,7 +287,7 @@ impl<'s, 'a> Fingerprinter<'s, 'a> {
     }
 }
 
-/// A text with an end of its own: no two lists of texts give the same bytes.
+/// Hashes a text and a terminator, so that no two lists of texts give the same bytes.
 fn add_text(text: &str, hasher: &mut Xxh3) {
     hasher.update(text.as_bytes());
     hasher.update(&[0]);
@@ -292,7 +301,7 @@ struct TextPart<'a> {
     text: &'a RawValue,
 }
 
-/// The fingerprint of a text by itself.
+/// The fingerprint of a single text.
 pub(crate) fn fingerprint_of(text: &[u8], key: &[u8; 192]) -> Fingerprint {
     xxh3_128_with_secret(text, key)
 }

@@ -1,4 +1,4 @@
-//! Reuse of the previous request: fingerprints, parsed bodies and the body that was sent.
+//! Reuse of the previous request: fingerprints of messages, hashes of prefixes, and parsed bodies.
 
 pub(crate) mod fingerprint;
 pub(crate) mod parsed_bodies;

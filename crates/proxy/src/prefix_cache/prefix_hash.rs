@@ -1,26 +1,26 @@
-//! The keyed hash of a body, taken while it comes in.
+//! The keyed hash of a body, computed while it arrives.
 //!
-//! Hashes of beginnings are needed once the body is complete, at places that are only known then.
-//! So the state of the hash is kept at regular places, and continued from the nearest of them.
+//! Hashes of prefixes are needed once the body is complete, at positions that are only known then.
+//! So the state of the hash is saved at regular positions, and continued from the nearest of them.
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::prefix_cache::fingerprint::Fingerprint;
 
-/// Bytes between two places at which the hash is kept.
+/// The distance in bytes between two saved states.
 const APART: usize = 64 << 10;
 
-/// The hash of a body so far, as it stood at every multiple of [`APART`].
+/// The hash of a body so far, with its state at every multiple of [`APART`].
 #[derive(Clone)]
 pub(crate) struct PrefixHash {
-    /// In a box, because it is large and is moved often.
+    /// Boxed, because it is large and moved often.
     now: Box<Xxh3>,
     bytes: usize,
     saved_states: Vec<Xxh3>,
 }
 
 impl PrefixHash {
-    /// The hash of nothing yet.
+    /// The hash of an empty body.
     pub(crate) fn new(key: &[u8; 192]) -> Self {
         Self {
             now: Box::new(Xxh3::with_secret(*key)),
@@ -29,14 +29,14 @@ impl PrefixHash {
         }
     }
 
-    /// The hash of a body that is there.
+    /// The hash of a complete body.
     pub(crate) fn of(key: &[u8; 192], body: &[u8]) -> Self {
         let mut hashed = Self::new(key);
         hashed.add(body);
         hashed
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub(crate) fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = APART - self.bytes % APART;
@@ -50,7 +50,7 @@ impl PrefixHash {
         }
     }
 
-    /// Prints of the beginnings of `body`, which is what was hashed.
+    /// The hashes of prefixes of `body`, which must be the hashed body.
     pub(crate) fn prefix_hashes<'h>(&'h self, key: &[u8; 192], body: &'h [u8]) -> PrefixHashes<'h> {
         PrefixHashes {
             hashed: self,
@@ -61,7 +61,7 @@ impl PrefixHash {
     }
 }
 
-/// Prints of one beginning of a body after the other.
+/// Computes hashes of prefixes of a body.
 pub(crate) struct PrefixHashes<'h> {
     hashed: &'h PrefixHash,
     body: &'h [u8],
@@ -70,12 +70,14 @@ pub(crate) struct PrefixHashes<'h> {
 }
 
 impl PrefixHashes<'_> {
-    /// The hash of the first `length` bytes, which is quick if it is not less than what was
-    /// asked for before.
+    /// The hash of the first `length` bytes. It is fastest with ascending lengths.
     pub(crate) fn hash_of(&mut self, length: usize) -> Fingerprint {
-        let kept = (length / APART).checked_sub(1);
+        // Entry 0 is the state after the first interval, so a shorter prefix has no saved state.
+        let saved = (length / APART).checked_sub(1);
         let nearest =
-            kept.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
+            saved.and_then(|at| Some((self.hashed.saved_states.get(at)?, (at + 1) * APART)));
+        // Going on from the last position is cheaper, unless a saved state is nearer or we passed
+        // it.
         if let Some((hasher, at)) = nearest.filter(|(_, at)| *at > self.at || length < self.at) {
             (self.hasher, self.at) = (hasher.clone(), at);
         } else if length < self.at {

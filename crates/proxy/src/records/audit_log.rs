@@ -1,7 +1,7 @@
 //! The audit log: who did what, one JSON line for each request and each order.
 //!
-//! Lines are written by a thread of its own. Requests never wait for it: when it cannot keep
-//! up, or the file cannot be written, lines are lost, counted, and that is said once.
+//! A thread of its own writes the lines. Requests never wait for it: if it cannot keep up, or the
+//! file cannot be written, lines are lost and counted, and the operator is told once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::records::record::Record;
 use crate::resources::notices::Notices;
 
-/// How many lines may wait to be written.
+/// The maximum number of lines that wait to be written.
 const WAITING: usize = 8_192;
 
 /// The audit log of a proxy.
@@ -36,7 +36,7 @@ enum AuditOrder {
     Open(PathBuf),
 }
 
-/// The thread's end.
+/// The state of the writing thread.
 struct AuditWriter {
     file: Option<File>,
     path: PathBuf,
@@ -55,11 +55,12 @@ impl AuditLog {
         }
     }
 
-    /// Writes to `path` from now on, or to nothing. The file is opened again even if it is the
-    /// same one: it may have been moved away.
+    /// Writes to `path` from now on; none disables the log. The same path is opened again, because
+    /// the file may have been moved away.
     pub(crate) fn open(&self, path: Option<&Path>) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(path) = path.map(Path::to_path_buf) else {
+            // Dropping the sender ends the thread after its last line.
             *writer = None;
             return;
         };
@@ -83,6 +84,8 @@ impl AuditLog {
             notices: self.notices.clone(),
             has_complained: false,
         };
+        // Opened here and not on the thread, so that an operator is told of a wrong path at the
+        // start.
         writer.open(path);
         let builder = std::thread::Builder::new().name("audit-log".to_owned());
         let started = builder.spawn(move || writer.run(&received));
@@ -96,12 +99,12 @@ impl AuditLog {
         }
     }
 
-    /// Writes down what was done with a request.
+    /// Writes the line of a request.
     pub(crate) fn request(&self, record: &Record) {
         self.write(|| line_of(record));
     }
 
-    /// Writes down an order that did not come as a request, such as `reload`.
+    /// Writes the line of an order of the operator, such as `reload`.
     pub(crate) fn order(&self, action: &str, reason: &str) {
         let time_ms = trimtab_store::now_millis();
         self.write(|| json!({"time_ms": time_ms, "action": action, "reason": reason}));
@@ -116,12 +119,12 @@ impl AuditLog {
         }
     }
 
-    /// How many lines were lost.
+    /// The number of lost lines.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written that was given so far, and ends.
+    /// Waits until all lines are written, and ends the thread.
     pub(crate) fn close(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(AuditThread { orders, thread }) = writer.take() {
@@ -154,10 +157,11 @@ impl AuditWriter {
 
     fn write(&mut self, line: &str) {
         let written = match &mut self.file {
-            // The line before may have been cut off in the middle.
+            // The last write failed and may have left half a line, so start a new one.
             Some(file) if self.has_complained => file.write_all(format!("\n{line}").as_bytes()),
             Some(file) => file.write_all(line.as_bytes()),
-            // A folder that came back, or rights that were mended, are noticed.
+            // Opening is tried again for every line, so that the log resumes by itself once its
+            // folder or its permissions are back.
             None => append_to(&self.path).and_then(|mut file| {
                 file.write_all(line.as_bytes())?;
                 self.file = Some(file);
@@ -186,14 +190,14 @@ impl AuditWriter {
     }
 }
 
-/// A file to append to, which only we may read. What is there and is no file is refused.
+/// Opens a file for appending, readable only by us. Anything but a regular file is rejected.
 fn append_to(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A named pipe without a reader must not stop us.
+        // Opening a named pipe without a reader would block forever.
         let no_wait = rustix::fs::OFlags::NONBLOCK.bits();
         options.mode(0o600).custom_flags(no_wait.cast_signed());
     }
@@ -205,7 +209,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What is written of a request: no text and no key.
+/// The line of a request. It contains no text and no key.
 fn line_of(record: &Record) -> Value {
     json!({
         "time_ms": record.time_ms,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The media type of the format.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What kind of metric a name stands for.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricKind {
     Counter,
@@ -28,7 +28,7 @@ impl MetricKind {
 pub(crate) struct Exposition(String);
 
 impl Exposition {
-    /// Begins a family. Its samples follow.
+    /// Starts a family. Its samples follow.
     pub(crate) fn family(&mut self, name: &str, kind: MetricKind, help: &str) {
         // Writing into a String cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}");

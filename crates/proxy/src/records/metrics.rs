@@ -102,6 +102,7 @@ impl LatencyBuckets {
     fn observe(&mut self, seconds: f64) {
         self.sum += seconds;
         self.count += 1;
+        // Buckets are cumulative in this format: a value counts in every bucket that it fits.
         for (bound, count) in BUCKETS.iter().zip(&mut self.counts) {
             *count += u64::from(seconds <= *bound);
         }
@@ -135,6 +136,7 @@ impl Metrics {
         } else {
             add_request(&mut values, record);
         }
+        // Summaries count as well: their prompts are part of what was sent.
         let saved = record.saved;
         let prompt = "trimtab_prompt_tokens_total";
         values.count(prompt, &[("when", "before")], saved.without);
@@ -151,14 +153,14 @@ impl Metrics {
         }
     }
 
-    /// Counts a call whose prefix was paid again.
+    /// Counts a cache break.
     pub(crate) fn add_cache_break(&self, by: &'static str, tokens: u64) {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         values.count("trimtab_cache_breaks_total", &[("by", by)], 1);
         values.count("trimtab_cache_break_tokens_total", &[("by", by)], tokens);
     }
 
-    /// Writes everything that was counted so far.
+    /// Writes all metrics.
     pub(crate) fn write(&self, to: &mut Exposition) {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, help) in COUNTERS {
@@ -167,7 +169,8 @@ impl Metrics {
             for ((_, labels), value) in samples {
                 to.sample(name, labels, *value as f64);
             }
-            // A counter without labels is there from the start.
+            // A counter without labels is exported as 0 from the start, or the first increase
+            // would be invisible to `rate()`.
             let is_counted = values.counters.contains_key(&(name, Labels::new()));
             if UNLABELLED.contains(&name) && !is_counted {
                 to.sample(name, &[], 0.0);
@@ -203,7 +206,8 @@ fn add_request(values: &mut MetricValues, record: &Record) {
     values.count("trimtab_retrievals_total", &[], record.retrievals.into());
     let silent = u64::from(record.silent_overflow);
     values.count("trimtab_silent_overflows_total", &[], silent);
-    // Only calls of models have stages: our own pages would hide them.
+    // Only calls of models have stages. Our own pages are fast and frequent, and would distort the
+    // histogram.
     if record.dialect.is_some() {
         values.observe("plan", record.plan_ms);
         values.observe("answer", record.answer_ms);

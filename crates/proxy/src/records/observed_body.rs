@@ -12,22 +12,22 @@ use crate::resources::memory_budget::Reservation;
 use crate::transport::body::{BoxError, ProxyBody};
 use crate::transport::connections::OpenRequest;
 
-/// Watches the bytes of an answer. It cannot hold one back.
+/// Observes the bytes of an answer. It cannot delay them.
 pub(crate) trait AnswerWatch: Send {
     /// The next bytes.
     fn data(&mut self, bytes: &Bytes);
 
-    /// The answer ended, by itself or not: the last chance to add to its record.
+    /// The answer has ended, completely or not. This is the last chance to add to its record.
     fn end(&mut self, whole: bool, record: &mut Record);
 }
 
-/// How many frames may wait to be watched, and how many bytes of them.
+/// The maximum number of frames, and of their bytes, that wait to be observed.
 const UNWATCHED: usize = 64;
 const UNWATCHED_BYTES: usize = 64 << 10;
 
 type PolledAnswer = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
-/// A body that is watched while it passes.
+/// A body that is observed while it passes.
 pub(crate) struct ObservedBody {
     inner: ProxyBody,
     pending_record: PendingRecord,
@@ -40,7 +40,7 @@ pub(crate) struct ObservedBody {
     delivered: bool,
     /// An error that is given at the next poll, after the frames before it were flushed.
     error: Option<BoxError>,
-    /// The request is under way until this is dropped.
+    /// The request counts as open until this is dropped.
     _open: Option<(OpenRequest, Reservation)>,
 }
 
@@ -52,7 +52,7 @@ impl ObservedBody {
         open: Option<(OpenRequest, Reservation)>,
     ) -> Self {
         let ended = inner.is_end_stream();
-        let mut noted = Self {
+        let mut observed = Self {
             inner,
             pending_record,
             watch,
@@ -62,14 +62,15 @@ impl ObservedBody {
             error: None,
             _open: open,
         };
+        // hyper never polls an empty body, so it must end here.
         if ended {
-            noted.end(true);
+            observed.end(true);
         }
-        noted
+        observed
     }
 
-    /// Gives an error at the next poll. hyper drops frames that it has not flushed when it gets an
-    /// error, so it must be polled once more before.
+    /// Returns an error only at the next poll. hyper drops unflushed frames when it gets an error,
+    /// so it needs one more poll to flush them.
     fn fail(&mut self, polled: PolledAnswer, context: &Context<'_>) -> PolledAnswer {
         let Poll::Ready(Some(Err(error))) = polled else {
             return polled;
@@ -92,7 +93,7 @@ impl ObservedBody {
         }
     }
 
-    /// Observes the frames that were given out.
+    /// Observes the delivered frames.
     fn watch_given(&mut self) {
         for data in self.unwatched.drain(..) {
             if let Some(watch) = &mut self.watch {
@@ -137,7 +138,7 @@ impl HttpBody for ObservedBody {
                 if this.unwatched.len() >= UNWATCHED || waiting.sum::<usize>() >= UNWATCHED_BYTES {
                     this.watch_given();
                 }
-                // A body of known length is not asked for its end.
+                // hyper does not poll a body of known length again after its last frame.
                 if this.inner.is_end_stream() {
                     this.end(true);
                 }
@@ -158,6 +159,7 @@ impl HttpBody for ObservedBody {
     }
 }
 
+// The client went away, or the server stops: the record is still written, as cut off.
 impl Drop for ObservedBody {
     fn drop(&mut self) {
         self.end(false);

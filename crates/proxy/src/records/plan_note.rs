@@ -1,4 +1,5 @@
-//! What a session did before a call, as records tell it.
+//! Plans of a session as they appear in records: what was done before a call, why, and what it
+//! saved.
 
 use serde::Serialize;
 use trimtab::session::{SessionEvent, SessionEventKind};
@@ -7,21 +8,21 @@ use trimtab_engine::plan::PlanReason;
 /// One plan of a session: what was done, why, and what it saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanNote {
-    /// What was done.
+    /// The kind of change.
     pub kind: SessionEventKind,
-    /// Why, in a word.
+    /// The reason, in one word.
     pub reason: &'static str,
-    /// The trigger that fired, in words; empty if there is none.
+    /// The trigger that fired, as text; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub trigger: String,
-    /// Tokens of the window before, by estimate.
+    /// The estimated tokens of the window before.
     pub tokens_before: u64,
-    /// Tokens of the window after, by estimate.
+    /// The estimated tokens of the window after.
     pub tokens_after: u64,
 }
 
 impl PlanNote {
-    /// The note on an event; none if it changed nothing that was sent before.
+    /// The note about an event; none if it changed no earlier message.
     pub(crate) fn of_event(event: &SessionEvent) -> Option<Self> {
         let changes = matches!(
             event.kind,

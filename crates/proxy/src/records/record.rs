@@ -1,4 +1,5 @@
-//! What was done with a request, and the figures of all requests.
+//! The record of a request: what was done with it, and the figures of all requests. It is written
+//! when the last byte of the answer is sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,20 +19,20 @@ use crate::records::token_fit::TokenFits;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordAction {
-    /// It passed as it came.
+    /// It passed unchanged.
     #[default]
     Passed,
-    /// It was looked into and nothing needed to be changed.
+    /// It was managed, and nothing needed to be changed.
     Unchanged,
-    /// It was sent with a window of ours.
+    /// It was sent with a changed window.
     Edited,
-    /// What would have been done is reported; it was sent as it came.
+    /// It was sent unchanged, and the possible changes are reported.
     Observed,
-    /// It was answered by us.
+    /// The proxy answered it.
     Answered,
-    /// It was refused by us.
+    /// The proxy refused it.
     Refused,
-    /// It is a request of our own: a model was asked for a summary.
+    /// It is our own request for a summary.
     Asked,
 }
 
@@ -50,98 +51,94 @@ impl RecordAction {
     }
 }
 
-/// A prompt as it came and as it is sent: messages and tools of both, by the same measure.
+/// The original and the sent prompt, messages and tools, by the same measure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PromptSizes {
-    /// Tokens of what came and of what is sent, as the model is known to count; the same figure
-    /// if what is sent is what came.
+    /// The calibrated tokens of both; equal if nothing was changed.
     pub(crate) tokens: (u64, u64),
-    /// What both are made of.
+    /// The measures of both.
     pub(crate) measures: (Measure, Measure),
 }
 
-/// What was done with one request. Holds no header, no body and no key.
+/// The record of one request. It contains no header, no body and no key.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
-    /// When it came, in milliseconds since 1970.
+    /// The time of its arrival, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The id by which it is found in all logs: the client's own, or ours.
+    /// Its id in all logs: the client's own, or ours.
     pub request_id: String,
-    /// Whose it is, as a digest; empty if nobody knows.
+    /// Its tenant, as a digest; empty if it has none.
     pub tenant: String,
-    /// The name of the token that it carried; empty if it carried none.
+    /// The name of its token; empty if it has none.
     pub token: String,
-    /// The address that it came from.
+    /// The address of its client.
     pub peer: String,
-    /// The program that sent it, as it calls itself.
+    /// The name of its client program.
     pub client: String,
-    /// The trace that it belongs to, as its header `traceparent` says.
+    /// Its `traceparent` header.
     #[serde(skip)]
     pub trace_parent: String,
     /// Its method.
     pub method: String,
     /// Its path, without the query.
     pub path: String,
-    /// The upstream that it went to.
+    /// The name of its upstream.
     pub upstream: String,
-    /// Its dialect, where it was looked into.
+    /// Its dialect, if it calls a model and its body was read.
     pub dialect: Option<Dialect>,
-    /// The model that it asked for.
+    /// The requested model.
     pub model: String,
-    /// The session that it belongs to; empty if it has none.
+    /// Its session; empty if it has none.
     pub session: String,
-    /// What was done with it.
+    /// The action.
     pub action: RecordAction,
-    /// Why nothing was done; empty otherwise.
+    /// Why it passed unchanged; empty otherwise.
     pub reason: &'static str,
-    /// More about why, where there is more to say.
+    /// Further details.
     pub detail: String,
-    /// The status that the client got.
+    /// The status of the answer.
     pub status: u16,
-    /// Estimate of the prompt as it came, in tokens: messages and tools.
+    /// The estimated tokens of the original prompt, messages and tools.
     pub tokens_before: u64,
-    /// Estimate of the prompt as it was sent, in tokens by the same measure. If the action is
-    /// `observed`, as it would have been sent.
+    /// The estimated tokens of the sent prompt, by the same measure. If the action is `observed`,
+    /// of the prompt that would have been sent.
     pub tokens_after: u64,
-    /// What the prompt was made of, as it came and as it was sent.
+    /// The measures of the original and the sent prompt.
     #[serde(skip)]
     pub measures: (Measure, Measure),
-    /// What it took of a model, and what it would have taken without us. Everything that is
-    /// said about saved tokens is a sum of these.
+    /// The prompt tokens with and without the proxy. All figures of saved tokens are sums of these.
     pub saved: SavedTokens,
     /// Tokens of the original prompt beyond the model's window. Nobody could have been billed for
     /// them, except by a model with a larger window.
     pub beyond_window: u64,
-    /// The model's window in tokens; 0 if it is not known.
+    /// The model's window in tokens; 0 if unknown.
     pub window: u64,
-    /// What the provider reported.
+    /// The reported usage.
     pub usage: Option<Usage>,
-    /// What the provider reported for answers that the client does not see, in which the model
-    /// asked for stored outputs; added up.
+    /// The total usage of hidden answers, in which the model called the retrieval tools.
     pub hidden: Option<Usage>,
-    /// How often it was sent again, smaller.
+    /// The number of smaller requests after an overflow.
     pub recoveries: u32,
-    /// What was repaired in it because its provider would have refused it: kinds of repairs,
-    /// with commas between them.
+    /// The kinds of repairs without which the provider would have rejected it, separated by commas.
     pub repairs: String,
-    /// How many retrieval calls were served.
+    /// The number of served retrieval calls.
     pub retrievals: u32,
-    /// What its session did since the request before it.
+    /// The plans of its session since the previous request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanNote>,
-    /// True if the provider read far less than was sent, and did not say so.
+    /// True if the provider read far less than was sent, without reporting it.
     pub silent_overflow: bool,
-    /// Milliseconds of our own work before it was sent.
+    /// Milliseconds until planning was done.
     pub plan_ms: f64,
     /// Milliseconds until the head of the answer.
     pub answer_ms: f64,
     /// Milliseconds until the end of the answer.
     pub total_ms: f64,
-    /// Bytes of its body, as they came.
+    /// The bytes of its body, as received.
     pub bytes_in: u64,
-    /// Bytes of the answer's body, as they were sent.
+    /// The bytes of the answer's body, as sent.
     pub bytes_out: u64,
-    /// True if the answer did not end by itself.
+    /// True if the answer did not reach its end.
     pub cut: bool,
 }
 
@@ -156,8 +153,8 @@ impl Record {
         self.measures = sizes.measures;
     }
 
-    /// What it took and would have taken, with what the session learned from reported usage; and
-    /// the tokens of the original prompt beyond the window.
+    /// The prompt tokens with and without the proxy, scaled by the usage that was reported for the
+    /// session; and the tokens of the original prompt beyond the window.
     fn saved_tokens(&self, fits: &mut TokenFits) -> (SavedTokens, u64) {
         if !self.is_answered_call() {
             return (SavedTokens::default(), 0);
@@ -166,6 +163,8 @@ impl Record {
         let (came, changed) = self.measures;
         let is_changed = self.action == RecordAction::Edited;
         let sent = if is_changed { changed } else { came };
+        // A prompt that was not measured, or that the provider truncated, says nothing about its
+        // counting.
         let is_managed = sent != Measure::default() && !self.silent_overflow;
         if let Some(reported) = reported.filter(|_| is_managed) {
             fits.learn(&self.session, sent, reported);
@@ -176,8 +175,11 @@ impl Record {
             RecordAction::Edited => {
                 let window = Some(self.window).filter(|window| *window > 0);
                 let tokens = |text: Measure| fits.tokens(&self.session, &text);
-                // Some kinds of text may have become more, such as the tools of ours.
+                // Both differences, because a measure cannot be negative: some kinds of text
+                // grow, for example by our tools.
                 let difference = tokens(came - sent) - tokens(sent - came);
+                // Only the difference is scaled by what the provider counted. The sent side is
+                // reported, or our estimate.
                 let sent = self.tokens_after;
                 let came = sent.saturating_add_signed(difference);
                 let saved = SavedTokens::of_changed(came, sent, reported, window);
@@ -197,22 +199,20 @@ impl Record {
 pub struct ProxyReport {
     /// Requests that ended.
     pub requests: u64,
-    /// Of those, sent with a window of ours.
+    /// Of those, sent with a changed window.
     pub edited: u64,
-    /// Of those, passed on as they came although they were looked into, because something of
-    /// ours failed or was too slow.
+    /// Of those, passed unchanged because the proxy failed or was too slow.
     pub failed_open: u64,
-    /// Tokens of all prompts, as they would have been sent without us.
+    /// The tokens of all prompts without the proxy.
     pub tokens_before: u64,
-    /// Tokens of all prompts that were sent, those for summaries and for answers that no client
-    /// sees included.
+    /// The tokens of all prompts that were sent, including those for summaries and hidden answers.
     pub tokens_after: u64,
-    /// The difference: below zero if more was sent.
+    /// The difference; negative if more was sent.
     pub tokens_saved: i64,
-    /// Calls that would not have fit their model's window without us. Each counts as a full
-    /// window before.
+    /// Calls that would not have fit their model's window without the proxy. Each counts as a full
+    /// window in `tokens_before`.
     pub over_window: u64,
-    /// What the providers reported, added up.
+    /// The total reported usage.
     pub usage: Usage,
     /// Overflows that were recovered from.
     pub recovered: u64,
@@ -220,22 +220,22 @@ pub struct ProxyReport {
     pub retrievals: u64,
     /// Overflows that nobody reported.
     pub silent_overflows: u64,
-    /// Requests of our own for summaries; their usage is in the sum.
+    /// Our own requests for summaries. Their usage is included in the total.
     pub summaries: u64,
-    /// Requests that passed as they came because there was no memory for them.
+    /// Requests that passed unchanged for lack of memory.
     pub over_memory: u64,
-    /// Requests that passed as they came because the provider keeps the rest of their
-    /// conversation, and it was not seen here.
+    /// Requests that passed unchanged because the provider has a part of their conversation that
+    /// was not seen here.
     pub partial: u64,
     /// Sessions in memory.
     pub sessions: u64,
-    /// Connections of clients that are open, tunnels included.
+    /// Open client connections, including tunnels.
     pub connections: u64,
-    /// Bytes of the memory budget that requests and caches take now.
+    /// The used bytes of the memory budget.
     pub memory_bytes: u64,
-    /// Requests that are under way.
+    /// Open requests.
     pub open: u64,
-    /// What is wrong with the store, if something is.
+    /// The problem of the store, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
     /// Lines of the audit log that could not be written.
@@ -245,7 +245,7 @@ pub struct ProxyReport {
 /// Where records go.
 pub type RecordSink = Box<dyn Fn(&Record) + Send + Sync>;
 
-/// Adds records up, and hands them on.
+/// Adds up records, and passes them to the sinks.
 pub(crate) struct Recorder {
     report: Mutex<ProxyReport>,
     fits: Mutex<TokenFits>,
@@ -279,6 +279,8 @@ impl Recorder {
     }
 
     fn end(&self, record: &mut Record) {
+        // Savings are computed before the sinks see the record: all of them report the same
+        // figures.
         if let Ok(mut fits) = self.fits.lock() {
             (record.saved, record.beyond_window) = record.saved_tokens(&mut fits);
         }
@@ -290,7 +292,7 @@ impl Recorder {
         }
     }
 
-    /// A lock that is poisoned only costs its figure.
+    /// Changes the report. With a poisoned lock, only figures are lost.
     fn with<T>(&self, change: impl FnOnce(&mut ProxyReport) -> T) -> Option<T> {
         self.report
             .lock()
@@ -299,7 +301,7 @@ impl Recorder {
     }
 }
 
-/// Why a request passed that we would have managed, had nothing gone wrong.
+/// The reasons for which a request passed because the proxy itself failed.
 pub(crate) const OUR_FAILURES: [&str; 6] =
     ["failed", "panicked", "slow", "busy", "memory", "store"];
 
@@ -323,7 +325,7 @@ fn add(report: &mut ProxyReport, record: &Record) {
     }
 }
 
-/// A record in the making: it is written when this is dropped, at the end of the answer.
+/// A record under construction. It is written when this is dropped, at the end of the answer.
 pub(crate) struct PendingRecord {
     pub(crate) record: Record,
     /// Counts the request against the limits of its tenant.
@@ -352,7 +354,7 @@ impl PendingRecord {
         }
     }
 
-    /// Says why the request passes as it came.
+    /// Sets the reason why the request passes unchanged.
     pub(crate) fn set_reason(&mut self, reason: &'static str) {
         self.record.reason = reason;
     }

@@ -18,10 +18,15 @@ use crate::records::record::{Record, RecordAction};
 /// The assumed lifetime of a prompt in a cache of unknown lifetime.
 const LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
+/// The number of sessions in each of the two generations.
+const SESSIONS: usize = 4_096;
+
 /// The savings so far.
 pub struct Savings {
     catalogue: Catalogue,
     sessions: HashMap<String, SessionSavings>,
+    /// The older generation. A session moves back when it is used again.
+    older_sessions: HashMap<String, SessionSavings>,
     total: SavingsTotal,
 }
 
@@ -89,6 +94,7 @@ impl Savings {
         Self {
             catalogue,
             sessions: HashMap::new(),
+            older_sessions: HashMap::new(),
             total: SavingsTotal::default(),
         }
     }
@@ -129,7 +135,7 @@ impl Savings {
         let original = if record.session.is_empty() {
             OriginalUsage::of_unchanged(usage)
         } else {
-            let session = self.sessions.entry(record.session.clone()).or_default();
+            let session = self.session(&record.session);
             session.next(&model, record, &usage)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
@@ -141,6 +147,19 @@ impl Savings {
             saved: cost(&original.bounded) - spent,
             saved_unbounded: cost(&original.unbounded) - spent,
         }))
+    }
+
+    /// The figures of a session. Unused sessions are forgotten, so that clients with many sessions
+    /// cannot fill the memory.
+    fn session(&mut self, name: &str) -> &mut SessionSavings {
+        if !self.sessions.contains_key(name) {
+            let known = self.older_sessions.remove(name).unwrap_or_default();
+            if self.sessions.len() >= SESSIONS {
+                self.older_sessions = std::mem::take(&mut self.sessions);
+            }
+            self.sessions.insert(name.to_owned(), known);
+        }
+        self.sessions.entry(name.to_owned()).or_default()
     }
 
     fn add_money(&mut self, money: CallMoney) -> CallMoney {
@@ -177,6 +196,7 @@ impl SessionSavings {
     /// Estimates the usage that the original request would have had.
     fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage) -> OriginalUsage {
         let before = record.saved.without + record.beyond_window;
+        // Once a session used a cache, the provider has one: a later call without hits is a miss.
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
         let lifetime = lifetime.and_then(|time| u64::try_from(time).ok());

@@ -1,4 +1,4 @@
-//! How many tokens a provider would count for what was left out of a prompt.
+//! Estimates how many tokens a provider would have counted for text that was left out of a prompt.
 //!
 //! The calibration of the estimator is for decisions: it learns for all texts of a model, and
 //! slowly. Here the question is how the text that was left out of one session would have
@@ -9,32 +9,32 @@ use std::collections::HashMap;
 
 use trimtab_model::estimate::{Measure, TokenClass};
 
-/// So many sessions are remembered, and at most as many that were used before these.
+/// The number of sessions in each of the two generations.
 const SESSIONS: usize = 256;
-/// Bytes that all of it may take: it is small enough to stand beside the memory budget.
+/// The maximum size in bytes, which is small enough to be outside the memory budget.
 const MOST_BYTES: usize = 4 << 20;
 const _: () = assert!(2 * SESSIONS * (INCREMENTS + 1) * size_of::<Increment>() <= MOST_BYTES);
-/// So many increments of a session are remembered, the largest.
+/// The number of remembered increments per session, the largest ones.
 const INCREMENTS: usize = 32;
-/// No provider is further from our estimate than this factor, either way.
+/// The maximum factor between our estimate and a provider's count, either way.
 const MOST: f64 = 5.0;
-/// How much less text of another kind says, as a power of how alike the two are.
+/// The exponent of the likeness: how quickly the weight of other kinds of text falls.
 const SHARPNESS: i32 = 24;
-/// What an increment that is nothing like the text still says.
+/// The minimum weight of an increment of another kind.
 const LEAST_WEIGHT: f64 = 1e-3;
 /// A prompt that lost more than this share of what it gained is no increment.
 const MOST_LOST: u64 = 20;
 
-/// What providers counted, by session. Sessions that are not used any more are forgotten.
+/// The token counts of providers, by session. Unused sessions are forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct TokenFits {
     sessions: HashMap<String, TokenFit>,
-    /// The sessions of before, until they are used again.
+    /// The older generation. A session moves back when it is used again.
     older_sessions: HashMap<String, TokenFit>,
 }
 
 impl TokenFits {
-    /// Takes in that the provider counted `reported` tokens for a prompt of the session.
+    /// Records that the provider counted `reported` tokens for a prompt of the session.
     pub(crate) fn learn(&mut self, session: &str, sent: Measure, reported: u64) {
         if let Some(fit) = self.sessions.get_mut(session) {
             return fit.add(sent, reported);
@@ -42,12 +42,14 @@ impl TokenFits {
         let mut fit = self.older_sessions.remove(session).unwrap_or_default();
         fit.add(sent, reported);
         if self.sessions.len() >= SESSIONS {
+            // Two generations: a session that is still used moves to the newer one, so no order of
+            // use has to be kept.
             self.older_sessions = std::mem::take(&mut self.sessions);
         }
         self.sessions.insert(session.to_owned(), fit);
     }
 
-    /// How many tokens the provider would count for `text` in the session.
+    /// The tokens that the provider would count for `text` in the session.
     pub(crate) fn tokens(&self, session: &str, text: &Measure) -> i64 {
         let fit = self
             .sessions
@@ -58,7 +60,7 @@ impl TokenFits {
     }
 }
 
-/// What was counted in one session.
+/// The token counts of one session.
 #[derive(Debug, Default)]
 struct TokenFit {
     /// The prompt that was reported last, and its tokens.
@@ -67,7 +69,7 @@ struct TokenFit {
     increments: Vec<Increment>,
 }
 
-/// What was added to a prompt.
+/// Text that was added to a prompt, and its counted tokens.
 #[derive(Clone, Copy, Debug)]
 struct Increment {
     added: Measure,
@@ -79,6 +81,8 @@ impl TokenFit {
         let (before, counted) = match self.last.replace((sent, reported)) {
             Some((last, then)) => {
                 let (gone, added) = ((last - sent).tokens(), (sent - last).tokens());
+                // After a plan the prompt has lost text, and the change in tokens is not that of
+                // the added text.
                 if gone.saturating_mul(MOST_LOST) > added {
                     return;
                 }
@@ -90,13 +94,14 @@ impl TokenFit {
         if counted == 0 || added.tokens() == 0 {
             return;
         }
+        // Large increments are kept, because framing and rounding matter less in them.
         let largest = |other: &Increment| other.added.tokens() >= added.tokens();
         let at = self.increments.partition_point(largest);
         self.increments.insert(at, Increment { added, counted });
         self.increments.truncate(INCREMENTS);
     }
 
-    /// How many tokens the provider counts for each one that we estimate of `text`.
+    /// The provider's tokens per estimated token of `text`.
     fn factor(&self, text: &Measure) -> f64 {
         let (mut counted, mut estimated) = (0.0, 0.0);
         for increment in &self.increments {
@@ -106,6 +111,7 @@ impl TokenFit {
             estimated += weight * increment.added.tokens() as f64;
         }
         if estimated > 0.0 {
+            // A wrong report, for example of a truncated prompt, must not make savings absurd.
             (counted / estimated).clamp(1.0 / MOST, MOST)
         } else {
             1.0
@@ -113,8 +119,7 @@ impl TokenFit {
     }
 }
 
-/// How alike two texts are in what they are made of: 1 for the same mixture, 0 for nothing in
-/// common.
+/// The likeness of two texts by their mixture of token classes: 1 if equal, 0 if disjoint.
 fn likeness(one: &Measure, other: &Measure) -> f64 {
     let product = |a: &Measure, b: &Measure| -> f64 {
         TokenClass::ALL

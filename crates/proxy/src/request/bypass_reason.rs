@@ -1,12 +1,12 @@
-//! Why requests pass as they came. Among others those do that are not a turn of their
-//! conversation: a client compacts its own history, or asks for a count.
+//! Why requests pass unchanged. This includes requests that are not a turn of their conversation:
+//! the client compacts its own history, or asks for a token count.
 
 use http::HeaderMap;
 use trimtab_model::Role;
 use trimtab_wire::scan::{BodyScan, PartKind, Unscannable};
 
-/// What clients write when they ask for a summary of their own history: how the text begins,
-/// and what else is in it. Whoever only quotes such a text begins otherwise.
+/// Instructions with which clients ask for a summary of their own history: how the text begins,
+/// and what else it contains. A message that only quotes such a text begins in another way.
 const INSTRUCTIONS: [(&str, &str); 3] = [
     ("CRITICAL: Respond with TEXT ONLY", "<summary>"),
     (
@@ -15,27 +15,27 @@ const INSTRUCTIONS: [(&str, &str); 3] = [
     ),
     ("You are performing a CONTEXT CHECKPOINT COMPACTION", ""),
 ];
-/// The words of an instruction at the end of a text that holds the whole history. Clients that
-/// ask so offer no tools.
+/// Words of an instruction at the end of a text that contains the whole history. Such requests
+/// offer no tools.
 const CLOSING_INSTRUCTION: [&str; 2] = ["create a concise checkpoint", "summary"];
-/// How far from the end of the text those words are looked for.
+/// How many bytes at the end of the text are searched for those words.
 const CLOSING_BYTES: usize = 4 << 10;
 /// The item with which Codex asks the provider to compact.
 const TRIGGER: &[u8] = b"\"compaction_trigger\"";
 
-/// Why a request passes as it came.
+/// Why a request passes unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Unmanaged {
     /// The reason in one word, for the log.
     pub(crate) reason: &'static str,
-    /// More about it, where something failed.
+    /// Details, if something failed.
     pub(crate) detail: String,
-    /// The model that the request asks for, where that is known.
+    /// The requested model, if known.
     pub(crate) model: Option<String>,
 }
 
 impl Unmanaged {
-    /// There is nothing to do, or nothing that may be done.
+    /// Nothing needs to be done, or nothing may be done.
     pub(crate) fn because(reason: &'static str) -> Self {
         Self {
             reason,
@@ -43,7 +43,7 @@ impl Unmanaged {
         }
     }
 
-    /// Planning did not come to an end.
+    /// Planning was not completed.
     pub(crate) fn failed(reason: &'static str) -> Self {
         Self::because(reason).with_detail(format!("planning: {reason}"))
     }
@@ -65,7 +65,7 @@ impl Unmanaged {
     }
 }
 
-/// Why a request passes untouched, if it is not a turn of its conversation.
+/// Why a request passes unchanged, if it is not a turn of its conversation.
 pub(crate) fn bypass_reason(
     path: &str,
     headers: &HeaderMap,
@@ -79,7 +79,7 @@ pub(crate) fn bypass_reason(
     (says || asks_for_summary(scan)).then_some("own-compaction")
 }
 
-/// True if only the tokens are to be counted.
+/// True if the request only asks for a token count.
 pub(crate) fn is_token_count(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.trim_end_matches('/').ends_with("/count_tokens")
@@ -90,6 +90,7 @@ fn asks_for_summary(scan: &BodyScan<'_>) -> bool {
         return false;
     };
     let role = scan.role(last);
+    // An output can contain any text, for example the source of a client. It is no instruction.
     if role == Some(Role::Tool) {
         return false;
     }
@@ -112,6 +113,8 @@ fn is_instruction(text: &str) -> bool {
 
 fn closes_so(text: &str) -> bool {
     let end = text.as_bytes();
+    // The text holds the whole history. Searching all of it would take time, and would find the
+    // words where the conversation itself is about summaries.
     let end = end.get(end.len().saturating_sub(CLOSING_BYTES)..);
     let end = end.unwrap_or_default();
     CLOSING_INSTRUCTION

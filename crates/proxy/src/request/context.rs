@@ -1,4 +1,6 @@
-//! A request on its way, with all that is needed to answer it.
+//! A request in progress, with everything that is needed to answer it: its headers, its tenant,
+//! its settings and its record. `server::arrival` creates it; every path of a request ends in
+//! one of its methods that return a response.
 
 use std::sync::Arc;
 
@@ -25,33 +27,33 @@ use crate::transport::connections::OpenRequest;
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
-/// A request on its way.
+/// A request in progress.
 pub(crate) struct RequestContext {
     pub(crate) shared: Arc<SharedState>,
-    /// The settings that held when it came.
+    /// The settings at the time of its arrival.
     pub(crate) settings: Arc<LiveSettings>,
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
-    /// As the client sent them.
+    /// The client's headers.
     pub(crate) headers: HeaderMap,
-    /// Whose it is, or why nobody knows.
+    /// Its tenant, or why it has none.
     pub(crate) tenant: Result<Tenant, UnknownTenant>,
-    /// What will be written about it.
+    /// Its record, written when the answer ends.
     pub(crate) pending_record: PendingRecord,
-    /// What went wrong with its body, if anything did.
+    /// The fault of its body, if there is one.
     pub(crate) body_fault: BodyFault,
-    /// Its place on its connection, and what its buffers take, until it is answered.
+    /// Its place on the connection and the memory of its buffers, until it is answered.
     pub(crate) open: Option<(OpenRequest, Reservation)>,
-    /// Reads the usage of an answer that passes.
+    /// Reads the usage of an unmanaged answer.
     pub(crate) usage: Option<UsageWatch>,
-    /// Remembers an answer that the provider keeps.
+    /// Remembers the answer, if the provider keeps the conversation.
     pub(crate) tap: Option<AnswerTap>,
 }
 
 impl RequestContext {
-    /// The same request for an upstream, which takes its headers along. None if its path
-    /// cannot be sent.
+    /// The request to an upstream. It takes the headers of the context. None if the path is not
+    /// valid there.
     pub(crate) fn upstream_request(
         &mut self,
         route: &UpstreamRoute,
@@ -61,7 +63,10 @@ impl RequestContext {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = route.address(rest)?;
+        // hyper refuses a request marked as HTTP/2 on an HTTP/1 connection, and the client's
+        // version says nothing about the upstream's.
         *request.version_mut() = Version::HTTP_11;
+        // Taken, not copied: this is the last use of the client's headers.
         *request.headers_mut() = headers::to_upstream(std::mem::take(&mut self.headers));
         self.pending_record
             .record
@@ -70,7 +75,7 @@ impl RequestContext {
         Some(request)
     }
 
-    /// Memory for it that is to be reserved as it grows.
+    /// An empty reservation for its tenant, which can grow.
     pub(crate) fn reservation(&self) -> Reservation {
         let tenant = self.tenant.as_ref().ok().map(Tenant::as_str);
         self.shared.memory.always_reserve(tenant, 0)
@@ -81,13 +86,13 @@ impl RequestContext {
         self.own_endpoint().is_some()
     }
 
-    /// The endpoint of ours that its path is.
+    /// The own endpoint of its path, if any.
     fn own_endpoint(&self) -> Option<OwnEndpoint> {
         let path = self.path.split('?').next().unwrap_or_default();
         OwnEndpoint::of_path(path)
     }
 
-    /// Sends it on as it came, for the reason that is noted in its record.
+    /// Forwards the request unchanged, and records the reason.
     pub(crate) async fn forward_because(
         mut self,
         reason: &'static str,
@@ -98,7 +103,7 @@ impl RequestContext {
         self.forward(spoken, None, body).await
     }
 
-    /// Sends on a call to a model that is not managed, and reads the usage from its answer.
+    /// Forwards an unmanaged call to a model, and reads the usage of its answer.
     pub(crate) async fn forward_call(
         mut self,
         dialect: Dialect,
@@ -115,7 +120,7 @@ impl RequestContext {
         self.forward(dialect.into(), model, body).await
     }
 
-    /// Sends it on as it came, to the upstream that its path, dialect and model choose.
+    /// Forwards the request unchanged to the upstream for its path, dialect and model.
     async fn forward(
         self,
         spoken: SpokenDialects,
@@ -130,7 +135,7 @@ impl RequestContext {
         }
     }
 
-    /// Sends it as it came, and passes the answer as it comes.
+    /// Forwards the request to an upstream, and the answer to the client.
     pub(crate) async fn forward_to(
         mut self,
         route: &UpstreamRoute,
@@ -142,6 +147,7 @@ impl RequestContext {
         } else {
             "http"
         };
+        // Made before the headers move into the request, because the page shows the host.
         let front_page = front_page::is_asked_for(&self.method, &self.path)
             .then(|| front_page::text(&self.headers, scheme));
         let Some(request) = self.upstream_request(route, rest, body) else {
@@ -166,7 +172,7 @@ impl RequestContext {
         }
     }
 
-    /// Gives an answer to the client, watched by `watch` while it passes.
+    /// Delivers an answer to the client. `watch` observes it.
     pub(crate) fn deliver(
         mut self,
         answer: Response<ProxyBody>,
@@ -180,6 +186,7 @@ impl RequestContext {
         record.status = parts.status.as_u16();
         record.answer_ms = elapsed;
         set_headers(&mut parts.headers, record);
+        // An error has no id under which the client could continue the conversation.
         let body = match self.tap {
             Some(tap) if parts.status.is_success() => tap.attach(&parts.headers, body),
             _ => body,
@@ -188,7 +195,7 @@ impl RequestContext {
         Response::from_parts(parts, body)
     }
 
-    /// The answer to a request whose body is broken or stopped coming.
+    /// The answer to a request with a broken or stalled body.
     pub(crate) fn broken_body(self) -> Response<ProxyBody> {
         let fault = self.body_fault.clone();
         let broken = (StatusCode::BAD_REQUEST, String::from("the body is broken"));
@@ -196,13 +203,16 @@ impl RequestContext {
         self.refuse(*status, why)
     }
 
-    /// The answer to a request whose upstream gave none.
+    /// The answer if the upstream gave none.
     pub(crate) fn unreachable(mut self, failure: &UpstreamFailure) -> Response<ProxyBody> {
+        // The upstream gave up because the client's body broke off while it was streamed. That is
+        // the client's fault, and the answer says so.
         if self.body_fault.get().is_some() {
             return self.broken_body();
         }
         let name = self.pending_record.record.upstream.clone();
         let upstreams = self.settings.config.upstreams();
+        // The address is of more use to a person than the name, but only the name is in the record.
         let found = upstreams.iter().find(|upstream| upstream.name == name);
         let url = found.map_or(name.as_str(), |upstream| upstream.url.as_str());
         let text = format!(
@@ -221,13 +231,13 @@ impl RequestContext {
         self.answer(status, &error("upstream_unreachable", &text))
     }
 
-    /// The answer to a request that the model gave none to.
+    /// The answer if the model gave none.
     pub(crate) fn no_answer(mut self, why: &str) -> Response<ProxyBody> {
         why.clone_into(&mut self.pending_record.record.detail);
         self.answer(StatusCode::BAD_GATEWAY, &error("no_answer", why))
     }
 
-    /// The answer to a request that is not let in.
+    /// The answer to a request that access control refuses.
     pub(crate) fn deny(mut self, refusal: &AccessRefusal, dialect: Dialect) -> Response<ProxyBody> {
         self.pending_record.record.action = RecordAction::Refused;
         self.pending_record.set_reason(refusal.reason);
@@ -236,7 +246,7 @@ impl RequestContext {
         if let Some(seconds) = refusal.retry_after_seconds() {
             headers::set_header(answer.headers_mut(), RETRY_AFTER, &seconds.to_string());
         }
-        // A browser asks its user for a password then.
+        // With this header a browser asks its user for a password.
         if for_browser && refusal.status == StatusCode::UNAUTHORIZED {
             let login =
                 HeaderValue::from_static("Basic realm=\"Trimtab: the token is the password\"");
@@ -245,13 +255,13 @@ impl RequestContext {
         answer
     }
 
-    /// An answer of ours that says no.
+    /// An answer that refuses the request.
     pub(crate) fn refuse(mut self, status: StatusCode, why: &str) -> Response<ProxyBody> {
         self.pending_record.record.action = RecordAction::Refused;
         self.answer(status, &error("refused_by_proxy", why))
     }
 
-    /// The answer to a request that no upstream is for.
+    /// The answer to a request without an upstream.
     pub(crate) fn no_route(mut self, why: NoRoute, spoken: SpokenDialects) -> Response<ProxyBody> {
         self.pending_record.set_reason("no-upstream");
         self.pending_record.record.action = RecordAction::Refused;
@@ -259,7 +269,7 @@ impl RequestContext {
         self.answer(NoRoute::STATUS, &error)
     }
 
-    /// An answer of ours.
+    /// Our own answer, as JSON.
     pub(crate) fn reply(
         mut self,
         status: StatusCode,
@@ -273,7 +283,7 @@ impl RequestContext {
         self.own_answer(status, "application/json", json.to_string())
     }
 
-    /// A text of ours.
+    /// Our own answer, as text.
     pub(crate) fn reply_text(
         mut self,
         kind: &'static str,
@@ -297,12 +307,12 @@ impl RequestContext {
     }
 }
 
-/// An error in the form that clients of all dialects read.
+/// An error in a form that clients of all dialects can read.
 fn error(kind: &str, message: &str) -> serde_json::Value {
     serde_json::json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-/// Tells the client what was done.
+/// Sets the headers that tell the client what was done.
 fn set_headers(headers: &mut HeaderMap, record: &crate::records::record::Record) {
     headers::set_header(headers, headers::REQUEST_ID, &record.request_id);
     headers::set_header(headers, headers::ACTION, record.action.as_str());
@@ -315,6 +325,7 @@ fn set_headers(headers: &mut HeaderMap, record: &crate::records::record::Record)
     if !record.repairs.is_empty() {
         headers::set_header(headers, headers::REPAIRS, &record.repairs);
     }
+    // Zero means that the request was not measured, so there are no figures to show.
     if record.tokens_before > 0 {
         let figures = [
             (headers::TOKENS_BEFORE, record.tokens_before),

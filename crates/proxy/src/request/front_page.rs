@@ -12,12 +12,12 @@ pub(crate) fn is_asked_for(method: &Method, path: &str) -> bool {
     is_read && path.split('?').next() == Some("/")
 }
 
-/// True for an answer that says that there is nothing.
+/// True for an answer that says that nothing is there.
 pub(crate) fn is_missing(status: StatusCode) -> bool {
     status == StatusCode::NOT_FOUND
 }
 
-/// The page, for whoever sent these headers.
+/// The page, with the host that the request names.
 pub(crate) fn text(headers: &HeaderMap, scheme: &str) -> String {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or("127.0.0.1:8787");

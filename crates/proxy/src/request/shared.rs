@@ -1,4 +1,5 @@
-//! What all requests share.
+//! State and settings that all requests share: the store, the caches, the limits, and the
+//! settings that apply now.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -24,43 +25,43 @@ use crate::routing::route::RoutingTable;
 use crate::transport::connections::Connections;
 use crate::transport::upstream_client::UpstreamClient;
 
-/// Bytes that caches give back beyond what is needed when memory runs short.
+/// The extra bytes that caches free when memory runs short.
 const SPARE_ROOM: usize = 4 << 20;
-/// How many bodies are decompressed at the same time. That takes only processor time.
+/// How many bodies are decompressed at the same time.
 const UNPACKED_AT_A_TIME: usize = 4;
 
-/// Checks of the operator's, as JSON. They may wait.
+/// The checks of `trimtab doctor`, as JSON. They may block.
 pub(crate) type DoctorChecks = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct SharedState {
-    /// The settings that hold now.
+    /// The current settings.
     pub(crate) settings: CurrentSettings,
-    /// Where everything is kept, if that can be used now.
+    /// The store, and whether it can be used.
     pub(crate) store_state: Arc<StoreState>,
     /// Connections to upstreams.
     pub(crate) client: UpstreamClient,
     /// Permits to plan, or to wait for it.
     pub(crate) plans: Arc<Semaphore>,
-    /// Turns of those that plan.
+    /// Permits for concurrent work on processors.
     pub(crate) turns: Arc<Semaphore>,
-    /// What is remembered of who asks.
+    /// The state of access control.
     pub(crate) access: AccessState,
-    /// How much tenants have in the store.
+    /// The size of each tenant's outputs in the store.
     pub(crate) store_use: StoreUse,
-    /// What is known of models.
+    /// Limits and calibration of models.
     pub(crate) models: ModelTable,
     /// The connections of clients.
     pub(crate) connections: Arc<Connections>,
-    /// What requests and caches may take of the memory.
+    /// The memory budget of requests and caches.
     pub(crate) memory: MemoryBudget,
-    /// Conversations that providers keep.
+    /// Conversations in Responses that providers keep.
     pub(crate) chains: Arc<ResponseChains>,
-    /// Permits to unpack a body.
+    /// Permits to decompress a body.
     pub(crate) unpacking: Semaphore,
-    /// What happened lately, for the dashboard.
+    /// The recent calls, for the dashboard.
     pub(crate) history: Arc<CallHistory>,
-    /// What the operator's checks say, for the dashboard.
+    /// The checks for the dashboard.
     checks: OnceLock<DoctorChecks>,
     /// True once the proxy accepts no more connections.
     pub(crate) is_stopping: AtomicBool,
@@ -76,6 +77,8 @@ impl SharedState {
         (recorder, history): (Arc<Recorder>, Arc<CallHistory>),
         notices: Notices,
     ) -> Self {
+        // What was learned about models is read once, at the start. A store that cannot be read yet
+        // only means that it has to be learned again.
         let opened = store_state.readable();
         let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
         let plans = settings.get().config.limits.plans;
@@ -102,7 +105,7 @@ impl SharedState {
         }
     }
 
-    /// A record of a request of our own, written when it is dropped.
+    /// A new record, which is written when it is dropped.
     pub(crate) fn new_record(&self, method: &Method, path: &str) -> PendingRecord {
         PendingRecord::new(&self.book, method.as_str(), path)
     }
@@ -121,15 +124,15 @@ impl SharedState {
 }
 
 impl SharedState {
-    /// Sets the operator's checks, once.
+    /// Sets the checks of the dashboard, once.
     pub(crate) fn set_checks(&self, checks: Option<DoctorChecks>) {
         if let Some(checks) = checks {
-            // A second one would be a fault of ours, and the first is as good.
+            // `Proxy::run` calls this once, so the cell is always empty.
             drop(self.checks.set(checks));
         }
     }
 
-    /// What the operator's checks say now; none if there are none. May wait.
+    /// Runs the checks; none if there are none. May block.
     pub(crate) fn checked(&self) -> Option<serde_json::Value> {
         self.checks.get().map(|checks| checks())
     }
@@ -140,9 +143,10 @@ impl SharedState {
     }
 }
 
-/// Lets the caches give memory back when it runs short: parsed bodies first, because they are the
-/// easiest to make again.
+/// Registers the caches as a source of memory: parsed bodies first, because they are the cheapest
+/// to rebuild.
 fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
+    // The budget is part of the store's state, so a strong reference here would be a cycle.
     let store_state = Arc::downgrade(store_state);
     memory.when_short(move |missing| {
         let opened = store_state.upgrade().and_then(|state| state.readable());
@@ -156,25 +160,26 @@ fn caches_give_way(memory: &MemoryBudget, store_state: &Arc<StoreState>) {
     });
 }
 
-/// Settings with what is made from them once.
+/// Settings with everything that is computed from them once.
 pub(crate) struct LiveSettings {
-    /// As they were given.
+    /// The settings as given.
     pub(crate) config: ProxyConfig,
-    /// Where requests go.
+    /// The upstreams.
     pub(crate) routes: RoutingTable,
-    /// The tokens that let requests in.
+    /// The valid tokens.
     pub(crate) tokens: TokenTable,
     /// All policies by name.
     policies: HashMap<String, Arc<Policy>>,
 }
 
 impl LiveSettings {
-    /// Settings that were checked.
+    /// Prepares validated settings.
     pub(crate) fn new(config: ProxyConfig) -> Self {
         let routes = RoutingTable::new(&config);
         let names = PRESETS.iter().map(|preset| preset.name);
         let names = names.chain(config.policies.keys().map(String::as_str));
         let found = names.filter_map(|name| {
+            // The settings were checked, so every policy is found.
             let policy = policies::find(name, &config.policies).ok()?;
             Some((name.to_owned(), Arc::new(policy)))
         });
@@ -201,7 +206,7 @@ impl LiveSettings {
     }
 }
 
-/// The settings that hold now. A request keeps those that held when it came.
+/// The current settings. A request keeps those of its arrival.
 pub(crate) struct CurrentSettings(RwLock<Arc<LiveSettings>>);
 
 impl CurrentSettings {

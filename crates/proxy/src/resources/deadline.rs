@@ -1,4 +1,5 @@
-//! Work off the threads that serve connections, for as long as somebody may wait for it.
+//! Runs blocking work on other threads than those that serve connections, with a deadline, and
+//! cancels it when nobody waits for it any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +9,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use trimtab_model::work::{CancelFlag, with_cancel};
 
-/// Why there is no result.
+/// Why work has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkFailure {
-    /// It took too long, and was stopped.
+    /// It took too long and was cancelled.
     Slow,
     /// It panicked.
     Panicked,
@@ -27,17 +28,19 @@ impl WorkFailure {
     }
 }
 
-/// Runs `work` on a thread that may wait, for at most `limit`.
+/// Runs `work` on a blocking thread, for at most `limit`.
 ///
-/// When the time is up, or nobody waits for it any more, the work is told to stop, and does so
-/// at its next report (see [`trimtab_model::work`]). What it was changing is poisoned then, and
-/// read from the store again: see `ClientSession::branches`. What it owns, a permit for example, is
-/// let go when it has really ended.
+/// When the time is up, or nobody waits any more, the work is cancelled and ends at its next report
+/// (see [`trimtab_model::work`]). Locks that it holds are then poisoned, and their data is loaded
+/// from the store again: see `ClientSession::branches`. Everything it owns, such as a permit, is
+/// released when it has really ended.
 pub(crate) async fn run_within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, WorkFailure> {
     let flag = CancelFlag::default();
+    // Dropping a blocking task does not stop it. The flag does, also when this future is dropped
+    // because the client went away.
     let _guard = CancelOnDrop(flag.clone());
     let working = spawn_blocking(move || with_cancel(&flag, work));
     match timeout(limit, working).await {
@@ -47,18 +50,17 @@ pub(crate) async fn run_within<T: Send + 'static>(
     }
 }
 
-/// As much work as may run at the same time without keeping the threads that serve connections
-/// from a processor.
+/// Permits for as much concurrent work as leaves processors for the threads that serve connections.
 pub(crate) fn worker_permits() -> Arc<Semaphore> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    // Some of it waits for a disk.
+    // Twice as many as processors, because some of the work waits for a disk.
     Arc::new(Semaphore::new(2 * processors))
 }
 
-/// The same as [`run_within`], but it waits for its turn first.
+/// Like [`run_within`], but waits for a permit first.
 ///
-/// It waits for half of the time at most, and then goes on without: turns do not come back
-/// while a disk hangs.
+/// It waits for at most half of the time and then continues without a permit, because permits do
+/// not return while a disk hangs.
 pub(crate) async fn run_in_turn<T: Send + 'static>(
     turns: &Arc<Semaphore>,
     limit: Duration,
@@ -74,7 +76,7 @@ pub(crate) async fn run_in_turn<T: Send + 'static>(
     working.await
 }
 
-/// Stops the work when nobody waits for it any more.
+/// Cancels the work when it is dropped.
 struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {

@@ -1,9 +1,8 @@
 //! The memory budget: how much memory requests and caches may take, in all and per tenant.
 //!
-//! Whoever is about to take memory reserves it first, and gives it back by dropping the
-//! reservation. A request that gets no reservation is not buffered: it passes as it came, in
-//! small pieces. Caches give way to requests: when the budget runs short they are asked to
-//! make room.
+//! Memory is reserved before it is used, and freed by dropping the reservation. A request without
+//! a reservation is not buffered: it streams through unchanged, in small pieces. Requests take
+//! precedence over caches: when the budget runs short, caches are asked to free memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,14 +12,14 @@ use tokio::time::{Duration, Instant};
 
 use crate::config::ProxyLimits;
 
-/// How long a request waits for memory that others may give back.
+/// How long a request waits for memory that others may free.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Counts the memory that is reserved. Clones count together.
+/// Counts reserved memory. Clones share the same account.
 #[derive(Clone)]
 pub(crate) struct MemoryBudget(Arc<MemoryAccount>);
 
-/// Frees at least so many bytes of caches, if it can.
+/// Frees at least this many bytes of caches, if possible.
 type MakeRoom = Box<dyn Fn(usize) + Send + Sync>;
 
 struct MemoryAccount {
@@ -28,7 +27,7 @@ struct MemoryAccount {
     make_room: OnceLock<MakeRoom>,
 }
 
-/// What is reserved, and what may be.
+/// The reserved memory and the limits.
 #[derive(Default)]
 struct MemoryUse {
     process: usize,
@@ -37,17 +36,17 @@ struct MemoryUse {
     tenant_limit: usize,
 }
 
-/// Why there is no memory.
+/// Why a reservation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemoryShortage {
-    /// The process is short of so many bytes.
+    /// The process lacks this many bytes.
     Process(usize),
-    /// The tenant has all that it may have.
+    /// The tenant has reached its limit.
     Tenant,
 }
 
 impl MemoryBudget {
-    /// A budget with these limits, of which nothing is used.
+    /// An unused budget with these limits.
     pub(crate) fn new(limits: &ProxyLimits) -> Self {
         let budget = Self(Arc::new(MemoryAccount {
             used: Mutex::default(),
@@ -57,26 +56,26 @@ impl MemoryBudget {
         budget
     }
 
-    /// Lets other limits hold. What is reserved stays reserved.
+    /// Changes the limits. Existing reservations stay.
     pub(crate) fn set_limits(&self, limits: &ProxyLimits) {
         let mut used = self.0.used();
         used.process_limit = limits.memory_bytes;
         used.tenant_limit = limits.tenant_memory_bytes;
     }
 
-    /// Sets what frees memory of caches when the process runs short.
+    /// Sets the function that frees memory of caches when the process runs short.
     pub(crate) fn when_short(&self, make_room: impl Fn(usize) + Send + Sync + 'static) {
         // Set once, at the start.
         self.0.make_room.set(Box::new(make_room)).unwrap_or(());
     }
 
-    /// Reserves memory for a tenant, or for nobody in particular. None if that is too much.
+    /// Reserves memory for a tenant, or for no tenant. None if a limit is exceeded.
     pub(crate) fn try_reserve(&self, tenant: Option<&str>, bytes: usize) -> Option<Reservation> {
         let mut reservation = self.always_reserve(tenant, 0);
         reservation.grow(bytes).then_some(reservation)
     }
 
-    /// Counts memory that is taken in any case, whatever the limits say.
+    /// Counts memory that is used in any case, even above the limits.
     pub(crate) fn always_reserve(&self, tenant: Option<&str>, bytes: usize) -> Reservation {
         let mut reservation = Reservation {
             account: Arc::clone(&self.0),
@@ -87,12 +86,12 @@ impl MemoryBudget {
         reservation
     }
 
-    /// Bytes that are reserved now.
+    /// The reserved bytes.
     pub(crate) fn used(&self) -> usize {
         self.0.used().process
     }
 
-    /// Bytes that may be reserved in all.
+    /// The limit of the process in bytes.
     pub(crate) fn limit(&self) -> usize {
         self.0.used().process_limit
     }
@@ -100,7 +99,7 @@ impl MemoryBudget {
 
 impl MemoryAccount {
     fn used(&self) -> MutexGuard<'_, MemoryUse> {
-        // Figures are changed in one go, so they are good even if somebody died here.
+        // The figures are changed together, so they are consistent even after a panic.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,6 +108,8 @@ impl MemoryUse {
     fn try_add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) -> Result<(), MemoryShortage> {
         if let Some(tenant) = tenant {
             let used = self.tenants.get(tenant).copied().unwrap_or(0);
+            // The tenant's own limit comes first: caches of others must not be emptied because one
+            // tenant asks for too much.
             if used.saturating_add(bytes) > self.tenant_limit {
                 return Err(MemoryShortage::Tenant);
             }
@@ -123,6 +124,8 @@ impl MemoryUse {
 
     fn add(&mut self, tenant: Option<&Arc<str>>, bytes: usize) {
         self.process = self.process.saturating_add(bytes);
+        // An empty reservation adds no entry, or the map would grow with every tenant that ever
+        // came.
         if let Some(tenant) = tenant.filter(|_| bytes > 0) {
             let used = self.tenants.entry(Arc::clone(tenant)).or_default();
             *used = used.saturating_add(bytes);
@@ -149,11 +152,13 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves more. False if that is too much; what was reserved before stays.
+    /// Reserves more. False if a limit is exceeded; the previous reservation stays.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let try_add = || self.account.used().try_add(self.tenant.as_ref(), bytes);
         let added = match (try_add(), self.account.make_room.get()) {
             (Err(MemoryShortage::Process(missing)), Some(make_room)) => {
+                // Called without the lock on the figures: dropping caches gives back reservations,
+                // which takes it.
                 make_room(missing);
                 try_add()
             }
@@ -165,24 +170,25 @@ impl Reservation {
         added.is_ok()
     }
 
-    /// Reserves more, as soon as others have given it back. False if they do not soon.
+    /// Reserves more, and waits a short time for others to free memory. False if they do not.
     pub(crate) async fn grow_soon(&mut self, bytes: usize) -> bool {
         let deadline = Instant::now() + WAIT;
         while !self.grow(bytes) {
             if Instant::now() >= deadline {
                 return false;
             }
+            // Giving memory back wakes nobody, so this tries again at short intervals.
             tokio::time::sleep(WAIT / 10).await;
         }
         true
     }
 
-    /// Grows until at least so many bytes are reserved. False if that is too much.
+    /// Reserves at least this many bytes in total. False if a limit is exceeded.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         bytes <= self.bytes || self.grow(bytes - self.bytes)
     }
 
-    /// Counts so many bytes from now on, whatever the limits say.
+    /// Sets the reservation to this many bytes, even above the limits.
     pub(crate) fn set(&mut self, bytes: usize) {
         let mut used = self.account.used();
         if bytes >= self.bytes {
@@ -194,7 +200,7 @@ impl Reservation {
         self.bytes = bytes;
     }
 
-    /// Takes out all but so many bytes, as a reservation of its own.
+    /// Splits off everything except `keep` bytes as a separate reservation.
     pub(crate) fn split_off(&mut self, keep: usize) -> Self {
         let keep = keep.min(self.bytes);
         let rest = self.bytes - keep;
@@ -206,12 +212,12 @@ impl Reservation {
         }
     }
 
-    /// Bytes that are reserved.
+    /// The reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The same buffer, which keeps the reservation for as long as any part of it is alive.
+    /// The buffer as `Bytes` that hold the reservation as long as any part of them is alive.
     pub(crate) fn attach(self, buffer: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(ReservedBytes {
             buffer,

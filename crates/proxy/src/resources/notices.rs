@@ -1,11 +1,11 @@
-//! What an operator should know, brought to whoever can tell them.
+//! Notices to the operator, such as problems of the store. The CLI prints them.
 
 use std::sync::Arc;
 
 /// Where notices for the operator go.
 pub(crate) type NoticeSink = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What tells the operator something, if anybody does.
+/// Sends notices to the operator, if there is a sink.
 #[derive(Clone)]
 pub(crate) struct Notices(Option<Arc<NoticeSink>>);
 
@@ -14,7 +14,7 @@ impl Notices {
         Self(sink.map(Arc::new))
     }
 
-    /// Tells something. Whoever is told must not wait for anything.
+    /// Sends a notice. The sink must not block.
     pub(crate) fn send(&self, notice: &str) {
         if let Some(sink) = &self.0 {
             sink(notice);

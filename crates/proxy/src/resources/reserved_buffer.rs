@@ -4,23 +4,23 @@ use bytes::{Bytes, BytesMut};
 
 use crate::resources::memory_budget::Reservation;
 
-/// How much more is reserved at a time while a buffer grows.
+/// The step in bytes by which the reservation of a growing buffer increases.
 const STEP: usize = 256 << 10;
 
-/// A buffer whose memory is reserved as it grows, together with what the work on it will take:
-/// whoever is read to the end can be worked on.
+/// A buffer whose memory is reserved while it grows, together with the memory for later work on it.
+/// So a body that was read completely can be planned.
 pub(crate) struct ReservedBuffer {
-    /// The first piece, as long as there is no other.
+    /// The first piece, while it is the only one.
     first: Bytes,
     /// All pieces, if there are several.
     all: BytesMut,
     memory: Option<Reservation>,
-    /// Bytes to reserve for each byte of the buffer.
+    /// The bytes to reserve per byte of the buffer.
     factor: usize,
 }
 
 impl ReservedBuffer {
-    /// An empty buffer; without a reservation nobody counts it.
+    /// An empty buffer. Without a reservation its memory is not counted.
     pub(crate) fn new(memory: Option<Reservation>, factor: usize) -> Self {
         Self {
             first: Bytes::new(),
@@ -30,8 +30,8 @@ impl ReservedBuffer {
         }
     }
 
-    /// Reserves memory for so many bytes more, waiting a little for others to give some back.
-    /// False if there is none.
+    /// Reserves memory for more bytes, and waits a short time if there is none. False if none
+    /// becomes free.
     pub(crate) async fn reserve(&mut self, more: usize) -> bool {
         let Some(memory) = &mut self.memory else {
             return true;
@@ -39,12 +39,15 @@ impl ReservedBuffer {
         let wanted = (self.first.len() + self.all.len()).saturating_add(more);
         let wanted = wanted.saturating_mul(self.factor);
         let missing = wanted.saturating_sub(memory.bytes());
+        // A larger step is tried first, so that the lock is not taken for every piece. If that
+        // fails, exactly what is missing may still fit.
         missing == 0 || memory.grow(missing.max(STEP)) || memory.grow_soon(missing).await
     }
 
-    /// Adds bytes that may be all there are: the first ones are taken over, not copied. Room
-    /// is made for `expected` of them in all: memory that is not written to costs nothing.
+    /// Adds bytes. The first piece is not copied. The buffer is allocated for `expected` bytes in
+    /// total; unused pages cost no memory.
     pub(crate) fn push(&mut self, bytes: Bytes, expected: usize) {
+        // Many bodies come in one piece, which is then never copied.
         if self.len() == 0 {
             self.first = bytes;
             return;
@@ -57,12 +60,12 @@ impl ReservedBuffer {
         self.all.extend_from_slice(&bytes);
     }
 
-    /// How many bytes it has.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.all.len()
     }
 
-    /// The bytes with their reservation, and what is reserved beyond them.
+    /// The bytes with their reservation, and the reservation beyond them.
     pub(crate) fn freeze(self) -> (Bytes, Option<Reservation>) {
         let bytes = if self.all.is_empty() {
             self.first
@@ -71,6 +74,8 @@ impl ReservedBuffer {
         };
         match self.memory {
             Some(mut memory) => {
+                // The reservation of the bytes lives as long as the bytes. The rest is for
+                // planning, and is given back when planning ends.
                 let beyond = memory.split_off(bytes.len());
                 (memory.attach(bytes), Some(beyond))
             }

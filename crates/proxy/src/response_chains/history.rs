@@ -1,4 +1,5 @@
-//! The items of a conversation, shared by all that goes on from it.
+//! The items of a conversation as a linked list, from the newest to the oldest. Conversations that
+//! continue from the same response share their beginning.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::resources::memory_budget::Reservation;
 
-/// The items of a request and its answer, behind those before them.
+/// The items of a request and its answer, linked to those before them.
 pub(crate) struct ChainHistory {
     previous: Option<Arc<Self>>,
     /// Items in JSON, joined by commas.
     items: String,
-    /// Bytes of all items that are remembered.
+    /// The counter of all remembered bytes.
     bytes: Arc<AtomicUsize>,
     _memory: Reservation,
 }
@@ -37,7 +38,7 @@ impl ChainHistory {
         self.items.get(place)
     }
 
-    /// All items from the beginning on, in runs that are joined by commas.
+    /// All items from the beginning on, as comma-joined runs.
     pub(super) fn items(&self) -> Vec<&str> {
         let mut items = Vec::new();
         let mut history = Some(self);
@@ -53,7 +54,8 @@ impl ChainHistory {
 impl Drop for ChainHistory {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.items.len(), Ordering::Relaxed);
-        // One after the other: a conversation is longer than the stack is deep.
+        // Unlink in a loop: the default drop recurses once per response, and a long conversation
+        // would overflow the stack.
         let mut before = self.previous.take();
         while let Some(mut last) = before.and_then(Arc::into_inner) {
             before = last.previous.take();

@@ -1,9 +1,9 @@
-//! Conversations of Responses of which the provider keeps the earlier messages.
+//! Conversations in the Responses dialect whose earlier items the provider keeps.
 //!
-//! A client that names `previous_response_id`, or refers to items by their ids, sends only what
-//! is new. What passed here before is remembered under the ids that the client knows, so that
-//! such a request can be read as the whole conversation that it stands for. It is remembered in
-//! memory only. Where something is missing, the request passes as it came.
+//! A client that names `previous_response_id`, or refers to items by their ids, sends only new
+//! items. Items that passed through the proxy are remembered under the ids that the client knows,
+//! in memory only, so that such a request can be completed to the whole conversation. If something
+//! is missing, the request passes unchanged.
 
 mod history;
 mod tap;
@@ -25,19 +25,19 @@ use history::ChainHistory;
 
 pub(crate) use tap::AnswerTap;
 
-/// The most bytes of items that are remembered, of all tenants together: a small part of the
-/// memory budget, and several conversations of a million tokens.
+/// The maximum bytes of remembered items for all tenants together: a small part of the memory
+/// budget, and enough for several conversations of a million tokens.
 const MOST_BYTES: usize = 32 << 20;
-/// The most responses that are remembered.
+/// The maximum number of remembered responses.
 const MOST_LINKS: usize = 1 << 16;
-/// The most conversations that are known to be unknown: each is told of once.
+/// The maximum number of remembered reports, so that each conversation is reported once.
 const MOST_TOLD: usize = 4096;
-/// What the operator is told of a conversation whose beginning was not seen.
+/// The notice about a conversation whose beginning was not seen.
 const UNSEEN: &str = "a client leaves its conversation to the provider, and its beginning was not \
     seen here: it passes as it came and is not kept within the window; hint: let the conversation \
     begin through this proxy, or send the whole input (store = false)";
 
-/// And of a request that names what only the provider has.
+/// The notices about requests that refer to data that only the provider has.
 const CONVERSATION: &str = "a client names a conversation that the provider keeps (conversation): \
     its requests pass as they came and are not kept within the window; hint: send the whole input, \
     or name previous_response_id of an answer that passed here";
@@ -48,7 +48,7 @@ const STORED_PROMPT: &str = "a client uses a prompt that the provider stores (pr
 /// A tenant and an id of the provider's.
 type ChainKey = (String, String);
 
-/// What is remembered of conversations that providers keep.
+/// The remembered conversations that providers keep.
 pub(crate) struct ResponseChains {
     table: Mutex<ChainTable>,
     /// Bytes of all items that are remembered.
@@ -61,11 +61,11 @@ pub(crate) struct ResponseChains {
 struct ChainTable {
     /// The conversation that ends with a response, by the response's id.
     links: HashMap<ChainKey, ChainLink>,
-    /// Items of answers by their own ids: where each stands.
+    /// The positions of items, by their ids.
     items: HashMap<ChainKey, (Arc<ChainHistory>, Range<usize>)>,
     /// The ids of responses, oldest first.
     order: VecDeque<ChainKey>,
-    /// Conversations that the operator was told of.
+    /// The conversations that were reported to the operator.
     reported: HashSet<ChainKey>,
 }
 
@@ -75,25 +75,25 @@ struct ChainLink {
     item_ids: Vec<String>,
 }
 
-/// What was said before.
+/// The items before a request.
 #[derive(Clone)]
 pub(crate) enum PriorItems {
-    /// All of it is known.
+    /// All of them are known; none at the start of a conversation.
     Known(Option<Arc<ChainHistory>>),
-    /// Something of it was not seen.
+    /// Some of them were not seen.
     Unknown,
 }
 
-/// A request of Responses, read together with what the provider keeps of its conversation.
+/// A Responses request, completed with the remembered items of its conversation.
 #[derive(Default)]
 pub(crate) struct ChainedRequest {
-    /// The whole conversation in one body, if the client sent only a part and the rest is known.
+    /// The body with the whole conversation, if the client sent only a part and the rest is known.
     pub(crate) full_body: Option<Bytes>,
-    /// What is remembered with its answer, if the provider will keep that.
+    /// What to remember with its answer, if the provider keeps the answer.
     pub(crate) next: Option<NextLink>,
 }
 
-/// What is remembered with an answer.
+/// What to remember with an answer.
 pub(crate) struct NextLink {
     tenant: String,
     prior_items: PriorItems,
@@ -101,7 +101,7 @@ pub(crate) struct NextLink {
     items: String,
 }
 
-/// An item as far as it matters here.
+/// The relevant fields of an item.
 #[derive(Deserialize)]
 struct ItemOutline<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -125,12 +125,14 @@ impl ResponseChains {
         let Ok(scan) = BodyScan::new(body, Dialect::Responses) else {
             return ChainedRequest::default();
         };
+        // The provider keeps an answer unless the request says otherwise.
         let is_kept = scan.json(scan.request().session.store) != "false";
         if !is_kept && !scan.is_partial() {
             return ChainedRequest::default();
         }
         let (past, items) = self.past_and_items(tenant, &scan);
         let whole = match &past {
+            // A request that is complete by itself starts a new chain and needs no completion.
             PriorItems::Known(history) if scan.is_partial() => {
                 whole_body(&scan, history.as_ref(), &items)
             }
@@ -147,7 +149,7 @@ impl ResponseChains {
         }
     }
 
-    /// What came before the request, and its own items with references resolved.
+    /// The items before the request, and its own items with references resolved.
     fn past_and_items(&self, tenant: &str, scan: &BodyScan<'_>) -> (PriorItems, String) {
         let session = &scan.request().session;
         let named = |span| {
@@ -159,6 +161,8 @@ impl ResponseChains {
             (session.stored_prompt, STORED_PROMPT),
         ];
         let provider_has = provider_has.map(|(span, notice)| (scan.json(span), notice));
+        // A conversation object or a stored prompt holds items that no client ever sends, so they
+        // cannot be known here.
         let named_there = provider_has
             .into_iter()
             .find(|(json, _)| !matches!(*json, "" | "null"));
@@ -178,6 +182,7 @@ impl ResponseChains {
                 })
             }
         };
+        // An unknown reference makes the request as incomplete as an unknown beginning.
         let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
             past = PriorItems::Unknown;
             String::new()
@@ -185,7 +190,7 @@ impl ResponseChains {
         (past, items)
     }
 
-    /// Remembers an answer, as the client has it: a response in JSON.
+    /// Remembers an answer, which is a response in JSON.
     pub(crate) fn remember(&self, next: NextLink, response: &str) {
         #[derive(Deserialize)]
         struct ResponseOutline<'a> {
@@ -200,9 +205,13 @@ impl ResponseChains {
         let mut kept = self.lock_table();
         let mut item_ids = Vec::new();
         let past = match next.prior_items {
+            // The link is kept even so: later requests of the conversation are known to be
+            // incomplete, and the operator is not told again for each of them.
             PriorItems::Unknown => PriorItems::Unknown,
             PriorItems::Known(before) => {
                 let (items, places) = with_output(next.items, &response.output);
+                // Without memory the answer is not remembered. The next request of this
+                // conversation then passes unchanged, as one whose beginning was not seen.
                 let Some(memory) = self.memory.try_reserve(None, items.len()) else {
                     return;
                 };
@@ -227,11 +236,13 @@ impl ResponseChains {
         self.make_room(&mut kept);
     }
 
-    /// Forgets the oldest while there is too much.
+    /// Forgets the oldest responses while the limits are exceeded.
     fn make_room(&self, kept: &mut ChainTable) {
         let is_too_much = |kept: &ChainTable| {
             kept.order.len() > MOST_LINKS || self.bytes.load(Ordering::Relaxed) > MOST_BYTES
         };
+        // Bytes are freed only when the last link of a conversation goes, because histories share
+        // their beginnings. So this may remove several links.
         while is_too_much(kept) {
             let Some(oldest) = kept.order.pop_front() else {
                 return;
@@ -245,8 +256,9 @@ impl ResponseChains {
         }
     }
 
-    /// Tells the operator once of something that is not known.
+    /// Sends a notice once per name.
     fn notify_once(&self, kept: &mut ChainTable, name: ChainKey, notice: &str) {
+        // Forgetting only means that a conversation may be reported twice.
         if kept.reported.len() >= MOST_TOLD {
             kept.reported.clear();
         }
@@ -260,10 +272,11 @@ impl ResponseChains {
     }
 }
 
-/// The items of a request with those it refers to in their places, joined by commas; none if one
-/// of them is not known.
+/// The items of a request with references resolved, joined by commas; none if a reference is
+/// unknown.
 fn resolved(tenant: &str, scan: &BodyScan<'_>, kept: &ChainTable) -> Option<String> {
     let list = scan.json(scan.request().list);
+    // `input` may be a plain string, which stands for one user message.
     if list.starts_with('"') {
         return Some(format!(r#"{{"role":"user","content":{list}}}"#));
     }
@@ -285,8 +298,7 @@ fn resolved(tenant: &str, scan: &BodyScan<'_>, kept: &ChainTable) -> Option<Stri
     Some(resolved)
 }
 
-/// The items of a request with those of its answer behind them, and where those are that have
-/// ids.
+/// The items of a request followed by those of its answer, and the positions of the latter by id.
 fn with_output(mut items: String, output: &[&RawValue]) -> (String, Vec<(String, Range<usize>)>) {
     let mut places = Vec::new();
     for item in output {
@@ -313,7 +325,7 @@ fn item_id(item: &str) -> Option<String> {
     serde_json::from_str(outline.id?.get()).ok()
 }
 
-/// The request with the whole conversation in it; none if it would still be a part of one.
+/// The request with the whole conversation; none if it would still be incomplete.
 fn whole_body(
     scan: &BodyScan<'_>,
     history: Option<&Arc<ChainHistory>>,
@@ -326,6 +338,8 @@ fn whole_body(
     let input = format!("[{}]", pieces.join(","));
     let previous = request.session.previous_response_id;
     let mut changes = vec![(request.list, input.as_str())];
+    // The provider must not prepend what the body now contains. The field is set and not removed,
+    // so that all other bytes stay where they are.
     if !previous.is_empty() {
         changes.push((previous, "null"));
     }
@@ -339,6 +353,8 @@ fn whole_body(
         done = span.range().end;
     }
     whole.push_str(text.get(done..)?);
+    // Something else may still refer to the provider, for example an item of a kind that we do not
+    // know.
     let is_whole =
         BodyScan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
     is_whole.then(|| Bytes::from(whole))

@@ -16,11 +16,11 @@ use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 use trimtab_wire::answer::{LONGEST_ANSWER, is_event_stream, may_name};
 use trimtab_wire::sse::{EventFrame, EventFrames};
 
-/// Remembers an answer. It does so before the client has the end of it: the next request may
-/// come at once.
+/// Remembers an answer. This happens before the client has its end, because the next request may
+/// follow at once.
 pub(crate) struct AnswerTap {
     chains: Arc<ResponseChains>,
-    /// What is remembered with the answer, until it is.
+    /// What to remember with the answer; none once that is done.
     next: Option<NextLink>,
 }
 
@@ -37,6 +37,8 @@ impl AnswerTap {
         let kind = headers.get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_packed = headers.contains_key(CONTENT_ENCODING);
+        // A compressed stream cannot be read event by event. A compressed document is decompressed
+        // at its end.
         let form = if is_event_stream(kind) && !is_packed {
             TappedForm::Stream(Box::new(EventFrames::new(LONGEST_ANSWER)))
         } else if kind.starts_with("application/json") {
@@ -48,7 +50,7 @@ impl AnswerTap {
     }
 
     fn read_event(&mut self, frame: &EventFrame<'_>) {
-        // Most events are not looked into.
+        // Most events are deltas. A search for the name is much cheaper than parsing each of them.
         if let EventFrame::Data(event) = frame
             && may_name(event, &["response.completed"])
             && let Ok(ended) = serde_json::from_slice::<FinalEvent<'_>>(event)
@@ -124,6 +126,7 @@ impl FrameWatch for TappedBody {
         {
             self.data(data);
         }
+        // hyper may stop polling after a frame that is known to be the last.
         if frame.is_none() || is_end {
             self.end();
         }

@@ -1,21 +1,21 @@
-//! The paths that Trimtab answers itself.
+//! The paths that the proxy answers itself. All others belong to an upstream.
 
-/// Says that we are here.
+/// Confirms that the proxy is running.
 const HEALTH: [&str; 3] = ["/healthz", "/livez", READY];
-/// Says whether we take requests.
+/// Whether the proxy accepts requests.
 pub(crate) const READY: &str = "/readyz";
 /// Counters for Prometheus.
 pub(crate) const METRICS: &str = "/metrics";
 /// The dashboard, its files and its data.
 pub(crate) const DASHBOARD: &str = "/dashboard";
-/// What was done so far.
+/// Figures of all requests so far.
 pub(crate) const STATUS: &str = "/trimtab/status";
-/// A conversation in, the window out.
+/// Takes a conversation and returns its window.
 pub(crate) const COMPRESS: &str = "/v1/compress";
-/// A ref in, the output out.
+/// Takes a ref and returns the output.
 pub(crate) const RETRIEVE: &str = "/v1/retrieve/";
 
-/// An endpoint of our own.
+/// One of our own endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnEndpoint {
     Health,
@@ -27,7 +27,7 @@ pub(crate) enum OwnEndpoint {
 }
 
 impl OwnEndpoint {
-    /// The endpoint of ours that `path` is.
+    /// The endpoint at `path`, if it is one of ours.
     pub(crate) fn of_path(path: &str) -> Option<Self> {
         match path {
             path if HEALTH.contains(&path) => Some(Self::Health),

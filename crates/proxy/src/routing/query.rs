@@ -1,4 +1,4 @@
-//! The fields of a query.
+//! Reads fields from the query of a path, for our own endpoints.
 
 /// The value of a field in the query of `path`, decoded; none if it is not there.
 pub(crate) fn field(path: &str, name: &str) -> Option<String> {
@@ -8,7 +8,7 @@ pub(crate) fn field(path: &str, name: &str) -> Option<String> {
     Some(decoded(value))
 }
 
-/// Text of a query: `+` and `%` undone.
+/// Decodes `+` and `%` in a query value.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.bytes();
@@ -18,6 +18,8 @@ fn decoded(value: &str) -> String {
             b'%' => {
                 let digits: Vec<u8> = rest.by_ref().take(2).collect();
                 let digits = String::from_utf8_lossy(&digits).into_owned();
+                // A malformed escape is shown as a question mark: the value is only searched for or
+                // looked up.
                 bytes.push(u8::from_str_radix(&digits, 16).unwrap_or(b'?'));
             }
             other => bytes.push(other),

@@ -1,4 +1,5 @@
-//! Which upstream a request goes to.
+//! Chooses the upstream of a request by its path, dialect and model. A request carries a key, so
+//! one that no upstream is meant for is sent nowhere.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use trimtab::provider::Provider;
 use crate::config::{ModelRule, ProxyConfig, ProxyMode, UpstreamConfig};
 use crate::routing::spoken_dialects::{API_KEY, NoRoute, SpokenDialects};
 
-/// An upstream, ready to be sent to.
+/// An upstream with its compiled rules.
 #[derive(Debug)]
 pub(crate) struct UpstreamRoute {
     /// Its settings.
     pub(crate) upstream: UpstreamConfig,
-    /// The provider whose own address it is.
+    /// The provider, if it is a provider's official address.
     provider: Option<Provider>,
     models: Vec<GlobMatcher>,
 }
@@ -36,9 +37,10 @@ impl UpstreamRoute {
         self.upstream.address(path)
     }
 
-    /// The part of `path` that is sent, if it is one of ours.
+    /// The part of `path` after our prefix; none if the path does not match.
     fn upstream_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(self.upstream.prefix.as_str())?;
+        // A prefix ends at a slash: `/anthropic` is no prefix of `/anthropic2/v1`.
         let ends = rest.is_empty() || rest.starts_with(['/', '?']);
         ends.then_some(rest)
     }
@@ -57,11 +59,13 @@ impl UpstreamRoute {
             || model.is_some_and(|model| self.models.iter().any(|glob| glob.is_match(model)))
     }
 
-    /// False for a provider's own address and a credential that is plainly another's.
+    /// False if this is a provider's official address and the key clearly belongs to another
+    /// provider.
     fn may_see(&self, headers: &HeaderMap) -> bool {
         let Some(provider) = self.provider else {
             return true;
         };
+        // OpenAI uses no such header, so the key in it is for somebody else.
         if provider == Provider::OpenAi && headers.contains_key(API_KEY) {
             return false;
         }
@@ -74,13 +78,13 @@ impl UpstreamRoute {
     }
 }
 
-/// A glob over whole names, in which `*` also stands for slashes.
+/// A glob over whole names, in which `*` also matches slashes.
 fn matcher(glob: &str) -> Option<GlobMatcher> {
     let glob = GlobBuilder::new(glob).literal_separator(false).build();
     glob.ok().map(|glob| glob.compile_matcher())
 }
 
-/// All upstreams, and what holds for some models.
+/// All upstreams, and the rules for single models.
 #[derive(Debug)]
 pub(crate) struct RoutingTable {
     routes: Vec<Arc<UpstreamRoute>>,
@@ -88,7 +92,7 @@ pub(crate) struct RoutingTable {
 }
 
 impl RoutingTable {
-    /// The routes of these settings, which were checked.
+    /// The routes of validated settings.
     pub(crate) fn new(config: &ProxyConfig) -> Self {
         let mut routes: Vec<Arc<UpstreamRoute>> = config
             .upstreams()
@@ -97,6 +101,7 @@ impl RoutingTable {
             .map(Arc::new)
             .collect();
         // The longest prefix, then the narrowest choice; else the order of the settings.
+        // The sort is stable, which keeps the order of the settings among equals.
         routes.sort_by_key(|route| {
             let upstream = &route.upstream;
             let narrow = (upstream.models.is_empty(), upstream.dialects.is_empty());
@@ -111,8 +116,9 @@ impl RoutingTable {
         }
     }
 
-    /// The upstream for a request, and the part of its path that is sent there. One that does
-    /// not take the dialect is never chosen: the request carries a key for somebody else.
+    /// The upstream for a request, and the part of its path that is sent there. An upstream that
+    /// does not take the dialect is never chosen, because the request carries a key for another
+    /// provider.
     pub(crate) fn choose<'p>(
         &self,
         path: &'p str,
@@ -124,6 +130,8 @@ impl RoutingTable {
         let all = self.routes.iter();
         let fitting = all.filter_map(|route| Some((route, route.upstream_path(path)?)));
         let taking = fitting.clone().filter(|(route, _)| route.takes(spoken));
+        // Requests such as `/v1/models` name no model, and a model may be missing from every list.
+        // Both go to the first upstream that takes the dialect.
         let best = taking.clone().find(|(route, _)| route.serves(model));
         let Some((route, rest)) = best.or_else(|| taking.clone().next()) else {
             let is_known = fitting.clone().next().is_some();
@@ -139,7 +147,7 @@ impl RoutingTable {
         }
     }
 
-    /// What holds for a model.
+    /// The first rule that matches a model.
     pub(crate) fn rule(&self, model: &str) -> Option<&ModelRule> {
         let mut rules = self.rules.iter();
         rules
@@ -147,7 +155,7 @@ impl RoutingTable {
             .map(|(_, rule)| rule)
     }
 
-    /// What is done with a request unless its headers say otherwise.
+    /// The mode of a request, unless its headers set one.
     pub(crate) fn mode(
         &self,
         config: &ProxyConfig,

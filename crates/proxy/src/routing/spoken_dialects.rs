@@ -1,25 +1,27 @@
-//! What a request speaks, and what is said if no upstream takes it.
+//! The dialects that a request may be in, by its path or its credential, and the error if no
+//! upstream takes any of them.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use trimtab::provider::Provider;
 use trimtab_model::Dialect;
 
-/// The header in which Messages carries its key.
+/// The header that carries the key in Messages.
 pub(crate) const API_KEY: &str = "x-api-key";
 
-/// The dialects that a request may be in: one if its path tells, else those of the provider
-/// whose form its credential has.
+/// The dialects that a request may be in: one if its path tells, else those of the provider that
+/// its credential belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpokenDialects(&'static [Dialect]);
 
 impl SpokenDialects {
-    /// What a client speaks, by the headers of its request.
+    /// The possible dialects of a client, by the headers of its request.
     pub(crate) fn by_client(headers: &HeaderMap) -> Self {
         let has = |name: &str| headers.contains_key(name);
         if has(API_KEY) || has("anthropic-version") {
             return Provider::Anthropic.into();
         }
+        // Azure carries the key of its OpenAI models in `api-key`.
         if has("authorization") || has("api-key") {
             return Provider::OpenAi.into();
         }
@@ -27,15 +29,16 @@ impl SpokenDialects {
         if has("x-goog-api-key") {
             return Self(&[]);
         }
+        // Without a credential there is no key that could reach the wrong provider.
         Self(&Dialect::ALL)
     }
 
-    /// The dialects; none if the request is in no dialect of ours.
+    /// The dialects; empty if the credential belongs to an unknown provider.
     pub(crate) fn dialects(self) -> &'static [Dialect] {
         self.0
     }
 
-    /// The dialect in whose form an error is given.
+    /// The dialect that determines the form of an error.
     pub(crate) fn first(self) -> Dialect {
         self.0.first().copied().unwrap_or(Dialect::Chat)
     }
@@ -62,23 +65,23 @@ impl From<Dialect> for SpokenDialects {
     }
 }
 
-/// Why a request goes nowhere.
+/// Why a request has no upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoute {
-    /// No upstream is for its path.
+    /// No upstream has a matching prefix.
     Path,
     /// No upstream takes its dialect.
     Dialect,
-    /// The upstream is a provider's own address, and the key is another's.
+    /// The upstream is a provider's official address, and the key belongs to another provider.
     Key(Provider),
 }
 
 impl NoRoute {
-    /// The status: one that clients show and do not try again.
+    /// The status. Clients show it and do not retry.
     pub(crate) const STATUS: StatusCode = StatusCode::MISDIRECTED_REQUEST;
 
-    /// The error in the form of the dialect. `path` is shown without its query, in which there
-    /// may be a key.
+    /// The error in the form of the dialect. `path` is shown without its query, which may contain a
+    /// key.
     pub(crate) fn error(self, spoken: SpokenDialects, path: &str) -> serde_json::Value {
         let message = self.message(spoken, path.split('?').next().unwrap_or_default());
         if spoken == SpokenDialects::from(Dialect::Messages) {
@@ -117,7 +120,7 @@ impl NoRoute {
     }
 }
 
-/// What a dialect is called in settings and flags.
+/// The name of a dialect in settings and flags.
 fn flag_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Chat => "chat",

@@ -1,4 +1,6 @@
-//! A request as it comes from its connection, until it is known who sent it.
+//! A request as it comes from its connection, until it is known who sent it. `dispatch` calls
+//! `accept` and `authenticate`; the result is a `RequestContext` with the body, or the answer
+//! that refuses the request.
 
 use std::sync::Arc;
 
@@ -20,10 +22,10 @@ use crate::transport::connections::{Connection, OpenRequest};
 use crate::transport::headers;
 use crate::transport::watched_body::counted;
 
-/// Bytes that a request takes in buffers of its connections while it is under way, about.
+/// Approximate bytes of the connection buffers that a request in progress uses.
 const STREAM_BUFFERS: usize = 64 << 10;
 
-/// A request of which nobody knows yet who sent it.
+/// A request whose sender is not yet known.
 pub(crate) struct ArrivedRequest {
     shared: Arc<SharedState>,
     settings: Arc<LiveSettings>,
@@ -35,26 +37,30 @@ pub(crate) struct ArrivedRequest {
     open: Option<(OpenRequest, Reservation)>,
 }
 
-/// A request that is let in.
+/// A request that passed access control.
 pub(crate) struct AdmittedRequest {
     pub(crate) context: RequestContext,
-    /// Its body, watched as it comes.
+    /// Its body, counted while it is read.
     pub(crate) body: ProxyBody,
-    /// The connection, if it asks for a WebSocket.
+    /// The client's end of the tunnel, if it asks for a WebSocket.
     pub(crate) websocket: Option<websocket::TunnelClient>,
 }
 
 impl ArrivedRequest {
-    /// Takes a request from its connection. Its record is written in any case.
+    /// Takes a request from its connection and opens its record, which is always written.
     pub(crate) fn accept(shared: Arc<SharedState>, request: Request<Incoming>) -> Self {
         let (mut parts, incoming) = request.into_parts();
         let connection = parts.extensions.remove::<Arc<Connection>>();
         let open = connection.as_ref().map(|connection| {
+            // These buffers exist whether or not there is memory left, so they are counted and
+            // never refused. No tenant is charged, because nobody is authenticated yet.
             let buffers = shared.memory.always_reserve(None, STREAM_BUFFERS);
             (connection.begin_request(parts.version), buffers)
         });
         let inbound = parts.extensions.remove::<Arc<InboundConnection>>();
         let inbound = inbound.unwrap_or_default();
+        // The record is opened before any check, so a request that is refused has a line in the log
+        // too.
         let mut note = shared.new_record(&parts.method, path_of(&parts));
         note.record.peer = inbound.peer.to_string();
         note.record.request_id = request_id::for_request(&parts.headers);
@@ -72,10 +78,12 @@ impl ArrivedRequest {
         }
     }
 
-    /// Finds out who sent the request, and lets it in; if not, gives the answer that says why.
+    /// Runs access control. Returns the admitted request, or the answer that refuses it.
     pub(crate) async fn authenticate(
         mut self,
     ) -> Result<AdmittedRequest, Box<Response<ProxyBody>>> {
+        // Taken out before the checks, because hyper keeps the connection of an upgrade among the
+        // extensions, and these are dropped with `parts`.
         let websocket = websocket::requested_upgrade(&mut self.parts);
         let websocket = websocket.map(|client| (client, self.connection.clone()));
         let opened = self.shared.store_state.readable();
@@ -86,6 +94,7 @@ impl ArrivedRequest {
             keys: opened.as_ref().map(|opened| &opened.keys),
             connection: &self.inbound,
         };
+        // A body without a length is charged to its quota later, when it has been counted.
         let bytes = self.incoming.size_hint().exact();
         let (tenant, refusal) = match check.admit(&mut self.parts, bytes).await {
             Ok(caller) => {
@@ -100,6 +109,8 @@ impl ArrivedRequest {
             }
             Err(refusal) => (Err(UnknownTenant::default()), Some(refusal)),
         };
+        // A refused request gets its context as well: it writes the record and the headers of the
+        // answer. Its body is never read.
         let wait = self.settings.config.limits.body_idle_time();
         let (body, body_fault) = ClientBody::wrap(self.incoming, wait, self.connection);
         let body = counted(body, Arc::clone(&self.note.body_bytes));
@@ -123,6 +134,8 @@ impl ArrivedRequest {
                 websocket,
             });
         };
+        // The error has the form of the client's dialect, so that the client shows our message
+        // instead of a parse error.
         let by_client = || SpokenDialects::by_client(&context.headers).first();
         let dialect = detect(b"", &context.path).unwrap_or_else(by_client);
         Err(Box::new(context.deny(&refusal, dialect)))

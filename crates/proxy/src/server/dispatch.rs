@@ -1,4 +1,4 @@
-//! The way of a request, from its connection to its record. Start reading here. If one of our
+//! The path of a request, from its connection to its record. Start reading here. If one of our
 //! steps fails, the request goes to its upstream unchanged.
 
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use crate::server::model_call::{self, ModelCall};
 use crate::server::websocket;
 use crate::transport::body::{ProxyBody, full_body};
 
-/// Answers a request, whose connection is among its extensions.
+/// Answers a request. Its connection is among its extensions.
 pub(crate) async fn handle(
     shared: Arc<SharedState>,
     request: Request<Incoming>,
@@ -42,7 +42,7 @@ pub(crate) async fn handle(
     })
 }
 
-/// Sends a request to its upstream: with a window of ours where that is possible.
+/// Sends a request to its upstream, with a managed window if possible.
 async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<ProxyBody> {
     // Recognise: find out whether it calls a model, and in which dialect.
     let call = match ModelCall::recognise(&context) {
@@ -59,7 +59,7 @@ async fn forward(mut context: RequestContext, body: ProxyBody) -> Response<Proxy
                 .await;
         }
     };
-    // Plan in the steps of `request::plan`: conversation, new messages, window, spliced body.
+    // Plan (see `request::plan`). The original stays for a fallback; the clone copies no text.
     let received = read.received.clone();
     let managed = match model_call::plan(&mut context, &call, read).await {
         Ok(managed) => managed,

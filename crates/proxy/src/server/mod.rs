@@ -1,4 +1,6 @@
-//! Starting, running and stopping.
+//! Starts, runs and stops the proxy. `Proxy` collects the settings and starts everything;
+//! `RunningProxy` is the handle that the CLI keeps. `ConnectionAcceptor` takes connections and
+//! gives each request to `dispatch`.
 
 mod arrival;
 mod dispatch;
@@ -42,48 +44,47 @@ use crate::transport::upload_progress::ConnectionOrder;
 use crate::transport::upstream_client::UpstreamClient;
 use crate::transport::watched_stream::WatchedStream;
 
-/// How much of a request or an answer waits in a connection at most, in each direction; it is
-/// also the longest request head.
+/// The size of a connection's buffer in each direction, and so the longest request head.
 const BUFFER: usize = 64 << 10;
 /// The longest list of headers over HTTP/2, in bytes.
 const HEADER_LIST: u32 = 64 << 10;
-/// How many bytes a client may send ahead over HTTP/2, on one stream and in all.
+/// How many unread bytes a client may send over HTTP/2, on one stream and on a connection.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// How many connections may wait to be accepted: more would wait a second for another try.
+/// How many connections may wait to be accepted. Clients beyond that retry after a second.
 const BACKLOG: u32 = 4_096;
-/// How long the last lines of the audit log may take.
+/// Time limit for writing the last lines of the audit log at shutdown.
 const AUDIT_TIME: Duration = Duration::from_secs(5);
-/// How long to wait before accepting again after that failed.
+/// The pause after accepting a connection failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// How often a place is looked for while a client waits for one.
+/// The interval at which a waiting connection tries again to get a place.
 const PLACE_AGAIN: Duration = Duration::from_millis(5);
-/// How long connections have to end that were told to end at once.
+/// Time limit for connections that were ordered to close at once.
 const CUT_TIME: Duration = Duration::from_secs(1);
 
-/// Why a proxy did not start.
+/// The reasons why a proxy does not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The settings are not good.
+    /// The settings are invalid.
     #[error(transparent)]
     Config(#[from] ProxyConfigError),
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     #[error(
         "cannot listen on {address}: {why}\nhint: choose another with --listen or proxy.listen; port 0 takes any that is free"
     )]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         why: String,
     },
-    /// Certificate or key cannot be used.
+    /// The certificate or its key cannot be used.
     #[error("{0}")]
     Tls(#[from] TlsProblem),
 }
 
-/// A proxy that is about to start.
+/// A proxy that has not started yet.
 pub struct Proxy {
     config: ProxyConfig,
     open: OpenStore,
@@ -96,13 +97,13 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy with these settings, which keeps what it must keep in `store`.
+    /// A proxy with these settings, which stores outputs and sessions in `store`.
     pub fn new(config: ProxyConfig, store: Arc<dyn Store>) -> Self {
         Self::opening(config, move |_| Ok(Arc::clone(&store)))
     }
 
-    /// A proxy with these settings, which opens its store by itself. As long as that is not
-    /// possible, requests pass as they came, and it is tried again.
+    /// A proxy with these settings, which opens its store itself. While that fails, requests pass
+    /// unchanged, and opening is tried again.
     pub fn opening(
         config: ProxyConfig,
         open: impl Fn(StoreOpening) -> trimtab_store::Result<Arc<dyn Store>> + Send + Sync + 'static,
@@ -119,14 +120,14 @@ impl Proxy {
         }
     }
 
-    /// The same, sending traces and metrics to a collector.
+    /// Sends traces and metrics to a collector.
     #[must_use]
     pub fn otlp(mut self, target: Option<OtlpTarget>) -> Self {
         self.otlp = target;
         self
     }
 
-    /// The same, with `checks` that the dashboard shows: they may wait, and give JSON.
+    /// Sets the checks that the dashboard shows. They may block, and return JSON.
     #[must_use]
     pub fn checks(
         mut self,
@@ -136,37 +137,36 @@ impl Proxy {
         self
     }
 
-    /// The same, telling `notices` what an operator should know: that the store cannot be used
-    /// or can be used again, what was removed from it, that a certificate was read again or
-    /// cannot be used, that the audit log cannot be written.
+    /// Sends messages for the operator to `notices`: the store fails or works again, sessions were
+    /// removed from it, a certificate was reloaded or is invalid, the audit log cannot be written.
     #[must_use]
     pub fn notices(mut self, notices: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Box::new(notices));
         self
     }
 
-    /// The same, telling `sink` what was done with each request, at the end of its answer.
+    /// Sends the record of each request to `sink`, at the end of its answer.
     #[must_use]
     pub fn log(mut self, sink: impl Fn(&Record) + Send + Sync + 'static) -> Self {
         self.sink = Some(Box::new(sink));
         self
     }
 
-    /// The same, with another catalogue of models than the embedded one.
+    /// Uses another catalogue of models than the embedded one.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Some(catalogue);
         self
     }
 
-    /// The same, with connections to upstreams that `network` makes.
+    /// Connects to upstreams through `network`.
     #[must_use]
     pub fn network(mut self, network: OutboundNetwork) -> Self {
         self.outgoing = network;
         self
     }
 
-    /// Starts a proxy on the runtime that this is called from.
+    /// Starts a proxy on the current runtime.
     pub async fn start(
         config: ProxyConfig,
         store: Arc<dyn Store>,
@@ -174,7 +174,7 @@ impl Proxy {
         Self::new(config, store).run().await
     }
 
-    /// Starts it on the runtime that this is called from.
+    /// Starts the proxy on the current runtime.
     #[expect(
         clippy::unused_async,
         reason = "it has to be called on a runtime, which only a future shows"
@@ -185,12 +185,14 @@ impl Proxy {
         let notices = Notices::new(self.notices);
         let audit = Arc::new(AuditLog::new(notices.clone()));
         let listen = self.config.listen;
-        let unheard = |error: std::io::Error| StartError::Listen {
+        let cannot_listen = |error: std::io::Error| StartError::Listen {
             address: listen,
             why: error.to_string(),
         };
-        let listener = listen_on(listen).map_err(unheard)?;
-        let address = listener.local_addr().map_err(unheard)?;
+        // The port is bound before the audit log is opened. A second proxy that fails here because
+        // the port is taken writes no "start" line into the log of the first.
+        let listener = listen_on(listen).map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
         audit.open(self.config.audit.file.as_deref());
         audit.order("start", &address.to_string());
         let limits = self.config.limits;
@@ -215,6 +217,7 @@ impl Proxy {
             notices.clone(),
         ));
         shared.set_checks(self.checks);
+        // The task gets a weak reference, so it ends by itself when the proxy is dropped.
         tokio::spawn(retention::run(Arc::downgrade(&shared)));
         let (stop, stopped) = watch::channel(StopSignal::Run);
         let acceptor = ConnectionAcceptor {
@@ -237,7 +240,7 @@ impl Proxy {
     }
 }
 
-/// Takes records for the dashboard.
+/// A sink that gives records to the dashboard's history.
 fn record_sink(history: &Arc<CallHistory>) -> RecordSink {
     let history = Arc::clone(history);
     Box::new(move |record| history.note_record(record))
@@ -250,23 +253,23 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()?
     };
-    // So that a restart need not wait for connections of the last run; elsewhere it would let
-    // others listen here too.
+    // On Unix, a restart then need not wait until the connections of the last run have expired.
+    // On Windows, the option would let another process listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Whether to go on.
+/// Whether the proxy should keep running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopSignal {
     Run,
-    /// Accept nothing more, and let open streams end for so long.
+    /// Accept no more connections, and give open streams this long to end.
     Drain(Duration),
 }
 
-/// A proxy that runs. Dropping it stops it at once.
+/// A running proxy. Dropping it stops it at once.
 pub struct RunningProxy {
     address: SocketAddr,
     shared: Arc<SharedState>,
@@ -278,7 +281,7 @@ pub struct RunningProxy {
 }
 
 impl RunningProxy {
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -288,14 +291,16 @@ impl RunningProxy {
         self.shared.report()
     }
 
-    /// Lets other settings hold from the next request on; streams that are open go on. Where
-    /// to listen and how to connect stay as they are. Certificate, key and audit log are opened
-    /// again.
+    /// Applies other settings from the next request on; open streams continue. The listening
+    /// address and the connections to upstreams keep their settings. Certificate, key and audit log
+    /// are opened again.
     pub fn reload(&self, config: ProxyConfig) -> Result<(), ProxyConfigError> {
         if let Err(error) = config.check() {
             self.audit.order("reload", "refused");
             return Err(error);
         }
+        // A certificate that cannot be read does not stop the reload: the old one stays in force,
+        // and the other settings still apply.
         if let Err(problem) = self.tls.read(config.tls.as_ref()) {
             self.notices.send(&access::unusable_files_notice(&problem));
         }
@@ -306,24 +311,27 @@ impl RunningProxy {
         Ok(())
     }
 
-    /// Accepts nothing more, lets open streams end within the time that the settings give
-    /// them, and ends.
+    /// Accepts no more connections, gives open streams the configured time to end, and stops.
     pub async fn shutdown(mut self) {
         let time = self.shared.settings.get().config.limits.drain_time();
+        // `/readyz` answers 503 from here on, so a load balancer sends nothing new while we drain.
         self.shared.is_stopping.store(true, Ordering::Relaxed);
+        // A live feed of the dashboard never ends by itself and would use up the whole drain time.
         self.shared.history.close();
         self.stop.send_replace(StopSignal::Drain(time));
         if let Some(task) = self.task.take() {
-            // It ends by itself, or panicked: either way it is over.
+            // An error means that the task panicked; in both cases it has ended.
             task.await.unwrap_or(());
         }
         let shared = Arc::clone(&self.shared);
+        // The store is flushed after the last connection has ended, because its answers still
+        // write.
         let flushed = tokio::task::spawn_blocking(move || shared.store_state.close());
         flushed.await.unwrap_or(());
         self.audit.order("stop", "");
         let audit = Arc::clone(&self.audit);
         let written = tokio::task::spawn_blocking(move || audit.close());
-        // A disk that hangs does not hold us up.
+        // The timeout keeps a hanging disk from blocking the shutdown.
         drop(tokio::time::timeout(AUDIT_TIME, written).await);
     }
 }
@@ -338,20 +346,21 @@ impl Drop for RunningProxy {
     }
 }
 
-/// Accepts connections, and ends those that take too long or are too many.
+/// Accepts connections, and ends those that miss their deadlines or are too many.
 struct ConnectionAcceptor {
     shared: Arc<SharedState>,
     stopped: watch::Receiver<StopSignal>,
     tls: Arc<InboundTls>,
-    /// Where we listen.
+    /// Our listening address.
     address: SocketAddr,
 }
 
 impl ConnectionAcceptor {
     async fn run(mut self, listener: TcpListener) {
-        // One that was accepted and has no place yet.
+        // A connection that was accepted while all places were taken. At most one: the others
+        // wait in the backlog of the kernel, where they cost us nothing.
         let mut waiting = None;
-        let mut next_look = Instant::now();
+        let mut next_check = Instant::now();
         let time = loop {
             let limits = self.limits();
             if waiting.is_some() && self.has_place(&limits) {
@@ -365,25 +374,29 @@ impl ConnectionAcceptor {
                 accepted = listener.accept(), if waiting.is_none() => {
                     waiting = accepted.ok();
                     if waiting.is_none() {
-                        // Usually too many open files.
+                        // Accepting usually fails because there are too many open files. Closing
+                        // a connection frees one; the pause keeps the loop from spinning.
                         connections.end_lowest_priority();
                         tokio::time::sleep(ACCEPT_AGAIN).await;
                     }
                 },
                 () = tokio::time::sleep(PLACE_AGAIN), if waiting.is_some() => {}
-                () = tokio::time::sleep_until(next_look) => {
+                () = tokio::time::sleep_until(next_check) => {
                     connections.end_late(&limits);
-                    next_look = Instant::now() + check_interval(&limits);
+                    next_check = Instant::now() + check_interval(&limits);
                 }
                 changed = self.stopped.changed() => {
                     match (changed, *self.stopped.borrow()) {
                         (Ok(()), StopSignal::Run) => {}
                         (Ok(()), StopSignal::Drain(time)) => break time,
+                        // The sender is gone: the `RunningProxy` was dropped without a shutdown.
                         (Err(_), _) => break Duration::ZERO,
                     }
                 }
             }
         };
+        // Close the socket first, so that clients that connect during the drain are refused at once
+        // and can go elsewhere.
         drop(listener);
         self.drain(time).await;
     }
@@ -392,13 +405,13 @@ impl ConnectionAcceptor {
         self.shared.settings.get().config.limits
     }
 
-    /// True if there is a place for one more connection, or one was made.
+    /// True if there is a place for one more connection, or one could be freed.
     fn has_place(&self, limits: &ProxyLimits) -> bool {
         let connections = &self.shared.connections;
         connections.len() < limits.connections || connections.end_lowest_priority()
     }
 
-    /// Lets open requests and tunnels end within `time`, then cuts them off.
+    /// Gives open requests and tunnels `time` to end, then closes them.
     async fn drain(&self, time: Duration) {
         let connections = &self.shared.connections;
         connections.tell_all(ConnectionOrder::Finish);
@@ -407,15 +420,16 @@ impl ConnectionAcceptor {
             .is_err()
         {
             connections.tell_all(ConnectionOrder::Close);
-            // They end at once; one that does not is not waited for.
+            // Connections end at once on this order. One that does not is abandoned.
             let cut = tokio::time::timeout(CUT_TIME, connections.wait_until_empty());
             cut.await.unwrap_or(());
         }
     }
 
-    /// Serves a connection that was accepted.
+    /// Serves an accepted connection in a task of its own.
     fn serve_connection(&self, (stream, peer): (TcpStream, SocketAddr)) {
-        // Without it events wait for each other; with it they only cost more packets.
+        // With Nagle's algorithm, a small event of a stream would wait for the acknowledgement of
+        // the one before it.
         if stream.set_nodelay(true).is_err() {
             return;
         }
@@ -425,6 +439,8 @@ impl ConnectionAcceptor {
         let connection = self.shared.connections.add();
         let stream = WatchedStream::new(stream, Arc::clone(&connection));
         let shared = Arc::clone(&self.shared);
+        // The handshake has as much time as a request head: both are what a client must do before
+        // we know anything about it.
         let time = Duration::from_millis(self.limits().header_ms);
         tokio::spawn(async move {
             let secured = tokio::select! {
@@ -447,9 +463,9 @@ async fn serve<S>(
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let builder = http_builder(&shared.settings.get().config.limits);
-    let of = Arc::clone(&connection);
+    let served = Arc::clone(&connection);
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&of));
+        request.extensions_mut().insert(Arc::clone(&served));
         request.extensions_mut().insert(Arc::clone(&inbound));
         dispatch::handle(Arc::clone(&shared), request)
     });
@@ -458,24 +474,26 @@ async fn serve<S>(
     let mut finishing = false;
     loop {
         tokio::select! {
-            // A client that went away is no event of ours.
+            // The error of a connection is ignored: its client went away.
             _ = serving.as_mut() => return,
             () = connection.wait_for_order(ConnectionOrder::Close) => return,
             () = connection.wait_for_order(ConnectionOrder::Finish), if !finishing => {
                 finishing = true;
+                // hyper answers the open request and then closes. The loop goes on, because this
+                // only takes effect while `serving` is polled.
                 serving.as_mut().graceful_shutdown();
             }
         }
     }
 }
 
-/// How HTTP is spoken with clients.
+/// The HTTP settings of client connections.
 fn http_builder(limits: &ProxyLimits) -> auto::Builder<TokioExecutor> {
     let ping = Duration::from_millis(limits.ping_ms);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
-        // `Connections` looks after the time, also where nothing was sent yet.
+        // `Connections` has the deadlines for heads, also for a client that has sent nothing yet.
         .header_read_timeout(None)
         .max_buf_size(BUFFER);
     builder

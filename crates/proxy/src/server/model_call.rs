@@ -1,4 +1,6 @@
-//! A request that calls a model: recognised, read and planned.
+//! A request that calls a model: recognised by its path, read into memory, and planned on a
+//! thread of its own. `server::dispatch` calls these steps in this order; whatever fails here
+//! makes the request pass unchanged, with the reason in its record.
 
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -27,22 +29,26 @@ use crate::transport::headers;
 /// Compressed bodies up to this size are decompressed on the thread that serves the connection.
 const DECOMPRESSED_AT_ONCE: usize = 16 << 10;
 
-/// A request that calls a model, and whose window may be managed.
+/// A request that calls a model and may be managed.
 pub(crate) struct ModelCall {
     pub(crate) dialect: Dialect,
     opened: Arc<OpenedStore>,
 }
 
 impl ModelCall {
-    /// Recognises a call by its method, path and headers. If it is none, gives why it passes
-    /// and what the client speaks.
+    /// Recognises a call by its method, path and headers. Otherwise returns the reason why the
+    /// request passes, and the dialects that its client may speak.
     pub(crate) fn recognise(
         context: &RequestContext,
     ) -> Result<Self, (&'static str, SpokenDialects)> {
+        // Other methods on these paths carry no messages: `GET /v1/chat/completions` lists stored
+        // answers.
         let by_path = detect(b"", &context.path).filter(|_| context.method == Method::POST);
         let Some(dialect) = by_path else {
             return Err(("endpoint", SpokenDialects::by_client(&context.headers)));
         };
+        // `detect` takes the path of a token count for one of Messages, but a count is no turn of a
+        // conversation.
         let reason = if bypass_reason::is_token_count(&context.path) {
             "count"
         } else if headers::mode(&context.headers) == Some(ProxyMode::Bypass) {
@@ -58,27 +64,31 @@ impl ModelCall {
 
 /// The body of a call.
 pub(crate) struct ReadBody {
-    /// As it came, compressed if it was.
+    /// The original bytes, still compressed if they were.
     pub(crate) received: Bytes,
-    /// Its hash, which was taken while it came.
+    /// The hash that was computed while it arrived.
     hashed: PrefixHash,
-    /// What is reserved for planning.
+    /// The memory that is reserved for planning.
     memory: Option<Reservation>,
 }
 
-/// Reads the body of a call. If it is too long, gives why it passes and all of it; nothing if it
-/// broke off.
+/// Reads the body of a call. If it is too long or there is no memory, returns the reason and the
+/// whole body to pass on; `None` if the body broke off.
 pub(crate) async fn read_body(
     context: &mut RequestContext,
     call: &ModelCall,
     body: ProxyBody,
 ) -> Result<ReadBody, Option<(&'static str, ProxyBody)>> {
     let limit = context.settings.config.limits.body_bytes;
+    // Hashed piece by piece while it arrives: the hash is ready with the last byte and adds no
+    // latency.
     let mut prefix_hash = PrefixHash::new(call.opened.keys.fingerprint_key());
     let seen = |piece: &[u8]| prefix_hash.add(piece);
     let memory = (Some(context.reservation()), BYTES_PER_BYTE);
     match receive(body, limit, memory, seen).await {
         ReceivedBody::Whole(received, memory) => {
+            // A body that is too long or breaks off leaves it unset, so it does not count as a call
+            // to a model.
             context.pending_record.record.dialect = Some(call.dialect);
             Ok(ReadBody {
                 received,
@@ -94,7 +104,7 @@ pub(crate) async fn read_body(
     }
 }
 
-/// Plans what is sent for a call, within the limits of time, number and memory.
+/// Plans a call within the limits of time, concurrency and memory.
 pub(crate) async fn plan(
     context: &mut RequestContext,
     call: &ModelCall,
@@ -115,9 +125,9 @@ async fn plan_body(
     read: ReadBody,
 ) -> Result<ManagedRequest, Unmanaged> {
     let is_compressed = context.headers.contains_key(CONTENT_ENCODING);
-    let whole = whole_conversation(context, call.dialect, &body);
-    let is_pieced = whole.is_some();
-    let body = whole.unwrap_or(body);
+    let full_body = whole_conversation(context, call.dialect, &body).await;
+    let is_pieced = full_body.is_some();
+    let body = full_body.unwrap_or(body);
     let (dialect, limits) = (call.dialect, context.settings.config.limits);
     // Small bodies have nothing to trim. They are read for their model's name only.
     if body.len() < limits.session_bytes {
@@ -134,15 +144,15 @@ async fn plan_body(
     };
     let job = PlanningJob {
         is_pieced,
-        // The hash is of the bytes as they came, so it says nothing about a body that was unpacked
-        // or completed.
+        // The hash is of the received bytes, so it is useless for a body that was decompressed or
+        // completed.
         hashed: Some(read.hashed).filter(|_| !is_pieced && !is_compressed),
         ..PlanningJob::new(context, Arc::clone(&call.opened), dialect, tenant, body)
     };
     // Do not queue: a request that waits for a place holds its body in memory.
     let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
     let permit = permit.map_err(|_| Unmanaged::failed("busy"))?;
-    // Reserve before planning. If memory is short, the request passes as it came, which takes none.
+    // Reserve before planning. If memory is short, the request passes unchanged, which needs none.
     let mut memory = read.memory.unwrap_or_else(|| context.reservation());
     if !memory.grow_to(planning_bytes(&job.body)) {
         return Err(Unmanaged::failed("memory"));
@@ -157,9 +167,9 @@ async fn plan_body(
     planned.unwrap_or_else(|unfinished| Err(Unmanaged::failed(unfinished.reason())))
 }
 
-/// The body of the whole conversation, if the client sent only a part of it and the rest was
-/// seen here.
-fn whole_conversation(
+/// The body with the whole conversation, if the client sent only a part of it and the rest passed
+/// through this proxy.
+async fn whole_conversation(
     context: &mut RequestContext,
     dialect: Dialect,
     body: &Bytes,
@@ -168,14 +178,19 @@ fn whole_conversation(
     if dialect != Dialect::Responses {
         return None;
     }
-    let read = context.shared.chains.read(tenant.as_str(), body);
+    let (tenant, body) = (tenant.as_str().to_owned(), body.clone());
+    let chains = Arc::clone(&context.shared.chains);
+    // On another thread: a long body is scanned and written again. If that panics, the request
+    // passes like one whose beginning was not seen.
+    let reading = spawn_blocking(move || chains.read(&tenant, &body));
+    let read = reading.await.unwrap_or_default();
     context.tap = read
         .next
         .map(|next| AnswerTap::new(&context.shared.chains, next));
     read.full_body
 }
 
-/// The body without its compression; or why it stays as it is.
+/// The decompressed body, or the reason why it passes unchanged.
 async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Bytes, &'static str> {
     if !context.headers.contains_key(CONTENT_ENCODING) {
         return Ok(received.clone());
@@ -190,6 +205,7 @@ async fn decompressed(context: &RequestContext, received: &Bytes) -> Result<Byte
     let body = if received.len() <= DECOMPRESSED_AT_ONCE {
         decode(&context.headers, received, &limits, memory)
     } else {
+        // Decompression of a larger body would keep the other connections of this thread waiting.
         let (headers, body) = (context.headers.clone(), received.clone());
         let decoding = spawn_blocking(move || decode(&headers, &body, &limits, memory));
         decoding.await.map_err(|_| "panicked")?

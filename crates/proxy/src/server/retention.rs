@@ -1,29 +1,32 @@
-//! What is done for the store beside the traffic: it is looked after, sessions in memory are
-//! leased, and what was not used for long is removed.
+//! Background work on the store. Every few seconds a task checks that the store can be used,
+//! renews the leases of sessions in memory, drops idle sessions from memory, and once an hour
+//! removes old sessions from the store. `server::Proxy::run` starts it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
-use trimtab_store::{CollectOptions, SessionId};
+use trimtab_store::SessionId;
 
-use crate::config::StoreRetention;
+use crate::access::retention_request;
+use crate::config::ProxyConfig;
 use crate::conversation::store_state::OpenedStore;
 use crate::request::shared::SharedState;
 
-/// How often the store is looked at.
+/// The interval between two checks of the store.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long collection stays away from a session in memory after we are killed.
+/// The duration of a lease: how long a session in memory is safe from collection after we are
+/// killed.
 const LEASE: Duration = Duration::from_mins(15);
 /// A lease is renewed when it is this old.
 const RENEW_AFTER: Duration = Duration::from_mins(5);
-/// A conversation that was not used for so long is let go from memory. Only then it can age.
+/// A conversation is dropped from memory after this time without use. Only then can it expire.
 const IDLE: Duration = Duration::from_hours(12);
 /// How often old sessions are removed.
 const RETAIN_EVERY: Duration = Duration::from_hours(1);
 
-/// Looks after the store until the proxy is gone.
+/// Checks the store regularly until the proxy is dropped.
 pub(crate) async fn run(shared: Weak<SharedState>) {
     let mut keeper = StoreKeeper::default();
     loop {
@@ -31,18 +34,19 @@ pub(crate) async fn run(shared: Weak<SharedState>) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        let kept = spawn_blocking(move || {
+        // The keeper moves into the closure and back, because the work blocks on the disk.
+        let checked = spawn_blocking(move || {
             keeper.check_store(&shared);
             keeper
         });
-        // After a panic it begins anew.
-        keeper = kept.await.unwrap_or_default();
+        // After a panic the state is lost. An empty one only renews all leases early.
+        keeper = checked.await.unwrap_or_default();
     }
 }
 
 #[derive(Default)]
 struct StoreKeeper {
-    /// When each session was leased last, in the store that it is for.
+    /// The time of each session's last lease, in the store `opened`.
     leased: HashMap<SessionId, Instant>,
     opened: Weak<OpenedStore>,
     retained: Option<Instant>,
@@ -54,6 +58,8 @@ impl StoreKeeper {
         let Some(opened) = shared.store_state.usable() else {
             return;
         };
+        // The store was opened again, or another one was put in its place. Leases of the old one
+        // say nothing about this one.
         if !Weak::ptr_eq(&self.opened, &Arc::downgrade(&opened)) {
             *self = Self {
                 opened: Arc::downgrade(&opened),
@@ -62,24 +68,27 @@ impl StoreKeeper {
         }
         opened.client_sessions.evict_idle(IDLE);
         self.lease(&opened);
+        // The first check after a start is due at once, so a proxy that restarts daily removes
+        // sessions too.
         let is_due = self.retained.is_none_or(|at| at.elapsed() >= RETAIN_EVERY);
         if is_due {
             self.retained = Some(Instant::now());
-            let retention = shared.settings.get().config.retention;
-            retain(shared, &opened, retention);
+            let settings = shared.settings.get();
+            retain(shared, &opened, &settings.config);
         }
     }
 
     /// Leases the sessions in memory whose lease is missing or old.
     fn lease(&mut self, opened: &OpenedStore) {
         let mut sessions = opened.client_sessions.sessions();
+        // A session that left memory is no longer leased by us, so its lease expires by itself.
         self.leased.retain(|session, _| sessions.contains(session));
         sessions.retain(|session| {
             let at = self.leased.get(session);
             at.is_none_or(|at| at.elapsed() >= RENEW_AFTER)
         });
         let now = Instant::now();
-        // What fails is tried again the next time.
+        // A failed lease is not noted, so the next check tries again, well before it expires.
         if opened.lease(&sessions, LEASE).is_ok() {
             self.leased
                 .extend(sessions.into_iter().map(|session| (session, now)));
@@ -87,13 +96,9 @@ impl StoreKeeper {
     }
 }
 
-/// Removes what the settings do not want kept, and says so.
-fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention) {
-    let request = CollectOptions {
-        older_than: retention.max_age(),
-        max_bytes: retention.max_bytes(),
-        ..CollectOptions::default()
-    };
+/// Removes sessions that exceed the retention settings, and reports it.
+fn retain(shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
+    let request = retention_request(config);
     let state = &shared.store_state;
     match opened.store.collect(&request) {
         Ok(done) if done.sessions.is_empty() => {}
@@ -107,6 +112,7 @@ fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention)
         Err(error) => {
             state.note_failure(&error);
             let text = error.to_string();
+            // A notice is one line; the hint on the second line of an error is for command lines.
             let line = text.lines().next().unwrap_or_default();
             state.notify(&format!("retention: nothing was removed: {line}"));
         }

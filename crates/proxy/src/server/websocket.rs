@@ -1,10 +1,10 @@
 //! WebSocket connections.
 //!
 //! Some clients try to hold a conversation over a WebSocket before they fall back to HTTP.
-//! There its window cannot be managed: the provider keeps the conversation, and messages are
-//! sent once. So where we manage windows such a request is answered with 426, the one answer
-//! upon which clients fall back at once. Every other WebSocket is none of our business: it is
-//! connected to the upstream, and bytes pass both ways as they come.
+//! Over a WebSocket the window cannot be managed: the provider keeps the conversation, and each
+//! message is sent once. So where we manage windows, such a request is answered with 426, the
+//! only answer after which clients fall back at once. Every other WebSocket is connected to the
+//! upstream, and bytes pass both ways unchanged.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::transport::headers;
 use crate::transport::upload_progress::ConnectionOrder;
 
 const WEBSOCKET: &str = "websocket";
-/// What a client is told that wants to converse over a WebSocket.
+/// The answer to a client that wants to hold a conversation over a WebSocket.
 const OVER_HTTP: &str = "conversations are managed over HTTP only\n\
     hint: send the same request with POST, or set mode to observe or bypass";
 
@@ -52,6 +52,7 @@ pub(crate) async fn answer(
     mut context: RequestContext,
     client: TunnelClient,
 ) -> Response<ProxyBody> {
+    // Only these paths carry conversations. Others, such as `/v1/realtime`, are tunnelled.
     let by_path = detect(b"", &context.path);
     let by_client = || SpokenDialects::by_client(&context.headers);
     let spoken = by_path.map_or_else(by_client, SpokenDialects::from);
@@ -76,7 +77,7 @@ pub(crate) async fn answer(
     connect(context, &route, rest, client).await
 }
 
-/// Connects the client to the upstream, if that agrees.
+/// Connects the client to the upstream, if the upstream accepts the upgrade.
 async fn connect(
     mut context: RequestContext,
     route: &UpstreamRoute,
@@ -99,8 +100,10 @@ async fn connect(
     }
     let (client, connection) = client;
     if let Some(connection) = connection {
+        // A tunnel sends no requests, so it needs rules of its own for when it is idle.
         connection.progress().set_tunnel();
         let upstream = upgrade::on(&mut answer);
+        // The tunnel outlives this request: both upgrades complete only after the answer is sent.
         tokio::spawn(async move {
             tokio::select! {
                 () = copy_both_ways(client, upstream) => {}
@@ -109,17 +112,18 @@ async fn connect(
         });
     }
     let mut answer = context.deliver(answer.map(|_| body::full_body("")), None);
+    // `deliver` removes the headers that belong to one connection, and a WebSocket needs them.
     ask_for_websocket(answer.headers_mut());
     answer
 }
 
-/// Puts back what concerns one connection only: we are the other end of both.
+/// Sets the headers that belong to one connection: we are the other end of both connections.
 fn ask_for_websocket(headers: &mut HeaderMap) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
 }
 
-/// Passes bytes both ways until both have ended.
+/// Passes bytes both ways until both sides have ended.
 async fn copy_both_ways(client: OnUpgrade, upstream: OnUpgrade) {
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else {
         return;

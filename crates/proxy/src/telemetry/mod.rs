@@ -1,7 +1,7 @@
 //! Traces and metrics over OTLP, as JSON over HTTP, if an endpoint is set.
 //!
-//! Requests only put their record into a channel. A task collects records and sends them together;
-//! what cannot be sent is dropped and counted, so that a collector that is down costs nothing.
+//! Requests only put their record into a channel. A task collects records and sends them together.
+//! Records that cannot be sent are dropped, so a collector that is down costs nothing.
 
 mod spans;
 mod sums;
@@ -23,13 +23,13 @@ use crate::transport::upstream_client::UpstreamClient;
 use spans::spans_of;
 use sums::UsageSums;
 
-/// How many records may wait to be sent; further ones are dropped.
+/// The maximum number of waiting records; further ones are dropped.
 const WAITING: usize = 2_048;
-/// How many records are sent together at most.
+/// The maximum number of records per batch.
 const BATCH: usize = 256;
-/// How long records wait for others.
+/// How long a batch waits for more records.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long a collector may take.
+/// The time limit for the collector.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where traces and metrics go.
@@ -41,7 +41,7 @@ pub struct OtlpTarget {
     pub headers: Vec<(String, String)>,
 }
 
-/// Starts to send records to a collector; gives what takes them.
+/// Starts sending records to a collector, and returns the sink for them.
 pub(crate) fn start(target: OtlpTarget, client: UpstreamClient, notices: Notices) -> RecordSink {
     let (sender, records) = mpsc::channel(WAITING);
     let exporter = OtlpExporter {
@@ -64,7 +64,7 @@ struct OtlpExporter {
     client: UpstreamClient,
     notices: Notices,
     sums: UsageSums,
-    /// True if the last batch could not be sent, which was told.
+    /// True if the last batch could not be sent, which was reported.
     has_failed: AtomicBool,
 }
 
@@ -85,6 +85,7 @@ impl OtlpExporter {
 
     async fn send(&mut self, batch: &[Arc<Record>]) {
         let spans: Vec<Value> = batch.iter().flat_map(|record| spans_of(record)).collect();
+        // The sums are cumulative, so a batch that cannot be sent is contained in the next one.
         for record in batch {
             self.sums.add(record);
         }
@@ -97,6 +98,7 @@ impl OtlpExporter {
             "scopeSpans": [{"scope": scope.clone(), "spans": spans}]}]});
         let metrics = json!({"resourceMetrics": [{"resource": resource,
             "scopeMetrics": [{"scope": scope, "metrics": self.sums.metrics()}]}]});
+        // If traces cannot be sent, metrics cannot either: it is the same server.
         let sent = match self.post("v1/traces", &traces).await {
             Ok(()) => self.post("v1/metrics", &metrics).await,
             failed => failed,

@@ -1,10 +1,12 @@
-//! A call of a model as spans, with the names of the conventions for generative AI.
+//! Writes a call of a model as OpenTelemetry spans, with the attribute names of the conventions for
+//! generative AI.
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
 
 use crate::records::record::{Record, RecordAction};
 
+// The numbers of span kinds and status codes in OTLP.
 const CLIENT: u8 = 3;
 const INTERNAL: u8 = 1;
 const ERROR: u8 = 2;
@@ -43,6 +45,7 @@ pub(super) fn spans_of(record: &Record) -> Vec<Value> {
         "startTimeUnixNano": start,
         "endTimeUnixNano": nanoseconds(record.time_ms, record.plan_ms),
     });
+    // A request that passed before planning has no work of ours to show.
     let is_planned = record.plan_ms > 0.0;
     [Some(call), is_planned.then_some(plan)]
         .into_iter()
@@ -97,7 +100,7 @@ fn number(name: &str, value: u64) -> Value {
     json!({"key": name, "value": {"intValue": value.to_string()}})
 }
 
-/// The provider whose dialect was spoken.
+/// The provider of a dialect.
 pub(super) fn provider(dialect: Option<Dialect>) -> &'static str {
     match dialect {
         Some(Dialect::Messages) => "anthropic",
@@ -114,6 +117,7 @@ pub(super) fn nanoseconds(milliseconds: u64, more: f64) -> String {
 fn trace_of(record: &Record) -> (String, Option<String>) {
     let mut parts = record.trace_parent.split('-').skip(1);
     let is_hex = |text: &&str, length: usize| {
+        // The standard declares ids of zeros invalid.
         let is_zero = text.bytes().all(|byte| byte == b'0');
         text.len() == length && !is_zero && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };

@@ -9,7 +9,7 @@ use trimtab_model::Usage;
 use super::spans::{OPERATION, nanoseconds, provider, text};
 use crate::records::record::Record;
 
-/// How many models are told apart; what follows is added up without a name.
+/// The maximum number of models; further ones are added up without a name.
 const MODELS: usize = 64;
 /// Sums since the start.
 const CUMULATIVE: u8 = 2;
@@ -62,6 +62,7 @@ impl UsageSums {
 
     pub(super) fn add(&mut self, record: &Record) {
         let mut key = (record.model.clone(), provider(record.dialect));
+        // Names of models come from clients, and each one is a time series at the collector.
         if self.by_model.len() >= MODELS && !self.by_model.contains_key(&key) {
             key.0.clear();
         }

@@ -1,4 +1,5 @@
-//! Bodies on their way through.
+//! Bodies of requests and answers: read within limits, held back, joined again, or watched for
+//! idle time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -16,10 +17,10 @@ use tokio::time::{Instant, Sleep};
 use crate::resources::memory_budget::Reservation;
 use crate::resources::reserved_buffer::ReservedBuffer;
 
-/// What can go wrong while a body passes.
+/// An error of a body.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Any body that we send.
+/// The type of all bodies.
 pub(crate) type ProxyBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// A body of these bytes.
@@ -29,32 +30,30 @@ pub(crate) fn full_body(bytes: impl Into<Bytes>) -> ProxyBody {
         .boxed_unsync()
 }
 
-/// A body that passes as it comes.
+/// An incoming body, unchanged.
 pub(crate) fn pass_through(incoming: Incoming) -> ProxyBody {
     incoming.map_err(Into::into).boxed_unsync()
 }
 
-/// The body of an answer, which fails if nothing of it comes for as long as `idle`. No other
-/// timer watches an answer.
+/// The body of an answer. It fails if nothing arrives for `idle`; no other timer limits an answer.
 pub(crate) fn from_upstream(incoming: Incoming, idle: Duration) -> ProxyBody {
     IdleLimitedBody::sent_by("upstream", pass_through(incoming), idle).boxed_unsync()
 }
 
-/// As much of a body as was asked for.
+/// A body that was read up to a limit.
 pub(crate) enum CollectedBody {
     /// All of it.
     Whole(Bytes),
-    /// It is longer, or broke off, or there is no memory for it: what was read, and the rest of
-    /// it, or the error.
+    /// It is longer, broke off, or exceeds the memory: the bytes read, and the rest or the error.
     Longer(Bytes, ProxyBody),
 }
 
-/// Reads a body up to a number of bytes, which must be few: nobody counts them.
+/// Reads a body up to a small number of bytes, without a reservation.
 pub(crate) async fn collect(body: ProxyBody, limit: usize) -> CollectedBody {
     receive(body, limit, (None, 1), |_| ()).await.into()
 }
 
-/// Reads a body up to a number of bytes, into memory that is reserved as it comes.
+/// Reads a body up to a number of bytes, into memory that is reserved while it grows.
 pub(crate) async fn collect_reserved(
     body: ProxyBody,
     limit: usize,
@@ -75,20 +74,20 @@ impl From<ReceivedBody> for CollectedBody {
     }
 }
 
-/// A body that was read as far as it could be.
+/// A received body.
 pub(crate) enum ReceivedBody {
-    /// All of it, and the memory that is reserved for the work on it.
+    /// All of it, and the memory that is reserved for work on it.
     Whole(Bytes, Option<Reservation>),
-    /// It is longer than the limit: what was read, and the rest of it.
+    /// It exceeds the limit: the bytes read, and the rest.
     TooLong(Bytes, ProxyBody),
-    /// There is no memory for more of it: what was read, and the rest of it.
+    /// There is no memory for it: the bytes read, and the rest.
     NoMemory(Bytes, ProxyBody),
-    /// It broke off: what was read, and why.
+    /// It broke off: the bytes read, and the error.
     Broken(Bytes, BoxError),
 }
 
-/// Reads a body up to a number of bytes, into memory that is reserved as it comes: so many bytes
-/// for each byte of it. `seen` is shown each piece.
+/// Reads a body up to `limit` bytes, and reserves `factor` bytes of memory per byte. `seen` gets
+/// each piece.
 pub(crate) async fn receive(
     mut body: ProxyBody,
     limit: usize,
@@ -96,6 +95,7 @@ pub(crate) async fn receive(
     mut seen: impl FnMut(&[u8]),
 ) -> ReceivedBody {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    // A body that announces too many bytes streams through at once, without reading any of it.
     if expected > limit {
         return ReceivedBody::TooLong(Bytes::new(), body);
     }
@@ -103,10 +103,13 @@ pub(crate) async fn receive(
     while let Some(frame) = body.frame().await {
         let data = match frame.map(Frame::into_data) {
             Ok(Ok(data)) => data,
+            // Trailers; neither requests nor answers of these APIs need them.
             Ok(Err(_)) => continue,
             Err(error) => return ReceivedBody::Broken(buffer.freeze().0, error),
         };
         seen(&data);
+        // The piece is in memory already, so it is kept even if there is no room: it has to be
+        // forwarded.
         let has_room = buffer.reserve(data.len()).await;
         buffer.push(data, expected);
         if buffer.len() > limit {
@@ -120,7 +123,7 @@ pub(crate) async fn receive(
     ReceivedBody::Whole(bytes, memory)
 }
 
-/// A body that is nothing but an error.
+/// A body that consists only of an error.
 pub(crate) fn failing_body(error: BoxError) -> ProxyBody {
     StreamBody::new(FailingBody(Some(error))).boxed_unsync()
 }
@@ -135,8 +138,8 @@ impl Stream for FailingBody {
     }
 }
 
-/// A body whose last byte is sent only when `ready` says so, so that nobody has the whole of
-/// it before. What `ready` fails with, the body fails with.
+/// A body whose last byte is sent only after `ready` succeeds, so that nobody has the complete body
+/// before. It fails if `ready` fails.
 pub(crate) fn held_body(
     bytes: Bytes,
     ready: impl Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -168,6 +171,7 @@ impl HttpBody for HeldBody {
             match ready.as_mut().poll(context) {
                 Poll::Ready(Ok(())) => this.ready = None,
                 Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+                // `ready` has registered the waker, so the task is polled again when it is done.
                 Poll::Pending if this.bytes.len() <= 1 => return Poll::Pending,
                 Poll::Pending => {
                     let most = this.bytes.split_to(this.bytes.len() - 1);
@@ -184,11 +188,12 @@ impl HttpBody for HeldBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // hyper reads this once, before the first frame, and sends it as the length.
         SizeHint::with_exact(self.bytes.len() as u64)
     }
 }
 
-/// A body that begins with bytes that were read from it before.
+/// A body with bytes that were already read put back at its beginning.
 pub(crate) fn rejoined_body(read: Bytes, rest: ProxyBody) -> ProxyBody {
     if read.is_empty() {
         return rest;
@@ -243,16 +248,17 @@ pub(crate) struct IdleTimeout {
     limit: Duration,
 }
 
-/// A body that fails when nothing has come for too long while somebody waited for it.
+/// A body that fails if nothing arrives for too long while somebody waits for it.
 pub(crate) struct IdleLimitedBody {
     inner: ProxyBody,
     sender: &'static str,
     limit: Duration,
-    /// Since when somebody waits: the time in which nobody wants more does not count.
+    /// When the current wait started. Time without a waiting reader does not count.
     waiting: Option<Instant>,
-    /// Never later than the deadline: moving it for every event would cost more.
+    /// A timer at or before the deadline. Moving it for every event would cost more than checking
+    /// late.
     alarm: Pin<Box<Sleep>>,
-    /// Whom the alarm wakes, once it was set.
+    /// The task that the timer wakes.
     wakes: Option<Waker>,
 }
 
@@ -283,11 +289,15 @@ impl HttpBody for IdleLimitedBody {
             this.waiting = None;
             return Poll::Ready(frame);
         }
+        // The time starts when somebody waits. A client that reads slowly must not make the
+        // upstream look idle.
         let since = *this.waiting.get_or_insert_with(Instant::now);
         let is_set = this
             .wakes
             .as_ref()
             .is_some_and(|waker| waker.will_wake(context.waker()));
+        // A timer that is set for this waker needs no second poll, which is the case for almost
+        // every event.
         if is_set && !this.alarm.is_elapsed() {
             return Poll::Pending;
         }
@@ -297,6 +307,7 @@ impl HttpBody for IdleLimitedBody {
                 let (who, limit) = (this.sender, this.limit);
                 return Poll::Ready(Some(Err(IdleTimeout { sender: who, limit }.into())));
             }
+            // The alarm was set for an earlier wait, in which something came in time.
             this.alarm.as_mut().reset(since + this.limit);
         }
         Poll::Pending

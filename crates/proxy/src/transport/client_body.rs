@@ -1,5 +1,5 @@
-//! The body of a request as its client sends it. What goes wrong with it is the client's fault,
-//! and is remembered, so that nobody else is blamed for it.
+//! The body of a request as its client sends it. A fault in it is remembered, so that the answer
+//! names the client as the cause and not the upstream.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -13,12 +13,12 @@ use crate::transport::body::{self, BoxError, IdleLimitedBody, IdleTimeout, Proxy
 use crate::transport::connections::Connection;
 use crate::transport::watched_body::{FrameWatch, PolledFrame, watched_body};
 
-/// What went wrong with the body of a request, if anything did.
+/// The fault of a request body, if there is one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BodyFault(Arc<OnceLock<(StatusCode, String)>>);
 
 impl BodyFault {
-    /// The status and the words with which the request is answered.
+    /// The status and the text of the answer.
     pub(crate) fn get(&self) -> Option<&(StatusCode, String)> {
         self.0.get()
     }
@@ -42,15 +42,14 @@ impl BodyFault {
     }
 }
 
-/// Watches a body that a client sends. The body is given up when nothing of it comes for too
-/// long.
+/// Watches the body of a client. Reading fails if nothing arrives for too long.
 pub(crate) struct ClientBody {
     fault: BodyFault,
     connection: Option<Arc<Connection>>,
 }
 
 impl ClientBody {
-    /// The body, and what will be known of its faults.
+    /// The body, and its fault, which is set later.
     pub(crate) fn wrap(
         incoming: Incoming,
         limit: Duration,
@@ -65,13 +64,14 @@ impl ClientBody {
         (watched_body(body, watch), fault)
     }
 
-    /// Tells the connection whether its client keeps up.
+    /// Reports the progress of the client to the connection.
     fn note_progress(&self, polled: &PolledFrame, is_end: bool) {
         let Some(connection) = &self.connection else {
             return;
         };
         let mut progress = connection.progress();
         match polled {
+            // Only now does somebody wait for the client. Before that, we may be the slow side.
             Poll::Pending => progress.begin_body(Instant::now()),
             Poll::Ready(Some(Ok(_))) if is_end => progress.end_body(),
             Poll::Ready(Some(Ok(frame))) => {
@@ -82,6 +82,7 @@ impl ClientBody {
     }
 }
 
+// A body that is dropped unread, for example after a refusal, is not waited for any more.
 impl Drop for ClientBody {
     fn drop(&mut self) {
         if let Some(connection) = &self.connection {

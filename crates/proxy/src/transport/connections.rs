@@ -1,9 +1,9 @@
-//! The connections of clients: what each of them is doing, how long it may take for that, and
-//! which of them go when there are too many.
+//! The connections of clients: what each of them is doing, its deadlines, and which one is closed
+//! when there are too many.
 //!
-//! A connection is worth the less the less its client has done: one without a whole request
-//! head goes first, then one between two requests, then one whose client has stopped sending
-//! or reading. Requests that are under way and whose client keeps up are never touched.
+//! The less its client has done, the sooner a connection is closed: first one without a complete
+//! request head, then one between two requests, then one whose client has stopped sending or
+//! reading. Active requests of clients that keep up are never closed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::transport::upload_progress::{ConnectionOrder, ConnectionPriority, Con
 pub(crate) struct Connections {
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// How many of them stay.
+    /// How many of them have no order to end.
     staying: AtomicUsize,
     emptied: Notify,
 }
@@ -30,7 +30,7 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection that was accepted.
+    /// Adds an accepted connection.
     pub(crate) fn add(self: &Arc<Self>) -> Arc<Connection> {
         let connection = Arc::new(Connection {
             number: self.next.fetch_add(1, Ordering::Relaxed),
@@ -44,12 +44,12 @@ impl Connections {
         connection
     }
 
-    /// How many there are, without those that are about to go.
+    /// The number of connections without an order to end.
     pub(crate) fn len(&self) -> usize {
         self.staying.load(Ordering::Relaxed)
     }
 
-    /// Ends the connection that is worth least. False if all of them are needed.
+    /// Ends the connection with the lowest priority. False if all of them are needed.
     pub(crate) fn end_lowest_priority(&self) -> bool {
         let now = Instant::now();
         let open = self.open();
@@ -58,6 +58,8 @@ impl Connections {
         let Some((worth, least)) = worths.min_by_key(|(worth, _)| *worth) else {
             return false;
         };
+        // An idle client may be sending its next request right now. HTTP lets us finish such a
+        // connection in order; cutting it off would lose that request.
         least.order(if matches!(worth, ConnectionPriority::Idle(_)) {
             ConnectionOrder::Finish
         } else {
@@ -66,7 +68,7 @@ impl Connections {
         true
     }
 
-    /// Ends all connections whose time is over.
+    /// Ends all connections that missed a deadline.
     pub(crate) fn end_late(&self, limits: &ProxyLimits) {
         let now = Instant::now();
         for connection in self.open().values() {
@@ -75,7 +77,7 @@ impl Connections {
         }
     }
 
-    /// Tells all of them the same.
+    /// Gives all connections the same order.
     pub(crate) fn tell_all(&self, order: ConnectionOrder) {
         for connection in self.open().values() {
             connection.order(order);
@@ -85,6 +87,8 @@ impl Connections {
     /// Waits until all of them have ended.
     pub(crate) async fn wait_until_empty(&self) {
         loop {
+            // Created before the check: `notify_one` stores a permit, so an end between the check
+            // and the wait is not missed.
             let left = self.emptied.notified();
             if self.open().is_empty() {
                 return;
@@ -103,7 +107,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// What it is doing.
+    /// Its progress.
     pub(crate) fn progress(&self) -> MutexGuard<'_, ConnectionProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,9 +116,11 @@ impl Connection {
         *self.order.borrow() == ConnectionOrder::Serve
     }
 
-    /// Gives an order, unless there is a stricter one.
+    /// Gives an order, unless a stricter one was given.
     fn order(&self, order: ConnectionOrder) {
         self.order.send_if_modified(|old| {
+            // Counted once per connection, with its first order. The place is free from then on,
+            // although the connection may take a moment to end.
             if *old == ConnectionOrder::Serve && order > ConnectionOrder::Serve {
                 self.all.staying.fetch_sub(1, Ordering::Relaxed);
             }
@@ -124,20 +130,20 @@ impl Connection {
         });
     }
 
-    /// Waits for an order that is at least so strict.
+    /// Waits for an order that is at least as strict.
     pub(crate) async fn wait_for_order(&self, least: ConnectionOrder) {
         let mut orders = self.order.subscribe();
         // It cannot fail: the sender is here.
         drop(orders.wait_for(|order| *order >= least).await);
     }
 
-    /// Notes down that a request begins; it ends when what is returned is dropped.
+    /// Records the start of a request. It ends when the returned value is dropped.
     pub(crate) fn begin_request(self: &Arc<Self>, version: http::Version) -> OpenRequest {
         self.progress().begin(version == http::Version::HTTP_2);
         OpenRequest(Arc::clone(self))
     }
 
-    /// Notes down that it is gone.
+    /// Removes the connection.
     pub(crate) fn leave(&self) {
         self.order(ConnectionOrder::Close);
         self.all.open().remove(&self.number);
@@ -145,7 +151,7 @@ impl Connection {
     }
 }
 
-/// A request that is under way on a connection.
+/// A request in progress on a connection.
 pub(crate) struct OpenRequest(Arc<Connection>);
 
 impl Drop for OpenRequest {
@@ -154,8 +160,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// How often it is looked for connections whose time is over: a part of the shortest time that
-/// any of them has.
+/// How often connections are checked for their deadlines: a fraction of the shortest one.
 pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
     let shortest = [
         limits.header_ms,
@@ -164,5 +169,6 @@ pub(crate) fn check_interval(limits: &ProxyLimits) -> Duration {
         limits.idle_ms,
     ];
     let shortest = shortest.into_iter().min().unwrap_or(0);
+    // A connection then ends at most a quarter of its time late.
     Duration::from_millis((shortest / 4).clamp(10, 5_000))
 }

@@ -1,4 +1,5 @@
-//! Compressed request bodies, unpacked within limits.
+//! Decompresses request bodies and errors within limits. Decompression stops at the limit and
+//! frees what it has, so a small body that expands enormously costs little.
 
 use std::io::{self, Read};
 
@@ -12,20 +13,20 @@ use crate::resources::memory_budget::Reservation;
 /// The largest window of a zstd frame that is accepted, as a power of two: 8 MiB, what
 /// decoders must support.
 const ZSTD_WINDOW: u32 = 23;
-/// How much is unpacked at a time.
+/// The size of one decompression step in bytes.
 const STEP: usize = 64 << 10;
-/// What even a tiny body may unpack to.
+/// The decompressed size that even a tiny body may have.
 const FREE: usize = 64 << 10;
 
-/// The most that the compressed text of an error is unpacked to.
+/// The maximum decompressed size of an error.
 const LONGEST_ERROR: usize = 1 << 20;
 
-/// Why a body was not unpacked; it then passes as it came.
+/// Why a body was not decompressed. It then passes unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotDecoded {
-    /// An encoding, or several of them, that we do not know.
+    /// An unknown encoding, or several encodings.
     Unknown,
-    /// It unpacks to more than is allowed.
+    /// Its decompressed size exceeds a limit.
     TooLarge,
     /// It is damaged.
     Damaged,
@@ -34,7 +35,7 @@ pub(crate) enum NotDecoded {
 }
 
 impl NotDecoded {
-    /// Why the request passes as it came, in a word.
+    /// The reason in one word, for records.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::NoMemory => "memory",
@@ -43,7 +44,7 @@ impl NotDecoded {
     }
 }
 
-/// The encodings that are known.
+/// The supported encodings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Gzip,
@@ -53,13 +54,14 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding that headers name; none if there is none.
+    /// The encoding in the headers, if any.
     fn named(headers: &HeaderMap) -> Result<Option<Self>, NotDecoded> {
         let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
         let Some(encoding) = encodings.next() else {
             return Ok(None);
         };
         let encoding = encoding.to_str().map_err(|_| NotDecoded::Unknown)?;
+        // Several encodings on top of each other are legal but not supported.
         if encodings.next().is_some() {
             return Err(NotDecoded::Unknown);
         }
@@ -73,7 +75,7 @@ impl Encoding {
         }))
     }
 
-    /// The memory that its decoder takes for itself: the largest window that it looks back on.
+    /// The memory of its decoder, which is mostly its window.
     fn window(self) -> usize {
         match self {
             Self::Gzip | Self::Deflate => 128 << 10,
@@ -83,7 +85,7 @@ impl Encoding {
     }
 }
 
-/// The body, unpacked into memory that is reserved as it grows; none if it is not compressed.
+/// The decompressed body, in memory that is reserved while it grows; none if it is not compressed.
 pub(crate) fn decode(
     headers: &HeaderMap,
     body: &Bytes,
@@ -93,12 +95,13 @@ pub(crate) fn decode(
     let Some(encoding) = Encoding::named(headers)? else {
         return Ok(None);
     };
+    // Text compresses well below this ratio; what expands further is made to exhaust memory.
     let by_ratio = body.len().saturating_mul(limits.decode_ratio).max(FREE);
     let most = limits.decoded_bytes.min(by_ratio);
     unpack(encoding, body, most, Some(memory)).map(Some)
 }
 
-/// The text of an error that came as an answer, unpacked if it is compressed.
+/// The decompressed text of an error; none if it is not compressed.
 pub(crate) fn decode_error(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
     let encoding = Encoding::named(headers).ok()??;
     unpack(encoding, body, LONGEST_ERROR, None).ok()
@@ -114,7 +117,7 @@ fn unpack(
     match encoding {
         Encoding::Gzip => output.read(flate2::read::MultiGzDecoder::new(body))?,
         Encoding::Deflate => {
-            // With the wrapper that the standard wants, or without it, as some clients send it.
+            // HTTP means the zlib format by this name, but some clients send raw deflate data.
             let wrapped = output.read(flate2::read::ZlibDecoder::new(body));
             if wrapped == Err(NotDecoded::Damaged) {
                 output.bytes.clear();
@@ -138,11 +141,11 @@ fn zstd_reader(body: &[u8]) -> Result<impl Read, NotDecoded> {
     Ok(decoder)
 }
 
-/// What is being unpacked.
+/// The output of a decompression.
 struct DecodedOutput {
     bytes: Vec<u8>,
     most: usize,
-    /// What the decoder takes for itself.
+    /// The memory of the decoder.
     window: usize,
     memory: Option<Reservation>,
 }
@@ -154,8 +157,8 @@ impl DecodedOutput {
         memory: Option<Reservation>,
     ) -> Result<Self, NotDecoded> {
         let mut output = Self {
-            // Room for all of it at once: memory that is not written to costs nothing, and
-            // nothing has to be copied while it grows.
+            // Room for everything at once: pages that are never written to cost no memory, and
+            // nothing has to be copied while the output grows.
             bytes: Vec::with_capacity(most.saturating_add(STEP)),
             most,
             window: encoding.window(),
@@ -172,8 +175,7 @@ impl DecodedOutput {
         has_room.then_some(()).ok_or(NotDecoded::NoMemory)
     }
 
-    /// Reads to the end, but never more than is allowed: a size that the body declares is not
-    /// believed.
+    /// Reads to the end or to the limit. Sizes that the body declares are ignored.
     fn read(&mut self, mut reader: impl Read) -> Result<(), NotDecoded> {
         loop {
             let at = self.bytes.len();
@@ -184,6 +186,7 @@ impl DecodedOutput {
                 .truncate(at + read.as_ref().map_or(0, |read| *read));
             match read {
                 Ok(0) => return Ok(()),
+                // Checked after each step, so at most one step is decompressed beyond the limit.
                 Ok(_) if self.bytes.len() > self.most => return Err(NotDecoded::TooLarge),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -193,7 +196,7 @@ impl DecodedOutput {
     }
 
     fn finish(mut self) -> Bytes {
-        // Room that was not needed is only given back where that saves something.
+        // Shrinking may copy the bytes, so it is done only if it saves at least half.
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to_fit();
         }

@@ -1,4 +1,4 @@
-//! Headers that we read, add and leave out.
+//! The headers that we read, add and remove, on the way to the upstream and back to the client.
 
 use http::header::{
     ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TE,
@@ -8,15 +8,15 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::config::ProxyMode;
 
-/// What every header of ours begins with.
+/// The prefix of our headers.
 const PREFIX: &str = "x-trimtab-";
-/// Request: the token of a proxy that others can reach.
+/// Request: the token of this proxy.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-trimtab-token");
-/// Request: what is done with this request.
+/// Request: the mode of this request.
 const MODE: HeaderName = HeaderName::from_static("x-trimtab-mode");
 /// Request: `true` is short for the mode `bypass`.
 const BYPASS: HeaderName = HeaderName::from_static("x-trimtab-bypass");
-/// Request: the preset for a session that begins with this request.
+/// Request: the preset of the session from this request on.
 pub(crate) const PRESET: HeaderName = HeaderName::from_static("x-trimtab-preset");
 /// Request and response: the name of the session.
 pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-trimtab-session");
@@ -24,16 +24,16 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("x-trimtab-sessio
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-trimtab-request-id");
 /// Response: what was done.
 pub(crate) const ACTION: HeaderName = HeaderName::from_static("x-trimtab-action");
-/// Response: why nothing was done.
+/// Response: why the request passed unchanged.
 pub(crate) const REASON: HeaderName = HeaderName::from_static("x-trimtab-reason");
-/// Response: estimate of the window as it came, in tokens.
+/// Response: the estimated tokens of the original prompt.
 pub(crate) const TOKENS_BEFORE: HeaderName = HeaderName::from_static("x-trimtab-tokens-before");
-/// Response: estimate of the window as it was sent, in tokens.
+/// Response: the estimated tokens of the sent prompt.
 pub(crate) const TOKENS_AFTER: HeaderName = HeaderName::from_static("x-trimtab-tokens-after");
-/// Response: how often the request was sent again, smaller.
+/// Response: the number of smaller requests after an overflow.
 pub(crate) const RECOVERIES: HeaderName = HeaderName::from_static("x-trimtab-recoveries");
 
-/// Response: what was repaired because the provider would have refused it.
+/// Response: the repairs without which the provider would have rejected the request.
 pub(crate) const REPAIRS: HeaderName = HeaderName::from_static("x-trimtab-repairs");
 
 /// Headers that concern one connection only.
@@ -49,21 +49,22 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("proxy-authorization"),
 ];
 
-/// The program that sends these headers, as it calls itself: the first word of `User-Agent`.
+/// The name of the client: the first word of `User-Agent`.
 pub(crate) fn client_name(headers: &HeaderMap) -> String {
     let name = header_text(headers, &USER_AGENT).unwrap_or_default();
     let word = name.split_whitespace().next().unwrap_or_default();
+    // Headers of clients appear in logs and on the dashboard, so their length is bounded.
     word.chars().take(60).collect()
 }
 
-/// The trace that a request belongs to; empty if it names none.
+/// The `traceparent` header of a request, or an empty string.
 pub(crate) fn trace_parent(headers: &HeaderMap) -> String {
     let name = HeaderName::from_static("traceparent");
     let text = header_text(headers, &name).unwrap_or_default();
     text.chars().take(60).collect()
 }
 
-/// Takes out what concerns one connection only, and what that connection's header names.
+/// Removes headers that concern one connection only, and those that `Connection` names.
 fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -77,13 +78,15 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// The headers of a request as they go upstream.
+/// The headers of a request for the upstream.
 pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
-    // The client sets its own; a body says its length itself.
+    // The HTTP client sets `Host` for the upstream's address, and the length from the body, which
+    // may have been edited. `Expect` was answered by our own server.
     for name in [HOST, CONTENT_LENGTH, EXPECT] {
         headers.remove(name);
     }
+    // Collected first, because a map cannot be changed while its keys are borrowed.
     let ours: Vec<HeaderName> = headers
         .keys()
         .filter(|name| name.as_str().starts_with(PREFIX))
@@ -95,25 +98,24 @@ pub(crate) fn to_upstream(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// The headers of an answer as they go to the client.
+/// Prepares the headers of an answer for the client.
 pub(crate) fn to_client(headers: &mut HeaderMap) {
     strip_hop_by_hop(headers);
 }
 
-/// The headers of a request whose answer we read as they go upstream: it must not come
-/// compressed.
+/// The headers of a request for the upstream if we read the answer, which must not be compressed.
 pub(crate) fn to_upstream_uncompressed(headers: HeaderMap) -> HeaderMap {
     let mut headers = to_upstream(headers);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
 }
 
-/// The headers of a request whose body was unpacked.
+/// Removes the encoding, after the body was decompressed.
 pub(crate) fn remove_encoding(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
 }
 
-/// What the request's own headers say is to be done with it.
+/// The mode that the headers of a request set.
 pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     if header_text(headers, &BYPASS).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Some(ProxyMode::Bypass);
@@ -126,13 +128,13 @@ pub(crate) fn mode(headers: &HeaderMap) -> Option<ProxyMode> {
     }
 }
 
-/// The value of a header, if it is there once and is text.
+/// The first value of a header, if it is text and not blank.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let value = headers.get(name)?.to_str().ok()?.trim();
     (!value.is_empty()).then_some(value)
 }
 
-/// Sets a header of ours; a value that cannot stand in a header is left out.
+/// Sets a header. An invalid value is ignored.
 pub(crate) fn set_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

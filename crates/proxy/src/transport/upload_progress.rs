@@ -1,68 +1,71 @@
-//! What a connection is doing, and how long it has been waiting for its client.
+//! The progress of one connection: what it is doing, and since when it waits for its client.
+//! `transport::connections` decides by it which connections end.
 
 use std::time::{Duration, Instant};
 
 use crate::config::ProxyLimits;
 
-/// How long a client must have stopped sending or reading before its connection may go in
-/// favour of another: the one that stopped first goes first.
+/// How long a client must have stopped sending or reading before its connection may be replaced.
+/// The one that stopped first goes first.
 const STALLED: Duration = Duration::from_millis(100);
-/// How long nothing must have passed through a tunnel before it may go in favour of another.
+/// How long a tunnel must have been quiet before it may be replaced.
 const QUIET_TUNNEL: Duration = Duration::from_mins(1);
-/// Bytes of a body that count as progress: single bytes now and then do not keep a place.
+/// The bytes of a body that count as progress. Single bytes now and then do not keep a place.
 const STEP: usize = 256;
 
-/// What a connection is told to do.
+/// An order to a connection, from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionOrder {
     /// Go on.
     Serve,
-    /// Take no further request, and end when those under way are answered.
+    /// Take no further requests, and end when the open ones are answered.
     Finish,
     /// End at once.
     Close,
 }
 
-/// What a connection is worth: the less, the sooner it goes. Within a kind the one that has
-/// waited longest is worth least.
+/// The priority of a connection; the lowest one is closed first. Within a kind, the longest wait
+/// has the lowest priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionPriority {
-    /// It has not sent a whole request head, since then.
+    /// It has not sent a complete request head since this time.
     NoRequest(Instant),
-    /// It is between two requests, since then.
+    /// It has been between two requests since this time.
     Idle(Instant),
-    /// Its client has stopped sending a body or reading an answer, since then.
+    /// Its client has sent nothing of a body, or read nothing of an answer, since this time.
     Stalled(Instant),
-    /// It is a tunnel through which nothing has passed, since then.
+    /// It is a tunnel without traffic since this time.
     QuietTunnel(Instant),
 }
 
-/// What a connection is doing.
+/// The progress of a connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionProgress {
-    /// Requests that are under way.
+    /// The number of open requests.
     requests: usize,
-    /// Since when a request head is awaited of which a part has come, or the first one of all.
+    /// When the wait for the current request head started.
     head_since: Option<Instant>,
-    /// Since when no request is under way.
+    /// When the last request ended.
     idle_since: Instant,
-    /// HTTP/2 sends more than requests: that something came does not mean that a head began.
+    /// True for HTTP/2, where received bytes do not imply that a request head has started.
     is_http2: bool,
     is_tunnel: bool,
-    /// Since when a body is awaited, and how much of it has come meanwhile.
+    /// When the wait for body bytes started, and how many have arrived since.
     body_since: Option<Instant>,
     body_bytes: usize,
-    /// Since when the client takes no byte of what is sent.
+    /// When the client stopped reading.
     blocked_since: Option<Instant>,
-    /// When the last byte was read or written.
+    /// The time of the last byte in either direction.
     last_byte: Instant,
 }
 
 impl ConnectionProgress {
-    /// A connection that was accepted.
+    /// The progress of a new connection.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             requests: 0,
+            // The time for the first head runs from the connection on, or a client could connect
+            // and send nothing.
             head_since: Some(now),
             idle_since: now,
             is_http2: false,
@@ -74,14 +77,14 @@ impl ConnectionProgress {
         }
     }
 
-    /// A whole request head has come.
+    /// A complete request head has arrived.
     pub(crate) fn begin(&mut self, is_http2: bool) {
         self.requests += 1;
         self.is_http2 |= is_http2;
         self.head_since = None;
     }
 
-    /// The last byte of an answer was handed over.
+    /// A request has ended.
     pub(crate) fn end(&mut self, now: Instant) {
         self.requests = self.requests.saturating_sub(1);
         self.body_since = None;
@@ -93,34 +96,36 @@ impl ConnectionProgress {
         self.is_tunnel = true;
     }
 
-    /// Bytes came.
+    /// Bytes were received.
     pub(crate) fn note_read(&mut self, now: Instant) {
         self.last_byte = now;
+        // The first byte between two requests begins the next head.
         if self.requests == 0 && !self.is_http2 && !self.is_tunnel {
             self.head_since.get_or_insert(now);
         }
     }
 
-    /// The client took bytes.
+    /// Bytes were sent.
     pub(crate) fn note_written(&mut self, now: Instant) {
         self.last_byte = now;
         self.blocked_since = None;
     }
 
-    /// The client takes no more bytes now.
+    /// The client does not read at the moment.
     pub(crate) fn note_blocked(&mut self, now: Instant) {
         self.blocked_since.get_or_insert(now);
     }
 
-    /// The rest of a body is awaited.
+    /// The proxy waits for more of a body.
     pub(crate) fn begin_body(&mut self, now: Instant) {
+        // Called on every poll that finds nothing; the time counts from the first of them.
         if self.body_since.is_none() {
             self.body_bytes = 0;
             self.body_since = Some(now);
         }
     }
 
-    /// Bytes of a body came.
+    /// Bytes of a body have arrived.
     pub(crate) fn note_body_bytes(&mut self, bytes: usize) {
         self.body_bytes = self.body_bytes.saturating_add(bytes);
         if self.body_bytes >= STEP {
@@ -128,12 +133,12 @@ impl ConnectionProgress {
         }
     }
 
-    /// No more of a body is awaited.
+    /// The proxy no longer waits for a body.
     pub(crate) fn end_body(&mut self) {
         self.body_since = None;
     }
 
-    /// What it is worth; none if it is needed.
+    /// Its priority; none if it must not be closed.
     pub(crate) fn priority(&self, now: Instant) -> Option<ConnectionPriority> {
         let is_long = |since: &Instant, long: Duration| now.duration_since(*since) >= long;
         let stalled = [self.blocked_since, self.body_since].into_iter().flatten();
@@ -146,17 +151,20 @@ impl ConnectionProgress {
             return Some(ConnectionPriority::Stalled(since));
         }
         match self.head_since {
+            // The client keeps up, so only we or the model can be slow: this connection is never
+            // given up.
             _ if self.requests > 0 => None,
             Some(since) => Some(ConnectionPriority::NoRequest(since)),
             None => Some(ConnectionPriority::Idle(self.idle_since)),
         }
     }
 
-    /// What is to be done with it because its time is over.
+    /// The order that follows from its deadlines.
     pub(crate) fn order(&self, now: Instant, limits: &ProxyLimits) -> ConnectionOrder {
         let is_over =
             |since: Instant, limit: u64| now.duration_since(since) >= Duration::from_millis(limit);
         let blocked = self.blocked_since;
+        // Checked first, because it holds for requests and tunnels alike.
         if blocked.is_some_and(|since| is_over(since, limits.answer_stall_ms)) {
             return ConnectionOrder::Close;
         }
@@ -170,6 +178,7 @@ impl ConnectionProgress {
         }
         match self.head_since {
             _ if self.requests > 0 => ConnectionOrder::Serve,
+            // Nothing was requested, so there is no answer to finish.
             Some(since) if is_over(since, limits.header_ms) => ConnectionOrder::Close,
             None if is_over(self.idle_since, limits.keep_alive_ms) => ConnectionOrder::Finish,
             Some(_) | None => ConnectionOrder::Serve,

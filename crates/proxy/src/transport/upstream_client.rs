@@ -1,4 +1,5 @@
-//! Connections to upstreams.
+//! The HTTP client for upstreams: a pool of connections, with a time limit for the head of an
+//! answer and for every pause in its body.
 
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use trimtab::network::{Connector, HttpVersions, OutboundNetwork};
 use crate::config::ProxyLimits;
 use crate::transport::body::{BoxError, ProxyBody, from_upstream};
 
-/// How much is read from a connection at a time, at most.
+/// The maximum size of the read buffer of a connection.
 const READ_BUFFER: usize = 64 << 10;
 
-/// Sends requests to upstreams. Follows no redirect, and never sends a body twice.
+/// Sends requests to upstreams. It follows no redirects, and never sends a body twice.
 #[derive(Clone)]
 pub(crate) struct UpstreamClient {
     pool: Pool<Connector, ProxyBody>,
-    /// For connections that become something else: HTTP/2 has no such thing.
+    /// For upgrades, which need HTTP/1.1.
     upgrades: Pool<Connector, ProxyBody>,
     outgoing: OutboundNetwork,
     answer_time: Duration,
 }
 
 impl UpstreamClient {
-    /// A client with no connections yet, which `network` will make.
+    /// A client that connects through `network`.
     pub(crate) fn new(limits: &ProxyLimits, network: OutboundNetwork) -> Self {
         let wait = Duration::from_millis(limits.connect_ms);
         let connector = network.connector(wait, HttpVersions::All);
@@ -45,8 +46,8 @@ impl UpstreamClient {
         }
     }
 
-    /// Sends a request and waits for the head of its answer, whose body fails if nothing of it
-    /// comes for as long as `idle`.
+    /// Sends a request and waits for the head of the answer. Its body fails if nothing arrives for
+    /// `idle`.
     pub(crate) async fn send(
         &self,
         request: Request<ProxyBody>,
@@ -56,7 +57,7 @@ impl UpstreamClient {
         Ok(answer.map(|body| from_upstream(body, idle)))
     }
 
-    /// The same for a request whose connection is to become something else.
+    /// Sends a request that upgrades its connection.
     pub(crate) async fn upgrade(
         &self,
         request: Request<ProxyBody>,
@@ -71,6 +72,8 @@ impl UpstreamClient {
     ) -> Result<Response<Incoming>, UpstreamFailure> {
         if let Some(credentials) = self.outgoing.credentials(request.uri()) {
             let headers = request.headers_mut();
+            // Only for plain HTTP through an egress proxy; with TLS the connector authenticates
+            // when it opens the tunnel.
             headers.insert(PROXY_AUTHORIZATION, credentials);
         }
         match tokio::time::timeout(self.answer_time, pool.request(request)).await {
@@ -84,12 +87,12 @@ impl UpstreamClient {
     }
 }
 
-/// Why there is no answer.
+/// Why the upstream gave no answer.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamFailure {
-    /// True if it took too long.
+    /// True for a timeout.
     pub(crate) timed_out: bool,
-    /// What went wrong.
+    /// The error with its causes.
     pub(crate) reason: String,
 }
 
@@ -97,6 +100,7 @@ impl UpstreamFailure {
     fn new(error: &Error) -> Self {
         let mut why = error.to_string();
         let mut source = std::error::Error::source(error);
+        // hyper's own text is only "client error (Connect)". The causes say what happened.
         while let Some(cause) = source {
             why = format!("{why}: {cause}");
             source = cause.source();

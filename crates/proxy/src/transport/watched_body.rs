@@ -1,4 +1,4 @@
-//! A body that passes unchanged while something looks at its frames.
+//! A body that passes unchanged while a `FrameWatch` sees its frames.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use http_body_util::BodyExt;
 
 use crate::transport::body::{BoxError, ProxyBody};
 
-/// What polling a body gives.
+/// The result of polling a body.
 pub(crate) type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
-/// Looks at the frames of a body.
+/// Observes the frames of a body.
 pub(crate) trait FrameWatch: Send + Unpin + 'static {
-    /// Takes in what the body gave; `is_end` if nothing can follow.
+    /// Observes the result of a poll. `is_end` is true if nothing can follow.
     fn polled(&mut self, polled: &PolledFrame, is_end: bool);
 }
 
-/// The same body, with `watch` looking at it.
+/// The same body, observed by `watch`.
 pub(crate) fn watched_body<B>(inner: B, watch: impl FrameWatch) -> ProxyBody
 where
     B: HttpBody<Data = Bytes, Error = BoxError> + Send + Unpin + 'static,
@@ -43,6 +43,8 @@ where
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
+        // Asked after the poll: a body of known length is at its end with its last frame, and hyper
+        // does not poll it again.
         let is_end = self.inner.is_end_stream();
         self.watch.polled(&polled, is_end);
         polled
@@ -57,7 +59,7 @@ where
     }
 }
 
-/// The same body, whose bytes are added to `total`.
+/// The same body. Its bytes are added to `total`.
 pub(crate) fn counted(inner: ProxyBody, total: Arc<AtomicU64>) -> ProxyBody {
     watched_body(inner, ByteCounter(total))
 }

@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::connections::Connection;
 
-/// A stream that tells its connection what is read and written, and leaves it when dropped:
-/// also after it became a tunnel.
+/// A stream that reports reads and writes to its connection, and removes the connection when it is
+/// dropped, also as a tunnel.
 pub(crate) struct WatchedStream<S> {
     inner: S,
     connection: Arc<Connection>,
@@ -23,7 +23,7 @@ impl<S> WatchedStream<S> {
         Self { inner, connection }
     }
 
-    /// Notes down how a write went.
+    /// Reports the result of a write.
     fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let now = Instant::now();
         match &polled {
@@ -48,6 +48,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        // A read of zero bytes is the end of the stream, and no progress.
         if buffer.filled().len() > before {
             self.connection.progress().note_read(Instant::now());
         }

@@ -128,6 +128,21 @@ def recovers(session: Session, error: Exception) -> bool:
         return False
 
 
+def record_usage(session: Session, prompt: Any, answer: Any) -> None:
+    """Tells the session what the provider counted, so that it learns what it cannot see: the
+    instructions and tools of some hosts, and how the provider counts."""
+    if not isinstance(prompt, int) or prompt <= 0:
+        return
+    answered = answer if isinstance(answer, int) else 0
+    # Chat Completions and Responses name the same figures differently.
+    usage = {"prompt_tokens": prompt, "completion_tokens": answered,
+             "input_tokens": prompt, "output_tokens": answered}
+    try:
+        session.record(usage)
+    except (TrimtabError, ValueError) as error:
+        warnings.warn(f"trimtab: the usage is not recorded: {error}", stacklevel=2)
+
+
 def tool_functions(find: Callable[[], Session]) -> list[Callable[..., str]]:
     """The retrieval tools as functions, for hosts that make tools of functions."""
 

@@ -21,6 +21,7 @@ from ._hosts import (
     call_row,
     or_unchanged,
     output_row,
+    record_usage,
     recovers,
     row_text,
     text_of,
@@ -43,8 +44,13 @@ class TrimtabPlugin(BasePlugin):
         llm_request.contents = self._fitted(callback_context, came)
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-        if not llm_response.partial:
-            self._came.pop(callback_context.session.id, None)
+        if llm_response.partial:
+            return
+        self._came.pop(callback_context.session.id, None)
+        usage = llm_response.usage_metadata
+        if usage is not None:
+            session = self._session(callback_context)
+            record_usage(session, usage.prompt_token_count, usage.candidates_token_count)
 
     async def on_model_error_callback(
         self, *, callback_context: Any, llm_request: Any, error: Exception

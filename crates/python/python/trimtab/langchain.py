@@ -10,6 +10,7 @@ Each thread of a checkpointer is a conversation of its own.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Awaitable, Callable
 
 from langchain.agents.middleware import AgentMiddleware
@@ -24,6 +25,7 @@ from ._hosts import (
     call_row,
     or_unchanged,
     output_row,
+    record_usage,
     recovers,
     row_text,
     tool_functions,
@@ -52,7 +54,7 @@ class TrimtabMiddleware(AgentMiddleware):
         session = self.session()
         while True:
             try:
-                return handler(fitted(session, request))
+                return recorded(session, handler(fitted(session, request)))
             except Exception as error:
                 if not recovers(session, error):
                     raise
@@ -63,10 +65,19 @@ class TrimtabMiddleware(AgentMiddleware):
         session = self.session()
         while True:
             try:
-                return await handler(fitted(session, request))
+                sent = await asyncio.to_thread(fitted, session, request)
+                return recorded(session, await handler(sent))
             except Exception as error:
                 if not recovers(session, error):
                     raise
+
+
+def recorded(session: Session, response: ModelResponse) -> ModelResponse:
+    """The response, whose usage was recorded."""
+    usages = [getattr(message, "usage_metadata", None) for message in response.result]
+    for usage in filter(None, usages):
+        record_usage(session, usage.get("input_tokens"), usage.get("output_tokens"))
+    return response
 
 
 def fitted(session: Session, request: ModelRequest) -> ModelRequest:

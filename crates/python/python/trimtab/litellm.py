@@ -20,7 +20,7 @@ from typing import Any
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
-from ._hosts import Sessions, or_unchanged, recovers
+from ._hosts import Sessions, or_unchanged, record_usage, recovers
 from .session import Session
 
 _CALLS = ("completion", "acompletion")
@@ -50,7 +50,7 @@ def completion(session: Session, **request: Any) -> Any:
     """``litellm.completion`` with a window that fits, and again if it was refused for its size."""
     while True:
         try:
-            return litellm.completion(**(request | _window(session, request)))
+            return _recorded(session, litellm.completion(**(request | _window(session, request))))
         except Exception as error:
             if not recovers(session, error):
                 raise
@@ -60,10 +60,18 @@ async def acompletion(session: Session, **request: Any) -> Any:
     """``litellm.acompletion``, likewise."""
     while True:
         try:
-            return await litellm.acompletion(**(request | _window(session, request)))
+            sent = request | _window(session, request)
+            return _recorded(session, await litellm.acompletion(**sent))
         except Exception as error:
             if not recovers(session, error):
                 raise
+
+
+def _recorded(session: Session, response: Any) -> Any:
+    usage = getattr(response, "usage", None)
+    if usage is not None:
+        record_usage(session, usage.prompt_tokens, usage.completion_tokens)
+    return response
 
 
 def _window(session: Session, request: dict[str, Any]) -> dict[str, Any]:

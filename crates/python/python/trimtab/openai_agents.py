@@ -1,25 +1,28 @@
 """Trimtab for the OpenAI Agents SDK.
 
-    from agents import Agent, RunConfig, Runner
+    from agents import Agent, Runner
     from trimtab.openai_agents import Trimtab
 
     context = Trimtab(window=128_000)
     agent = Agent(name="coder", tools=[*tools, *context.tools], model=context.model(model))
     await Runner.run(agent, "...")
 
-``context.model`` wraps a model, and also recovers from overflows. Without it, pass
-``RunConfig(call_model_input_filter=context.input_filter)``.
+``context.model`` wraps a model: every call fits, and an overflow is recovered from. Two other ways
+do less. ``RunConfig(call_model_input_filter=context.input_filter)`` cannot retry after an overflow.
+``TrimtabSession`` is a session of the SDK: it fits what earlier runs left, but not what one run adds.
 """
 
 from __future__ import annotations
 
-from typing import Any, AsyncIterator
+import asyncio
+from typing import Any, AsyncIterator, Sequence
 
-from agents import FunctionTool, function_tool
+from agents import FunctionTool, SQLiteSession, function_tool
+from agents.memory import Session as AgentsSession
 from agents.models.interface import Model
 from agents.run import CallModelData, ModelInputData
 
-from ._hosts import or_unchanged, recovers, tool_functions
+from ._hosts import or_unchanged, record_usage, recovers, tool_functions
 from .session import Session
 
 
@@ -38,19 +41,27 @@ class Trimtab:
     def input_filter(self, data: CallModelData[Any]) -> ModelInputData:
         """For ``RunConfig.call_model_input_filter``."""
         given = data.model_data
-        items = self.items(given.instructions, given.input)
+        items = self.items(given.instructions, given.input, data.agent.tools)
         return ModelInputData(input=items, instructions=given.instructions)
 
-    def items(self, instructions: str | None, items: Any) -> Any:
+    def items(self, instructions: str | None, items: Any, tools: Sequence[Any] = ()) -> Any:
         """The items to send instead of these."""
 
         def fitted() -> Any:
             request: dict[str, Any] = {"input": items}
             if instructions:
                 request["instructions"] = instructions
+            defined = [_definition(tool) for tool in tools if isinstance(tool, FunctionTool)]
+            if defined:
+                request["tools"] = defined
             return self.session.window(request)["input"]
 
         return or_unchanged(fitted, items)
+
+
+def _definition(tool: FunctionTool) -> dict[str, Any]:
+    return {"type": "function", "name": tool.name, "description": tool.description,
+            "parameters": tool.params_json_schema}
 
 
 class TrimtabModel(Model):
@@ -59,23 +70,37 @@ class TrimtabModel(Model):
     def __init__(self, context: Trimtab, inner: Model) -> None:
         self._context, self._inner = context, inner
 
-    async def get_response(self, system_instructions: Any, input: Any, *more: Any, **named: Any) -> Any:
+    async def _items(self, instructions: Any, items: Any, tools: Any) -> Any:
+        return await asyncio.to_thread(self._context.items, instructions, items, tools)
+
+    async def get_response(
+        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any,
+        *more: Any, **named: Any,
+    ) -> Any:
         while True:
-            items = self._context.items(system_instructions, input)
+            items = await self._items(system_instructions, input, tools)
             try:
-                return await self._inner.get_response(system_instructions, items, *more, **named)
+                answer = await self._inner.get_response(
+                    system_instructions, items, model_settings, tools, *more, **named
+                )
+                usage = answer.usage
+                record_usage(self._context.session, usage.input_tokens, usage.output_tokens)
+                return answer
             except Exception as error:
                 if not recovers(self._context.session, error):
                     raise
 
     async def stream_response(
-        self, system_instructions: Any, input: Any, *more: Any, **named: Any
+        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any,
+        *more: Any, **named: Any,
     ) -> AsyncIterator[Any]:
         while True:
-            items = self._context.items(system_instructions, input)
+            items = await self._items(system_instructions, input, tools)
             has_begun = False
             try:
-                events = self._inner.stream_response(system_instructions, items, *more, **named)
+                events = self._inner.stream_response(
+                    system_instructions, items, model_settings, tools, *more, **named
+                )
                 async for event in events:
                     has_begun = True
                     yield event
@@ -83,3 +108,45 @@ class TrimtabModel(Model):
             except Exception as error:
                 if has_begun or not recovers(self._context.session, error):
                     raise
+
+
+class TrimtabSession:
+    """A session of the SDK that gives each run a window of what the runs before it left.
+
+        session = TrimtabSession("chat-1", window=128_000, inner=SQLiteSession("chat-1", "chats.db"))
+        agent = Agent(name="coder", tools=[*tools, *session.tools])
+        await Runner.run(agent, "...", session=session)
+
+    ``inner`` keeps all items as they came; without it, memory does. If a run ends with an error
+    for which ``recover`` is true, run it again: the window is smaller then.
+    """
+
+    def __init__(self, name: str, *, inner: AgentsSession | None = None, **options: Any) -> None:
+        self.session_id = name
+        self.session_settings = None
+        self._inner = inner or SQLiteSession(name)
+        self._context = Trimtab(name, **options)
+        self.tools = self._context.tools
+
+    def recover(self, error: Exception) -> bool:
+        """True if a run failed for the size of its input, and the next one will be smaller."""
+        return recovers(self._context.session, error)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items to send; with a limit, the newest items as they came."""
+        items = await self._inner.get_items(limit)
+        if limit is not None or not items:
+            return items
+        return await asyncio.to_thread(self._context.items, None, items)
+
+    async def add_items(self, items: list[Any]) -> None:
+        """Appends items."""
+        await self._inner.add_items(items)
+
+    async def pop_item(self) -> Any:
+        """Removes the newest item."""
+        return await self._inner.pop_item()
+
+    async def clear_session(self) -> None:
+        """Removes all items."""
+        await self._inner.clear_session()

@@ -16,7 +16,16 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import RetryModelRequest
 from pydantic_ai.toolsets import FunctionToolset
 
-from ._hosts import HostRows, call_row, or_unchanged, output_row, recovers, row_text, tool_functions
+from ._hosts import (
+    HostRows,
+    call_row,
+    or_unchanged,
+    output_row,
+    record_usage,
+    recovers,
+    row_text,
+    tool_functions,
+)
 from .session import Session
 
 
@@ -34,6 +43,13 @@ class Trimtab(AbstractCapability[Any]):
         parameters = request_context.model_request_parameters
         sent = or_unchanged(lambda: fitted(self.session, came, parameters), came)
         return replace(request_context, messages=sent)
+
+    async def after_model_request(
+        self, ctx: Any, *, request_context: Any, response: ai.ModelResponse
+    ) -> ai.ModelResponse:
+        usage = response.usage
+        record_usage(self.session, usage.input_tokens, usage.output_tokens)
+        return response
 
     async def on_model_request_error(
         self, ctx: Any, *, request_context: Any, error: Exception

@@ -22,6 +22,7 @@ from ._hosts import (
     call_row,
     or_unchanged,
     output_row,
+    record_usage,
     recovers,
     row_text,
     text_of,
@@ -49,11 +50,17 @@ class Trimtab:
             try:
                 async for event in next_fn(context.replace(messages=sent)):
                     has_begun = has_begun or "event" in event
+                    self._record(event)
                     yield event
                 return
             except Exception as error:
                 if has_begun or not recovers(self.session, _provider_error(error)):
                     raise
+
+
+    def _record(self, event: Any) -> None:
+        usage = event.get("event", {}).get("metadata", {}).get("usage", {})
+        record_usage(self.session, usage.get("inputTokens"), usage.get("outputTokens"))
 
 
 def _provider_error(error: Exception) -> Exception:

@@ -1,4 +1,4 @@
-//! What can be wrong with settings.
+//! The errors of the configuration.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use trimtab_engine::policy::BadSetting;
 
 use super::{SettingSource, UntrustedFile};
 
-/// Settings that cannot be used.
+/// Why settings cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -20,52 +20,52 @@ pub enum ConfigError {
     },
     /// A file that somebody else may have written.
     Untrusted(UntrustedFile),
-    /// A project's file makes settings that are not for projects.
+    /// A project's file sets what projects may not set.
     Project {
         /// The file.
         path: PathBuf,
         /// The settings.
         keys: Vec<String>,
-        /// The user's own file, where they may stand.
+        /// The user's own file, which may set them.
         user: Option<PathBuf>,
     },
     /// There is no such setting.
     Unknown {
-        /// Its name, as it was given.
+        /// Its name, as given.
         key: String,
-        /// Who said it.
+        /// Its source.
         source: SettingSource,
-        /// The setting that was perhaps meant.
+        /// The name that was perhaps meant.
         nearest: Option<String>,
     },
-    /// A name that the design of another preset gave to a setting.
+    /// The name belongs to the design of another preset.
     OtherPreset {
-        /// The name, as it was given.
+        /// The name, as given.
         key: String,
-        /// Who said it.
+        /// Its source.
         source: SettingSource,
-        /// The preset that holds.
+        /// The current preset.
         preset: String,
-        /// The presets that know the name, each with the setting that it is here.
+        /// The presets that have the name, each with the corresponding setting.
         meant: Vec<(&'static str, &'static str)>,
     },
-    /// A value that the setting cannot have.
+    /// The setting cannot have this value.
     Value {
         /// The setting.
         key: String,
         /// The value.
         value: String,
-        /// Who said it.
+        /// Its source.
         source: SettingSource,
-        /// What it may be.
+        /// The allowed values.
         allowed: String,
     },
-    /// Values that are not valid, each with who said it.
+    /// Invalid values, each with its source.
     Bad(Vec<(BadSetting, SettingSource)>),
 }
 
 impl ConfigError {
-    /// The way out, where there is one.
+    /// How to fix it, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File { .. } | Self::Bad(_) => None,

@@ -1,16 +1,17 @@
-//! Where configuration files are.
+//! Finds and reads configuration files.
 
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
 use super::trust::{self, LinkPolicy, NotRead, UntrustedFile};
 
-/// What a project's file is called.
+/// The name of a project's file.
 pub const PROJECT_FILE: &str = "trimtab.toml";
 
-/// The project's file for `folder`: in it or above it, up to the root of the repository, which
-/// is the first folder with a `.git` in it. Without a repository only `folder` itself counts.
+/// The project's file for `folder`: in it or above it, up to the root of the repository, which is
+/// the first folder with a `.git`. Without a repository, only `folder` itself counts.
 pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
+    // The real folder, because a link could lead around the checks of the folders above.
     let folder = folder.canonicalize().map_err(|_| NotRead::Missing)?;
     let is_root = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     let root = folder.ancestors().find(is_root).unwrap_or(&folder);
@@ -21,6 +22,8 @@ pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
         match trust::read(&path, LinkPolicy::Refuse) {
             Err(NotRead::Missing) if folder != root => {}
             Ok(text) => {
+                // All folders on the way count: whoever can write to one of them could put another
+                // file there.
                 let checked = between.iter().try_for_each(|one| trust::check_folder(one));
                 return match checked {
                     Ok(()) => Ok((path, text)),
@@ -35,8 +38,8 @@ pub(super) fn project(folder: &Path) -> Result<(PathBuf, String), NotRead> {
 
 /// The user's configuration folder, as `variable` names it.
 ///
-/// A relative path is ignored, as the specification of the variable asks for: it would be
-/// another one in every folder.
+/// A relative path is ignored, as the XDG specification requires: it would mean another folder in
+/// every working folder.
 pub fn config_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let folder = |name: &str| {
         let value = variable(name).filter(|value| !value.is_empty());
@@ -47,7 +50,7 @@ pub fn config_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBu
     Some(config.join("trimtab"))
 }
 
-/// The user's file, whether it is there or not.
+/// The path of the user's file, whether it exists or not.
 pub(super) fn user(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     config_folder(variable).map(|folder| folder.join("config.toml"))
 }

@@ -1,4 +1,4 @@
-//! Where settings are looked for.
+//! The inputs of the configuration.
 
 use std::path::PathBuf;
 
@@ -7,26 +7,27 @@ use toml::Table;
 use super::trust::{NotRead, UntrustedFile};
 use super::{SettingKey, files};
 
-/// Where settings are looked for. Everything comes in as a value.
+/// Everything that settings are read from, as values.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigInputs {
-    /// Flags: key, value as typed, the flag's name.
+    /// Flags: key, value as typed, name of the flag.
     pub flags: Vec<(String, String, String)>,
     /// The environment.
     pub environment: Vec<(String, String)>,
-    /// The folder from which the project's file is looked for, upward; none for no search.
+    /// The folder in which the search for the project's file starts, upward; none for no search.
     pub folder: Option<PathBuf>,
-    /// The file to use in place of the project's. Whoever names it trusts it.
+    /// The file to use instead of the project's. The user who names it trusts it.
     pub file: Option<PathBuf>,
-    /// Settings of callers, besides those of the library.
+    /// Further settings of the caller, besides those of the library.
     pub more: Vec<SettingKey>,
-    /// What those are where nobody says anything.
+    /// Their defaults.
     pub defaults: Table,
 }
 
 impl ConfigInputs {
     /// The environment of this process and its working folder.
     pub fn of_process() -> Self {
+        // Variables that are not UTF-8 cannot be settings of ours.
         let text = |value: std::ffi::OsString| value.into_string().ok();
         let environment = std::env::vars_os();
         Self {
@@ -38,15 +39,14 @@ impl ConfigInputs {
         }
     }
 
-    /// Adds a setting as `key=value`, said by `flag`; without `=` it is a switch.
+    /// Adds a setting `key=value` from `flag`; without `=` it is a switch.
     pub fn set(&mut self, setting: &str, flag: &str) {
         let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
         let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
         self.flags.push((key, value, flag.to_owned()));
     }
 
-    /// The project's file that is there and is not read, because somebody else may have
-    /// written it.
+    /// The project's file, if it is skipped because somebody else may have written it.
     pub fn skipped_file(&self) -> Option<UntrustedFile> {
         if self.named_file().is_some() {
             return None;

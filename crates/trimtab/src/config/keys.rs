@@ -3,7 +3,7 @@
 use toml::Value;
 use trimtab_engine::trigger::Trigger;
 
-/// What a setting may be.
+/// Kinds of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingKind {
@@ -27,15 +27,16 @@ pub enum SettingKind {
     Table,
 }
 
-/// What a project's file may say of a setting.
+/// What a project's file may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InProject {
-    /// Nothing: it decides where bytes or keys go, what is protected, or what a model is told.
+    /// Nothing: the setting decides where bytes or keys go, what is protected, or what a model is
+    /// told.
     Refused,
     /// Any value.
     Allowed,
-    /// A list of tables with these fields only. They stand behind the user's own.
+    /// A list of tables with only these fields. They are appended to the user's own.
     Fields(&'static [&'static str]),
     /// Policies by name, made of settings that are allowed themselves.
     Policies,
@@ -46,16 +47,16 @@ pub enum InProject {
 pub struct SettingKey {
     /// Its name, as in a file: section and key joined by a dot.
     pub name: &'static str,
-    /// What it may be.
+    /// The kind of its value.
     pub kind: SettingKind,
-    /// What it means.
+    /// Its meaning.
     pub about: &'static str,
-    /// What a project's file may say of it.
+    /// What a project's file may set.
     pub in_project: InProject,
 }
 
 impl SettingKey {
-    /// A setting that no project's file may make.
+    /// A setting that project files may not set.
     pub const fn new(name: &'static str, kind: SettingKind, about: &'static str) -> Self {
         Self {
             name,
@@ -65,7 +66,7 @@ impl SettingKey {
         }
     }
 
-    /// The same, open to projects.
+    /// Opens it to projects.
     #[must_use]
     pub const fn in_project(mut self, what: InProject) -> Self {
         self.in_project = what;
@@ -98,7 +99,7 @@ const fn key(name: &'static str, kind: SettingKind, about: &'static str) -> Sett
     SettingKey::new(name, kind, about)
 }
 
-/// A setting that a project's file may make: it decides only what goes into a window.
+/// A setting that project files may set: it only decides what goes into a window.
 const fn project_key(name: &'static str, kind: SettingKind, about: &'static str) -> SettingKey {
     SettingKey::new(name, kind, about).in_project(InProject::Allowed)
 }
@@ -182,7 +183,7 @@ pub const KEYS: &[SettingKey] = &[
 ];
 
 impl SettingKind {
-    /// What a value of this kind may be, in words.
+    /// The allowed values of this kind, as text.
     pub fn allowed(self) -> String {
         let either = |words: &[&str]| words.join(", ");
         match self {
@@ -221,8 +222,9 @@ impl SettingKind {
         }
     }
 
-    /// A value as somebody types it: TOML, or a bare text where that is what is meant.
+    /// Parses a value that a user typed: TOML, or a bare text for kinds that allow it.
     pub(super) fn typed(self, text: &str) -> Value {
+        // As the value of a key, because TOML has no documents of a single value.
         let parsed = toml::from_str::<toml::Table>(&format!("value = {text}"));
         let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
         let bare = || Value::String(text.to_owned());
@@ -230,9 +232,11 @@ impl SettingKind {
             Self::Text | Self::Choice(_) => parsed.filter(Value::is_str).unwrap_or_else(bare),
             Self::Texts | Self::Choices(_) | Self::Conditions => match parsed {
                 Some(list @ Value::Array(_)) => list,
+                // One text stands for a list of one.
                 Some(one @ Value::String(_)) => Value::Array(vec![one]),
                 _ => Value::Array(vec![bare()]),
             },
+            // Environment variables often use 1, yes or on.
             Self::Switch => match text.trim().to_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Value::Boolean(true),
                 "false" | "no" | "off" | "0" => Value::Boolean(false),
@@ -243,7 +247,7 @@ impl SettingKind {
     }
 }
 
-/// A number, whole or not.
+/// A number, integer or not.
 fn share(value: &Value) -> Option<f64> {
     value
         .as_float()

@@ -1,4 +1,4 @@
-//! Settings of one source, and settings laid over others.
+//! Settings of one source, and settings layered over each other.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use super::nearest::nearest_name;
 use super::redacted::redact_value;
 use super::{ConfigError, SettingSource};
 
-/// Fields that name the shape of a table: another shape takes nothing over.
+/// Fields that name the shape of a table. A table of another shape keeps no fields of the old one.
 const SHAPES: [&str; 2] = ["shape", "placement"];
 
-/// What is known of settings: their keys.
+/// The known keys.
 pub(super) struct KnownKeys<'k> {
     pub(super) keys: Vec<&'k SettingKey>,
 }
 
 impl<'k> KnownKeys<'k> {
-    /// The key that `name` is, or that it is a field of.
+    /// The key with this name, or the table key that it is a field of.
     pub(super) fn find(&self, name: &str) -> Option<&'k SettingKey> {
         find_key(&self.keys, name)
     }
@@ -39,7 +39,7 @@ impl<'k> KnownKeys<'k> {
         }
     }
 
-    /// Every setting in `table`, by its key.
+    /// All settings in `table`, by key.
     pub(super) fn settings_in(
         &self,
         table: &Table,
@@ -66,22 +66,13 @@ impl<'k> KnownKeys<'k> {
             match (self.find(&name), value) {
                 (Some(key), value) => {
                     check(key, &name, value, source)?;
-                    all.push(SetValue {
-                        name,
-                        value: value.clone(),
-                        source: source.clone(),
-                        appends: false,
-                        is_design_name: false,
-                    });
+                    all.push(SetValue::new(name, value.clone(), source));
                 }
-                (None, value) if design_names::designs_with_name(&name).next().is_some() => all
-                    .push(SetValue {
-                        name,
-                        value: value.clone(),
-                        source: source.clone(),
-                        appends: false,
-                        is_design_name: true,
-                    }),
+                // Which design counts depends on the preset, which is known only when all sources
+                // are read.
+                (None, value) if design_names::designs_with_name(&name).next().is_some() => {
+                    all.push(SetValue::of_design(name, value.clone(), source));
+                }
                 (None, Value::Table(inner)) if self.has_section(&name) => {
                     self.flatten(&name, inner, source, all)?;
                 }
@@ -91,7 +82,7 @@ impl<'k> KnownKeys<'k> {
         Ok(())
     }
 
-    /// One setting, as somebody typed it.
+    /// Parses one setting that a user typed.
     pub(super) fn parse_typed(
         &self,
         name: &str,
@@ -101,32 +92,21 @@ impl<'k> KnownKeys<'k> {
         let Some(key) = self.find(name) else {
             let value = design_names::parse_typed(name, text);
             let value = value.ok_or_else(|| self.unknown(name, source))?;
-            return Ok(SetValue {
-                name: name.to_owned(),
-                value,
-                source: source.clone(),
-                appends: false,
-                is_design_name: true,
-            });
+            return Ok(SetValue::of_design(name.to_owned(), value, source));
         };
         let kind = if key.name == name {
             key.kind
         } else {
+            // A field of a table has no kind of its own. This one reads TOML, or else a text.
             SettingKind::Number
         };
         let value = kind.typed(text);
         check(key, name, &value, source)?;
-        Ok(SetValue {
-            name: name.to_owned(),
-            value,
-            source: source.clone(),
-            appends: false,
-            is_design_name: false,
-        })
+        Ok(SetValue::new(name.to_owned(), value, source))
     }
 
-    /// Every setting in the `table` of a project's file, or the names of those that are not
-    /// for projects.
+    /// All settings in the `table` of a project's file, or the names of those that projects may not
+    /// set.
     pub(super) fn of_project(
         &self,
         table: &Table,
@@ -136,12 +116,14 @@ impl<'k> KnownKeys<'k> {
         let mut refused = Vec::new();
         for set in &mut all {
             let Some(key) = self.find(&set.name) else {
+                // A name of several designs is refused if any of its settings is not for projects.
                 if design_names::designs_with_name(&set.name).any(|one| !one.in_project(&self.keys))
                 {
                     refused.push(set.name.clone());
                 }
                 continue;
             };
+            // A project may add to such a list, but not replace the user's entries.
             set.appends = matches!(key.in_project, InProject::Fields(_));
             self.refuse(key, &set.name, &set.value, &mut refused);
         }
@@ -152,7 +134,7 @@ impl<'k> KnownKeys<'k> {
         })
     }
 
-    /// Adds to `refused` what a project may not say of `key`.
+    /// Adds to `refused` what a project may not set of `key`.
     fn refuse(&self, key: &SettingKey, name: &str, value: &Value, refused: &mut Vec<String>) {
         match key.in_project {
             InProject::Allowed => {}
@@ -178,7 +160,7 @@ impl<'k> KnownKeys<'k> {
         }
     }
 
-    /// The same for the settings of a policy, which is called `policy`.
+    /// The same for the settings of the policy `policy`.
     fn refuse_inside(&self, policy: &str, section: &str, table: &Table, refused: &mut Vec<String>) {
         for (name, value) in table {
             let name = format!("{section}{name}");
@@ -190,32 +172,34 @@ impl<'k> KnownKeys<'k> {
                 (None, Value::Table(inner)) => {
                     self.refuse_inside(policy, &format!("{name}."), inner, refused);
                 }
-                // No setting at all: whoever reads the policy says so.
+                // Not a setting. Whoever reads the policy reports it.
                 _ => {}
             }
         }
     }
 }
 
-/// The key that `name` is, or that it is a field of.
+/// The key with this name, or the table key that it is a field of.
 pub(super) fn find_key<'k>(keys: &[&'k SettingKey], name: &str) -> Option<&'k SettingKey> {
     let is = |key: &SettingKey| {
         let field = name
             .strip_prefix(key.name)
             .and_then(|rest| rest.strip_prefix('.'));
+        // Only tables have fields of their own: `views.default.max_bytes` belongs to
+        // `views.default`.
         name == key.name || (key.kind == SettingKind::Table && field.is_some())
     };
     keys.iter().copied().find(|key| is(key))
 }
 
-/// Fails if `value` is nothing that the setting can have.
+/// Fails if the setting cannot have `value`.
 fn check(
     key: &SettingKey,
     name: &str,
     value: &Value,
     source: &SettingSource,
 ) -> Result<(), ConfigError> {
-    // What the fields of a table may be, the table itself says.
+    // The fields of a table are checked when the table is read.
     if key.name != name || key.kind.admits(value) {
         return Ok(());
     }
@@ -228,6 +212,7 @@ fn check(
         });
         errors.next()
     };
+    // A condition has its own error text, which says what is wrong with it.
     let (value, allowed) = match bad_trigger().filter(|_| key.kind == SettingKind::Conditions) {
         Some((text, expected)) => (
             format!("'{text}'"),
@@ -243,19 +228,40 @@ fn check(
     })
 }
 
-/// One setting that somebody made.
+/// One setting from some source.
 #[derive(Clone, Debug)]
 pub(super) struct SetValue {
     pub(super) name: String,
     pub(super) value: Value,
     pub(super) source: SettingSource,
-    /// True if a list goes behind the one that is there, in place of replacing it.
+    /// True if a list is appended to the existing one instead of replacing it.
     pub(super) appends: bool,
-    /// True if the name is one that a design gave to the setting.
+    /// True if the name is that of a design.
     pub(super) is_design_name: bool,
 }
 
-/// Settings, each with who made it.
+impl SetValue {
+    /// A setting under our own name.
+    pub(super) fn new(name: String, value: Value, source: &SettingSource) -> Self {
+        Self {
+            name,
+            value,
+            source: source.clone(),
+            appends: false,
+            is_design_name: false,
+        }
+    }
+
+    /// A setting under the name of a design.
+    pub(super) fn of_design(name: String, value: Value, source: &SettingSource) -> Self {
+        Self {
+            is_design_name: true,
+            ..Self::new(name, value, source)
+        }
+    }
+}
+
+/// Settings with their sources.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayeredSettings {
     pub(super) table: Table,
@@ -263,7 +269,7 @@ pub(super) struct LayeredSettings {
 }
 
 impl LayeredSettings {
-    /// Lays one setting over what is there.
+    /// Applies one setting over the existing ones.
     pub(super) fn apply(&mut self, set: &SetValue) {
         let mut table = &mut self.table;
         let mut path = set.name.split('.').peekable();
@@ -296,26 +302,27 @@ impl LayeredSettings {
         path.try_fold(first, |value, name| value.get(name))
     }
 
-    /// Who made a setting: it, a field of it, or the table that it is a field of.
+    /// The source of a setting: its own, that of a field of it, or that of the table that it is a
+    /// field of. The strongest counts.
     pub(super) fn source(&self, name: &str) -> SettingSource {
         let fields = format!("{name}.");
-        let inside = self
+        let of_fields = self
             .sources
             .iter()
             .filter(|(key, _)| key.starts_with(&fields));
-        let above = self
+        let of_tables = self
             .sources
             .iter()
             .filter(|(key, _)| name.starts_with(&format!("{key}.")));
         let own = self.sources.get(name).into_iter();
-        let all = own.chain(inside.map(|(_, source)| source));
-        let all = all.chain(above.map(|(_, source)| source));
+        let all = own.chain(of_fields.map(|(_, source)| source));
+        let all = all.chain(of_tables.map(|(_, source)| source));
         all.min().cloned().unwrap_or(SettingSource::Default)
     }
 }
 
-/// Puts a value into a table: fields of a table over those that are there, unless it says
-/// that it is of another shape.
+/// Puts a value into a table: the fields of a table over the existing ones, unless it has another
+/// shape.
 fn merge(table: &mut Table, name: &str, value: &Value) {
     if let (Some(Value::Table(old)), Value::Table(new)) = (table.get_mut(name), value) {
         let other = |field: &str| {

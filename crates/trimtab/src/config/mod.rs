@@ -1,8 +1,8 @@
-//! Settings from files, the environment and flags, each with where it comes from.
+//! Settings from files, the environment and flags, each with its source.
 //!
-//! The order, the strongest first: flags, environment, the project's `trimtab.toml`, the
-//! user's file, the preset. A project's file may have been written by anybody: it may choose
-//! what goes into a window ([`InProject`]), and nothing else.
+//! The order, strongest first: flags, environment, the project's `trimtab.toml`, the user's file,
+//! the preset. Anybody may have written a project's file, so it may only choose what goes into a
+//! window ([`InProject`]).
 //!
 //! ```
 //! use trimtab::config::{Config, ConfigInputs};
@@ -71,26 +71,26 @@ const OWN: [&str; 7] = [
 pub struct Setting {
     /// Its name.
     pub key: &'static str,
-    /// Its value; none where nothing is said and nothing is the default.
+    /// Its value; none if it is not set and has no default.
     pub value: Option<Value>,
-    /// Where it comes from.
+    /// Its source.
     pub source: SettingSource,
 }
 
 /// Resolved settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What decides.
+    /// The policy.
     pub policy: Policy,
-    /// Folder or URL of the store, where somebody names it.
+    /// Folder or URL of the store, if set.
     pub store: Option<PathBuf>,
-    /// URL of the object store for large outputs, where somebody names it.
+    /// URL of the object store for large outputs, if set.
     pub blobs: Option<String>,
-    /// The model that the agent uses, where somebody names it.
+    /// The model of the agent, if set.
     pub model: Option<String>,
-    /// The model's window in tokens, where somebody says it.
+    /// The model's window in tokens, if set.
     pub window: Option<u64>,
-    /// How long an answer may be, where somebody says it.
+    /// The maximum length of an answer in tokens, if set.
     pub max_output: Option<u64>,
     /// How other machines are reached.
     pub network: Network,
@@ -105,21 +105,25 @@ impl Config {
         let known = KnownKeys {
             keys: keys.iter().collect(),
         };
-        let said = collect_layers(inputs, &known)?;
-        let preset = preset(&said)?;
-        let mut laid = base(&preset);
-        laid.table.extend(inputs.defaults.clone());
-        apply_all(&mut laid, &preset, &said.files)?;
-        apply_environment(&mut laid, &preset, inputs)?;
-        apply_all(&mut laid, &preset, &said.environment)?;
-        apply_all(&mut laid, &preset, &said.flags)?;
-        let policy = policy(&laid)?;
+        let layers = collect_layers(inputs, &known)?;
+        // The preset must be known first: it is the lowest layer, and decides which names of a
+        // design are valid.
+        let preset = preset(&layers)?;
+        let mut settings = base(&preset);
+        settings.table.extend(inputs.defaults.clone());
+        apply_all(&mut settings, &preset, &layers.files)?;
+        // Our own variables override those of the design.
+        apply_environment(&mut settings, &preset, inputs)?;
+        apply_all(&mut settings, &preset, &layers.environment)?;
+        apply_all(&mut settings, &preset, &layers.flags)?;
+        let policy = policy(&settings)?;
         let text = |name: &str| {
-            let value = laid.get(name).and_then(Value::as_str);
+            let value = settings.get(name).and_then(Value::as_str);
             value.filter(|text| !text.is_empty()).map(str::to_owned)
         };
+        // 0 means that the figure is looked up.
         let number = |name: &str| {
-            let value = laid.get(name).and_then(Value::as_integer);
+            let value = settings.get(name).and_then(Value::as_integer);
             value
                 .and_then(|value| u64::try_from(value).ok())
                 .filter(|value| *value > 0)
@@ -131,31 +135,31 @@ impl Config {
             model: text("model"),
             window: number("window"),
             max_output: number("max_output"),
-            network: network(inputs, &laid),
-            layers: laid,
+            network: network(inputs, &settings),
+            layers: settings,
             keys,
         };
         config.check(config.window)?;
         Ok(config)
     }
 
-    /// The value of one setting that is none of a policy, and so does not depend on the preset.
-    /// Whether the other settings go together is not judged.
+    /// The value of one setting that is not part of a policy, and so does not depend on the preset.
+    /// The other settings are not validated.
     pub fn lookup(inputs: &ConfigInputs, key: &str) -> Result<Option<Value>, ConfigError> {
         let keys: Vec<&SettingKey> = KEYS.iter().chain(&inputs.more).collect();
-        let said = collect_layers(inputs, &KnownKeys { keys })?;
+        let layers = collect_layers(inputs, &KnownKeys { keys })?;
         let mut settings = LayeredSettings {
             table: inputs.defaults.clone(),
             ..LayeredSettings::default()
         };
-        let all = said.files.iter().chain(&said.environment);
-        for set in all.chain(&said.flags).filter(|set| !set.is_design_name) {
+        let all = layers.files.iter().chain(&layers.environment);
+        for set in all.chain(&layers.flags).filter(|set| !set.is_design_name) {
             settings.apply(set);
         }
         Ok(settings.get(key).cloned())
     }
 
-    /// Fails if a setting is not valid for a model with this window.
+    /// Fails if a setting is invalid for a model with this window.
     pub fn check(&self, window: Option<u64>) -> Result<(), ConfigError> {
         let mut bad = self.policy.check(window).err().unwrap_or_default();
         if let (Some(window), Some(answer)) = (window, self.max_output)
@@ -179,15 +183,16 @@ impl Config {
         Err(ConfigError::Bad(bad.into_iter().map(with_source).collect()))
     }
 
-    /// The settings that somebody changed in vain: something that nobody stronger said switches
-    /// them off.
+    /// Settings without effect: another setting of the same or a weaker source disables them.
     fn idle(&self) -> Vec<BadSetting> {
         let preset = self.source("preset");
-        // What is set beside several presets need not matter under each of them.
+        // Settings for several presets need not have an effect under each of them.
         if preset == SettingSource::Flag("--compare".to_owned()) {
             return Vec::new();
         }
         let base = base(&self.policy.preset);
+        // Sources are ordered strongest first. Two settings of one kind of source are equally
+        // strong.
         let is_weaker = |one: &SettingSource, other: &SettingSource| {
             one > other && one.as_str() != other.as_str()
         };
@@ -198,7 +203,7 @@ impl Config {
             let Some(why) = why.filter(|_| value != base.get(name)) else {
                 continue;
             };
-            // It begins with the setting that is the cause.
+            // The reason begins with the name of the disabling setting.
             let cause = self.source(why.split(' ').next().unwrap_or_default());
             if !is_weaker(source, &preset) && !is_weaker(source, &cause) {
                 idle.push(BadSetting {
@@ -211,7 +216,7 @@ impl Config {
         idle
     }
 
-    /// Where a setting comes from.
+    /// The source of a setting.
     pub fn source(&self, key: &str) -> SettingSource {
         self.layers.source(key)
     }
@@ -221,7 +226,7 @@ impl Config {
         self.layers.get(key)
     }
 
-    /// Every setting, in the order of the documentation. Keys and tokens are not shown.
+    /// All settings, in the order of the documentation. Keys and tokens are hidden.
     pub fn settings(&self) -> Vec<Setting> {
         let setting = |key: &SettingKey| Setting {
             key: key.name,
@@ -234,12 +239,13 @@ impl Config {
     }
 }
 
-/// How other machines are reached, as the settings and the environment say it.
+/// How other machines are reached, by settings and environment.
 fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     let set = |name: &str| {
         let value = settings.get(name).and_then(Value::as_str);
         value.filter(|text| !text.is_empty()).map(str::to_owned)
     };
+    // `SSL_CERT_FILE` is the variable that OpenSSL reads.
     let ca_file = set("network.ca_file").or_else(|| inputs.variable("SSL_CERT_FILE"));
     Network {
         ca_file: ca_file.map(PathBuf::from),
@@ -247,7 +253,7 @@ fn network(inputs: &ConfigInputs, settings: &LayeredSettings) -> Network {
     }
 }
 
-/// The settings of a preset, said by it or not.
+/// All settings of a preset, including defaults.
 fn base(preset: &str) -> LayeredSettings {
     let policy = Policy::preset(preset).unwrap_or_default();
     let table = Table::try_from(&policy).unwrap_or_default();
@@ -266,14 +272,15 @@ fn base(preset: &str) -> LayeredSettings {
     settings
 }
 
-/// The policy that the settings make.
+/// The policy of these settings.
 fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     let mut table = settings.table.clone();
+    // The table also has settings that are not part of a policy.
     let known = Table::try_from(Policy::default()).unwrap_or_default();
     table.retain(|name, _| known.contains_key(name));
     let whole = Value::Table(table.clone());
     whole.try_into().map_err(|error: toml::de::Error| {
-        let (key, value) = culprit(settings, &table);
+        let (key, value) = unreadable_setting(settings, &table);
         ConfigError::Value {
             value,
             source: settings.source(&key),
@@ -283,9 +290,10 @@ fn policy(settings: &LayeredSettings) -> Result<Policy, ConfigError> {
     })
 }
 
-/// The setting that keeps a policy from being read: without it, it can be.
-fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
-    let found = laid.sources.keys().find(|key| {
+/// Finds the setting that makes a policy unreadable: without it, the policy can be read. The error
+/// of the TOML reader does not name it.
+fn unreadable_setting(settings: &LayeredSettings, table: &Table) -> (String, String) {
+    let found = settings.sources.keys().find(|key| {
         let without = LayeredSettings {
             table: table.clone(),
             ..LayeredSettings::default()
@@ -293,7 +301,10 @@ fn culprit(laid: &LayeredSettings, table: &Table) -> (String, String) {
         readable_without(without, key)
     });
     let key = found.cloned().unwrap_or_else(|| "settings".to_owned());
-    let value = laid.get(&key).map(ToString::to_string).unwrap_or_default();
+    let value = settings
+        .get(&key)
+        .map(ToString::to_string)
+        .unwrap_or_default();
     (key, value)
 }
 

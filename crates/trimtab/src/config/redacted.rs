@@ -1,20 +1,20 @@
-//! Values as they may be shown.
+//! Hides secrets in values that are shown.
 
 use toml::Value;
 
 use crate::redact::{redact_address, redact_urls};
 
-/// Names of fields that hold what nobody may see.
+/// Names of fields with secrets.
 const SECRETS: [&str; 5] = ["key", "token", "tokens", "secret", "password"];
 
-/// Names of fields that hold an address, perhaps one without a scheme.
+/// Names of fields with an address, perhaps without a scheme.
 const ADDRESSES: [&str; 2] = ["proxy", "url"];
 
-/// A value as it may be shown: without keys, tokens and the passwords of addresses.
+/// A value without keys, tokens and the passwords of addresses.
 pub(super) fn redact_value(name: &str, value: &Value) -> Value {
     let last = name.rsplit('.').next().unwrap_or_default();
     match value {
-        // Numbers are counts of tokens.
+        // A number under `tokens` is a count, not a secret.
         Value::String(_) if SECRETS.contains(&last) => Value::from("***"),
         Value::String(text) if ADDRESSES.contains(&last) => Value::from(redact_address(text)),
         // The query may contain keys.

@@ -1,4 +1,4 @@
-//! The settings as JSON schema, and as a file to begin with.
+//! Writes the settings as JSON schema, and as a file to start with.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use trimtab_engine::policy::{Policy, UnknownPreset};
 use super::keys::{InProject, SettingKey, SettingKind};
 use super::layered_settings::LayeredSettings;
 
-/// A JSON schema of all settings, with what each is by default: in `preset`, or in `more`.
+/// A JSON schema of all settings, with their defaults in `preset` or in `more`.
 pub fn schema(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Json, UnknownPreset> {
     let defaults = defaults(preset, more)?;
     let mut root = section("Settings of Trimtab: trimtab.toml");
@@ -87,7 +87,7 @@ fn defaults(preset: &str, more: &Table) -> Result<LayeredSettings, UnknownPreset
     })
 }
 
-/// What a setting means, and whether it is for projects.
+/// The meaning of a setting, and whether projects may set it.
 fn about(key: &SettingKey) -> String {
     match key.in_project {
         InProject::Refused => format!("{} (not for a project's file)", key.about),
@@ -95,8 +95,8 @@ fn about(key: &SettingKey) -> String {
     }
 }
 
-/// A file to begin with: every setting with its meaning and its value in `preset` or in `more`,
-/// all but the preset commented out.
+/// A file to start with: every setting with its meaning and its value in `preset` or in `more`, all
+/// except the preset commented out.
 pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<String, UnknownPreset> {
     let defaults = defaults(preset, more)?;
     let mut text = String::from(
@@ -105,7 +105,7 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
          # Settings that are not for a project's file stand in the user's file, or in one that\n\
          # --config or TRIMTAB_CONFIG names.\n",
     );
-    // A file's own keys stand before its first section.
+    // TOML requires keys without a section before the first section.
     let plain = keys.iter().filter(|key| !key.name.contains('.'));
     for key in plain {
         let _ = writeln!(text, "\n# {}", about(key));
@@ -122,8 +122,8 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
     for section in sections(keys) {
         let _ = writeln!(text, "\n[{section}]");
         for key in keys {
-            let own = key.name.rsplit_once('.');
-            let Some((_, name)) = own.filter(|(own, _)| *own == section) else {
+            let parts = key.name.rsplit_once('.');
+            let Some((_, name)) = parts.filter(|(of_key, _)| *of_key == section) else {
                 continue;
             };
             let value = defaults.get(key.name).cloned();
@@ -134,7 +134,7 @@ pub fn commented(keys: &[SettingKey], preset: &str, more: &Table) -> Result<Stri
     Ok(text)
 }
 
-/// The sections of a file, in the order in which they are first met.
+/// The sections of a file, in the order of their first occurrence.
 fn sections(keys: &[SettingKey]) -> Vec<&'static str> {
     let mut sections = Vec::new();
     for (section, _) in keys.iter().filter_map(|key| key.name.rsplit_once('.')) {
@@ -152,7 +152,7 @@ fn sections(keys: &[SettingKey]) -> Vec<&'static str> {
 /// ```
 pub fn inline(value: &Value) -> String {
     match value {
-        // A JSON string is a basic string of TOML, too.
+        // A JSON string is also a basic string of TOML.
         Value::String(text) => Json::from(text.as_str()).to_string(),
         Value::Array(list) => {
             let list: Vec<String> = list.iter().map(inline).collect();

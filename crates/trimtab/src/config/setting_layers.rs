@@ -1,4 +1,4 @@
-//! What was said, by whom.
+//! Collects the settings of all sources.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::layered_settings::{KnownKeys, SetValue};
 use super::trust::NotRead;
 use super::{ConfigError, KEYS, SettingKey, SettingSource};
 
-/// What was said, by whom, the weaker before the stronger in each list.
+/// The settings by source, weaker before stronger in each list.
 pub(super) struct SettingLayers {
     pub(super) files: Vec<SetValue>,
     pub(super) environment: Vec<SetValue>,
@@ -28,6 +28,7 @@ pub(super) fn collect_layers(
     {
         files.extend(known.settings_in(&table, &SettingSource::User(path.clone()))?);
     }
+    // A named file replaces the project's: the user chose it, so it may set everything.
     if let Some(path) = inputs.named_file() {
         files.extend(known.settings_in(&files::read_named(&path)?, &SettingSource::Named(path))?);
     } else if let Some(folder) = &inputs.folder {
@@ -44,7 +45,7 @@ pub(super) fn collect_layers(
     })
 }
 
-/// What the project's file says. One that somebody else may have written says nothing.
+/// The settings of the project's file. One that somebody else may have written is ignored.
 fn of_project(
     folder: &Path,
     known: &KnownKeys<'_>,
@@ -56,12 +57,12 @@ fn of_project(
         Err(NotRead::Failed(path, error)) => return Err(files::unreadable(&path, &error)),
     };
     let table = files::parse(&path, &text)?;
-    let said = known.of_project(&table, &SettingSource::Project(path.clone()))?;
-    said.map_err(|keys| ConfigError::Project { path, keys, user })
+    let allowed_settings = known.of_project(&table, &SettingSource::Project(path.clone()))?;
+    allowed_settings.map_err(|keys| ConfigError::Project { path, keys, user })
 }
 
-/// Settings from variables. One that looks like a setting of a section and is none is an
-/// error; other names are not ours to judge.
+/// Settings from environment variables. A variable that looks like a setting of a section but is
+/// none is an error; other names may belong to other programs.
 fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetValue>, ConfigError> {
     let mut all = Vec::new();
     for (variable, text) in &inputs.environment {
@@ -71,6 +72,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let source = SettingSource::Environment(variable.clone());
         let is = |key: &&&SettingKey| key.variable() == *variable;
         if let Some(key) = known.keys.iter().find(is) {
+            // An empty variable is the usual way to unset one.
             if !text.is_empty() {
                 all.push(known.parse_typed(key.name, text, &source)?);
             }
@@ -81,6 +83,7 @@ fn environment(inputs: &ConfigInputs, known: &KnownKeys<'_>) -> Result<Vec<SetVa
         let mut sections = sections.map(|(section, _)| section);
         if let Some(section) = sections.find(|section| name.starts_with(&format!("{section}_"))) {
             let key = name.replacen(&format!("{section}_"), &format!("{section}."), 1);
+            // It is not a setting, so this fails with the nearest name.
             known.parse_typed(&key, text, &source)?;
         }
     }

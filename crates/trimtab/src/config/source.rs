@@ -1,9 +1,9 @@
-//! Where a setting comes from.
+//! The source of a setting.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a setting comes from, the strongest first.
+/// The source of a setting, strongest first. The order of the variants is their priority.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SettingSource {
@@ -19,7 +19,7 @@ pub enum SettingSource {
     User(PathBuf),
     /// The preset.
     Preset(String),
-    /// Nobody said anything.
+    /// Not set.
     Default,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a file is the user's own: nobody else can have written it.
+//! Checks whether a file belongs to the user: nobody else can have written it.
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
@@ -25,25 +25,25 @@ impl fmt::Display for UntrustedFile {
 /// Why a file was not read.
 #[derive(Debug)]
 pub enum NotRead {
-    /// There is none.
+    /// It does not exist.
     Missing,
     /// Somebody else may have written it.
     Untrusted(UntrustedFile),
-    /// The system said no.
+    /// The system reported an error.
     Failed(PathBuf, io::Error),
 }
 
-/// Whether a file may stand behind a symbolic link.
+/// Whether a symbolic link is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkPolicy {
     Follow,
     Refuse,
 }
 
-/// Reads a file of the user: it, and the folder that it is in, must belong to the user or to
-/// root, and nobody else may write to it.
+/// Reads a file of the user. The file and its folder must belong to the user or to root, and nobody
+/// else may be able to write to them.
 ///
-/// A link is followed: what counts is the file behind it.
+/// A symbolic link is followed, and its target is checked.
 pub fn read_own_file(path: &Path) -> Result<String, NotRead> {
     read(path, LinkPolicy::Follow)
 }
@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path, links: LinkPolicy) -> Result<String, NotRead> {
         return Err(untrusted(not_regular("a symbolic link", path)));
     }
     let mut file = open(path, links).map_err(not_read)?;
-    // Asked of the open file, so that nobody can change it in between.
+    // Check the open file, so that nobody can replace it in between.
     let about = file.metadata().map_err(not_read)?;
     if !about.is_file() {
         return Err(untrusted(not_regular("no regular file", path)));
@@ -79,7 +79,7 @@ pub(super) fn read(path: &Path, links: LinkPolicy) -> Result<String, NotRead> {
     Ok(text)
 }
 
-/// What is wrong, and the way out.
+/// What is wrong, and the fix.
 type TrustFault = (String, String);
 
 fn not_regular(what: &str, path: &Path) -> TrustFault {
@@ -94,7 +94,7 @@ fn not_regular(what: &str, path: &Path) -> TrustFault {
 fn open(path: &Path, links: LinkPolicy) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    // A pipe that nobody writes to must not make us wait.
+    // Opening a pipe without a writer must not block.
     let mut flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
     if links == LinkPolicy::Refuse {
         flags |= OFlags::NOFOLLOW;
@@ -108,7 +108,7 @@ fn open(path: &Path, _: LinkPolicy) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 
-/// Fails if somebody else than the user and root can write to the file.
+/// Fails if anybody but the user and root can write to the file.
 #[cfg(unix)]
 fn only_own(about: &Metadata, path: &Path) -> Result<(), TrustFault> {
     use std::os::unix::fs::MetadataExt;
@@ -128,7 +128,7 @@ fn only_own(about: &Metadata, path: &Path) -> Result<(), TrustFault> {
     Ok(())
 }
 
-/// Fails if somebody else than the user and root can put other files into the folder.
+/// Fails if anybody but the user and root can put other files into the folder.
 #[cfg(unix)]
 pub(super) fn check_folder(folder: &Path) -> Result<(), TrustFault> {
     use std::os::unix::fs::MetadataExt;
@@ -143,6 +143,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), TrustFault> {
             "move it into a folder of your own, or name it with --config".to_owned(),
         ));
     }
+    // In a sticky folder such as `/tmp`, others cannot replace the user's files.
     if about.mode() & 0o002 != 0 && about.mode() & STICKY == 0 {
         return Err((
             format!("everybody can write to the folder {shown}"),
@@ -152,7 +153,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), TrustFault> {
     Ok(())
 }
 
-/// Whose it is, if it is neither the user's nor root's.
+/// The owner, if it is neither the user nor root.
 #[cfg(unix)]
 fn other_owner(about: &Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

@@ -6,37 +6,37 @@ use serde::ser::{Serialize, SerializeTuple, Serializer};
 use trimtab_engine::normalise::{MessageSource, Slot};
 use trimtab_model::{Message, MessageKind, Part, Role};
 
-/// What a band is.
+/// The kind of content of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilmRegion {
     /// Instructions.
     System,
-    /// What the user said.
+    /// User messages.
     User,
-    /// What the model said, and its calls.
+    /// Answers and calls of the model.
     Assistant,
-    /// The result of a tool.
+    /// Outputs of tools.
     Output,
     /// A text of ours: a summary, a digest, a note.
     Ours,
 }
 
-/// How a message of the log stands in a window.
+/// How a message of the log is shown in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
-    /// As it came.
+    /// Unchanged.
     Whole,
-    /// A part of it is shown.
+    /// In part.
     View,
-    /// Only a text is shown that says where it is.
+    /// As a text that says where it is.
     Placeholder,
     /// Not in the window.
     Hidden,
-    /// A summary stands for it and others.
+    /// A summary represents it and others.
     Summary,
-    /// Normalising changed it, or made it.
+    /// Normalisation changed it, or created it.
     Repaired,
 }
 
@@ -45,9 +45,9 @@ pub enum MessageState {
 pub struct FilmBand {
     /// The position of its first message in the log; none for a text of ours.
     pub message: Option<usize>,
-    /// How many messages it stands for.
+    /// The number of messages that it represents.
     pub count: usize,
-    /// What it is.
+    /// The kind of its content.
     pub region: FilmRegion,
     /// How it is shown.
     pub state: MessageState,
@@ -55,7 +55,8 @@ pub struct FilmBand {
     pub tokens: u64,
 }
 
-/// As a short list, because a film has thousands of them: message, count, region, state, tokens.
+/// Written as a short list, because a film has thousands of them: message, count, region, state,
+/// tokens.
 impl Serialize for FilmBand {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_tuple(5)?;
@@ -68,7 +69,7 @@ impl Serialize for FilmBand {
     }
 }
 
-/// The band of a slot; `came` is the message of the log that it shows.
+/// The band of a slot; `came` is the original message.
 pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBand {
     let message = match slot.source {
         MessageSource::Log(at) => Some(at),
@@ -84,7 +85,7 @@ pub fn band_of(slot: &Slot, came: Option<&Arc<Message>>, tokens: u64) -> FilmBan
 }
 
 pub(super) fn region(message: &Message, is_ours: bool) -> FilmRegion {
-    let is_output = message.outputs().next().is_some()
+    let is_output = message.has_outputs()
         || message.meta.kind == Some(MessageKind::Observation)
         || message.role == Role::Tool;
     match message.role {
@@ -96,7 +97,7 @@ pub(super) fn region(message: &Message, is_ours: bool) -> FilmRegion {
     }
 }
 
-/// How `shown` stands for the message that came.
+/// How `shown` represents the original message.
 pub fn message_state(shown: &Arc<Message>, came: Option<&Arc<Message>>) -> MessageState {
     let Some(came) = came else {
         return MessageState::Summary;
@@ -105,7 +106,7 @@ pub fn message_state(shown: &Arc<Message>, came: Option<&Arc<Message>>) -> Messa
         return MessageState::Whole;
     }
     let (now, before) = (shown.text().len(), came.text().len());
-    // A placeholder says where an output is and little more.
+    // A placeholder says little more than where an output is.
     if is_trimmed(shown) && now < PLACEHOLDER_BYTES && now.saturating_mul(4) < before {
         MessageState::Placeholder
     } else {
@@ -113,7 +114,7 @@ pub fn message_state(shown: &Arc<Message>, came: Option<&Arc<Message>>) -> Messa
     }
 }
 
-/// A shown output of fewer bytes is a placeholder, if it is also far shorter than the output.
+/// A shown output of fewer bytes is a placeholder, if it is also much shorter than the original.
 const PLACEHOLDER_BYTES: usize = 512;
 
 fn is_trimmed(message: &Message) -> bool {
@@ -124,7 +125,7 @@ fn is_trimmed(message: &Message) -> bool {
     }) || message.meta.stored.is_some()
 }
 
-/// The server that a tool belongs to, by the usual way to name them: `mcp__SERVER__TOOL`.
+/// The server of a tool, by the usual form of names: `mcp__SERVER__TOOL`.
 ///
 /// ```
 /// # use trimtab::film::server_of;

@@ -1,8 +1,8 @@
-//! A conversation as a film strip: what each call of the model was sent, message by message.
+//! A conversation as a film strip: what each call to the model was sent, message by message.
 //!
 //! A window only grows at its end until a plan changes it. So a film has scenes: in a scene, every
-//! column shows the beginning of the same bands, and a band is paid for by all calls from the one
-//! that first sent it to the end of the scene. This keeps a film small, however many calls it has.
+//! column shows a prefix of the same bands, and a band is paid for by all calls from the first one
+//! that sent it to the end of the scene. This keeps a film small, however many calls it has.
 
 mod band;
 mod replayed;
@@ -10,8 +10,9 @@ mod scenes;
 mod walk;
 
 use serde::Serialize;
-use trimtab_model::Usage;
 use trimtab_wire::catalogue::Prices;
+
+use crate::replay::bill::with_cache;
 
 pub use band::{FilmBand, FilmRegion, MessageState, band_of, message_state, server_of};
 pub use replayed::{film_under, replayed_film};
@@ -29,7 +30,7 @@ pub struct Film {
     pub switches: Vec<FilmSwitch>,
 }
 
-/// Calls in a row whose windows only grow at their end.
+/// Consecutive calls whose windows only grow at their end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FilmScene {
     /// The bands of the last window, front first.
@@ -43,9 +44,9 @@ pub struct FilmColumn {
     pub messages: usize,
     /// The scene that it belongs to.
     pub scene: usize,
-    /// Tokens of its messages: it shows the bands of the scene up to so many tokens.
+    /// Tokens of its messages. It shows the bands of the scene up to this many tokens.
     pub tokens: u64,
-    /// Tokens of all messages as they came.
+    /// Tokens of all original messages.
     pub whole: u64,
 }
 
@@ -56,39 +57,27 @@ pub struct FilmSwitch {
     pub column: usize,
     /// Tokens in front of the first change: they stay in the provider's cache.
     pub kept: u64,
-    /// Tokens of the window before, and after it.
+    /// Tokens of the window before it.
     pub before: u64,
-    /// Tokens of the window after it, without what came since.
+    /// Tokens of the window after it, without new messages.
     pub after: u64,
-    /// Tokens behind the first change that are written to the cache anew.
+    /// Tokens after the first change that are written to the cache again.
     pub rewritten: u64,
-    /// Why, one for each plan.
+    /// The reasons, one for each plan.
     pub reasons: Vec<String>,
-    /// What it costs once, in dollars, where prices are known.
+    /// The one-time cost in dollars, if prices are known.
     pub cost: Option<f64>,
-    /// What it saves with every later call, in dollars, where prices are known.
+    /// The saving of every later call in dollars, if prices are known.
     pub saves: Option<f64>,
 }
 
 impl FilmSwitch {
-    /// Adds what it costs and saves at these prices.
+    /// Adds its cost and saving at these prices.
     fn price(&mut self, prices: &Prices) {
-        let write = |tokens| {
-            let usage = Usage {
-                cache_creation: tokens,
-                ..Usage::default()
-            };
-            prices.cost(&usage).dollars()
-        };
-        let read = |tokens| {
-            let usage = Usage {
-                cache_read: tokens,
-                ..Usage::default()
-            };
-            prices.cost(&usage).dollars()
-        };
-        self.cost = Some(write(self.rewritten) - read(self.rewritten));
-        self.saves = Some(read(self.before.saturating_sub(self.after)));
+        let dollars = |read, written| with_cache(prices, read, written).dollars();
+        // Without the change, the same tokens would have been read from the cache.
+        self.cost = Some(dollars(0, self.rewritten) - dollars(self.rewritten, 0));
+        self.saves = Some(dollars(self.before.saturating_sub(self.after), 0));
     }
 }
 

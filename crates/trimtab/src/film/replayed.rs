@@ -1,4 +1,4 @@
-//! The film of a recorded conversation under a policy.
+//! Builds the film of a recorded conversation under a policy.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,8 +14,8 @@ use crate::replay::managed::ManagedSession;
 use crate::replay::manager::ManagerError;
 use crate::replay::{ReplayReport, ReplaySettings, ReplayStep, WindowManager, replay};
 
-/// What a policy would have sent at each call of a recorded conversation, and what that costs.
-/// `tools` are the tool definitions, measured.
+/// What a policy would have sent at each call of a recorded conversation, and the cost. `tools` is
+/// the measure of the tool definitions.
 pub fn replayed_film(
     log: &[Arc<Message>],
     policy: Policy,
@@ -26,7 +26,7 @@ pub fn replayed_film(
     Ok(film_under(log, &mut manager, settings))
 }
 
-/// The same for anything that decides what is sent.
+/// The same for any window manager.
 pub fn film_under(
     log: &[Arc<Message>],
     manager: &mut dyn WindowManager,
@@ -41,16 +41,16 @@ pub fn film_under(
 struct ReplayWatch {
     builder: FilmBuilder,
     before: Vec<Arc<Message>>,
-    /// The bands of messages that were seen; the messages are kept, so that no other one can have
-    /// their address.
+    /// The bands of known messages, by address. The messages are kept, so that no other can get the
+    /// same address.
     bands: HashMap<*const Message, (Arc<Message>, FilmBand)>,
     positions: LogPositions,
     /// Tokens of the log before each position.
     whole: Vec<u64>,
 }
 
-/// Where messages stand in the log: outputs by the call that they answer, others by their text.
-/// A session keeps copies, so their addresses say nothing.
+/// The positions of messages in the log: outputs by their call, others by their text. A session has
+/// copies of the messages, so addresses do not help.
 struct LogPositions {
     log: Vec<Arc<Message>>,
     by_call: HashMap<String, usize>,
@@ -60,6 +60,7 @@ struct LogPositions {
 impl LogPositions {
     fn of(log: &[Arc<Message>]) -> Self {
         let (mut by_call, mut by_text) = (HashMap::new(), HashMap::new());
+        // If a text occurs more than once, its newest position counts.
         for (at, message) in log.iter().enumerate() {
             match message.outputs().next() {
                 Some(output) => by_call.insert(output.call_id.clone(), at),
@@ -73,7 +74,7 @@ impl LogPositions {
         }
     }
 
-    /// The position of a message, and the message as it came.
+    /// The position of a message, and the original message.
     fn find(&self, message: &Message) -> Option<(usize, &Arc<Message>)> {
         let at = match message.outputs().next() {
             Some(output) => self.by_call.get(&output.call_id),
@@ -134,6 +135,8 @@ impl ReplayWatch {
         let is_ours = found.is_none() && is_our_kind(message.meta.kind);
         let state = match found {
             _ if is_ours => MessageState::Summary,
+            // Texts are compared instead of parts: a session adds refs to outputs that it does not
+            // change.
             Some((_, came)) if came.text() != message.text() => message_state(message, Some(came)),
             _ => MessageState::Whole,
         };
@@ -167,7 +170,7 @@ impl FilmRegion {
         Self::Ours,
     ];
 
-    /// Its name for people.
+    /// Its name in the legend.
     pub fn label(self) -> &'static str {
         match self {
             Self::System => "instructions",

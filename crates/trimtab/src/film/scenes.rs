@@ -5,9 +5,9 @@ use trimtab_wire::catalogue::Prices;
 use super::band::FilmBand;
 use super::{Film, FilmColumn, FilmScene, FilmSwitch};
 
-/// A scene with more bands joins small ones: a screen has no more lines to show them.
+/// A scene with more bands joins small ones, because a screen has no more lines to show them.
 const MOST_BANDS: usize = 1_200;
-/// Bands of less than this share of a scene are joined.
+/// Bands below this fraction of a scene are joined.
 const SMALL_SHARE: u64 = 600;
 
 /// Builds a film, window by window.
@@ -29,7 +29,7 @@ impl FilmBuilder {
         }
     }
 
-    /// How many bands the last window had.
+    /// The number of bands of the last window.
     pub fn len(&self) -> usize {
         self.bands.len()
     }
@@ -39,7 +39,7 @@ impl FilmBuilder {
         self.film.columns.is_empty()
     }
 
-    /// Adds a call whose window is the last one and `new` behind it.
+    /// Adds a call whose window is the last one plus `new`.
     pub fn extend(&mut self, messages: usize, whole: u64, new: impl Iterator<Item = FilmBand>) {
         for band in new {
             self.tokens += band.tokens;
@@ -58,14 +58,15 @@ impl FilmBuilder {
     ) {
         let pairs = self.bands.iter().zip(&bands);
         let common = pairs.take_while(|(a, b)| a == b).count();
+        // The plan changed nothing that was sent before.
         if common == self.bands.len() {
             return self.extend(messages, whole, bands.into_iter().skip(common));
         }
         let sum = |bands: &[FilmBand]| bands.iter().map(|band| band.tokens).sum::<u64>();
         let kept = sum(bands.get(..common).unwrap_or_default());
-        // What came since the last call is new in any case.
-        let seen = self.film.columns.last().map_or(0, |column| column.messages);
-        let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= seen);
+        // Messages since the last call are new in any case.
+        let messages_before = self.film.columns.last().map_or(0, |column| column.messages);
+        let is_new = |band: &FilmBand| band.message.is_some_and(|at| at >= messages_before);
         let new: u64 = bands
             .iter()
             .filter(|band| is_new(band))
@@ -107,7 +108,7 @@ impl FilmBuilder {
         self.film.scenes.push(FilmScene { bands });
     }
 
-    /// The film.
+    /// Returns the film.
     pub fn finish(mut self) -> Film {
         if !self.film.columns.is_empty() {
             self.end_scene();
@@ -116,7 +117,7 @@ impl FilmBuilder {
     }
 }
 
-/// Joins small bands of the same kind that stand next to each other, if there are too many.
+/// Joins small adjacent bands if there are too many.
 fn joined(bands: Vec<FilmBand>, tokens: u64) -> Vec<FilmBand> {
     if bands.len() <= MOST_BANDS {
         return bands;
@@ -126,7 +127,7 @@ fn joined(bands: Vec<FilmBand>, tokens: u64) -> Vec<FilmBand> {
     for band in bands {
         match fewer.last_mut() {
             Some(last) if band.tokens <= small && last.tokens <= small => {
-                // A run shows what most of its tokens are.
+                // A run shows the kind of its largest band.
                 if band.tokens > last.tokens {
                     (last.region, last.state) = (band.region, band.state);
                 }

@@ -1,4 +1,4 @@
-//! The film of a log and its journal.
+//! Builds the film of a log and its journal.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use trimtab_wire::catalogue::Prices;
 use super::band::{FilmBand, band_of};
 use super::{Film, FilmBuilder};
 
-/// What a film of a log depends on beside the log.
+/// What the film of a log depends on besides the log.
 #[derive(Clone, Debug, Default)]
 pub struct FilmOptions {
     /// How windows are normalised.
     pub normalise: NormaliseOptions,
     /// How the model counts.
     pub calibration: Calibration,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: Option<Prices>,
 }
 
-/// The film of a log and its journal: a column for every answer in the log, and one for the call
-/// that comes next.
+/// The film of a log and its journal: a column for every answer in the log, and one for the next
+/// call.
 pub fn film_of(log: &[Arc<Message>], journal: &Journal, options: FilmOptions) -> Film {
     let mut walk = LogWalk::new(journal, options);
     for (at, message) in log.iter().enumerate() {
@@ -44,13 +44,13 @@ pub fn film_of(log: &[Arc<Message>], journal: &Journal, options: FilmOptions) ->
     walk.builder.finish()
 }
 
-/// Goes through a log, and carries out each plan where it was first sent.
+/// Walks a log, and executes each plan at the call that first sent it.
 struct LogWalk<'a> {
     options: FilmOptions,
     projection: Projection,
-    /// The views that outputs came in with, by position.
+    /// The plans of admission, by position.
     admitted: Vec<(usize, &'a Plan)>,
-    /// The other entries, with the length of the log from which each holds.
+    /// The other entries, with the length of the log from which each applies.
     entries: std::iter::Peekable<std::vec::IntoIter<(usize, &'a JournalEntry)>>,
     whole: u64,
     builder: FilmBuilder,
@@ -66,10 +66,12 @@ impl<'a> LogWalk<'a> {
                     admitted.extend(position(plan).map(|at| (at, plan)));
                 }
                 JournalEntry::Plan(plan) => {
+                    // Entries apply in the order of the journal, so none can apply before an
+                    // earlier one.
                     holds_from = first_window(plan).max(holds_from);
                     entries.push((holds_from, entry));
                 }
-                // It holds from the first call after the plan that it takes back.
+                // It applies from the first call after the plan that it undoes.
                 JournalEntry::Undo => {
                     holds_from += 1;
                     entries.push((holds_from, entry));
@@ -77,6 +79,7 @@ impl<'a> LogWalk<'a> {
                 JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => {}
             }
         }
+        // Reversed, so that the next one can be popped from the end.
         admitted.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         Self {
             projection: Projection::new(options.normalise),
@@ -99,7 +102,7 @@ impl<'a> LogWalk<'a> {
         }
     }
 
-    /// Adds the column of a call with so many messages.
+    /// Adds the column of a call with this many messages.
     fn call(&mut self, messages: usize) {
         let mut reasons = Vec::new();
         while let Some((_, entry)) = self.entries.next_if(|(from, _)| *from <= messages) {
@@ -115,6 +118,7 @@ impl<'a> LogWalk<'a> {
                 JournalEntry::Judged { .. } | JournalEntry::Pin { .. } => {}
             }
         }
+        // Without a plan the window has only grown, and its first bands are known.
         if reasons.is_empty() {
             let new: Vec<FilmBand> = self.bands(self.builder.len()).collect();
             self.builder.extend(messages, self.whole, new.into_iter());
@@ -124,7 +128,7 @@ impl<'a> LogWalk<'a> {
         }
     }
 
-    /// The bands of the window from one on.
+    /// The bands of the window from number `from` on.
     fn bands(&self, from: usize) -> impl Iterator<Item = FilmBand> + '_ {
         let slots = self.projection.slots().iter().enumerate().skip(from);
         slots.map(|(number, slot)| {
@@ -139,7 +143,7 @@ impl<'a> LogWalk<'a> {
     }
 }
 
-/// The position of the message that a plan of an admission is about.
+/// The position of the message that a plan of admission is about.
 fn position(plan: &Plan) -> Option<usize> {
     plan.edits.iter().find_map(|edit| match edit {
         Edit::Show { message, .. }
@@ -159,7 +163,7 @@ fn first_window(plan: &Plan) -> usize {
     }
 }
 
-/// A reason in words.
+/// A reason as text.
 fn reason_text(reason: &PlanReason) -> String {
     match reason {
         PlanReason::Triggered { trigger } => format!("trigger: {trigger}"),

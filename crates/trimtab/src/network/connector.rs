@@ -1,4 +1,4 @@
-//! Connections with TLS where the address asks for it.
+//! Makes connections, with TLS if the address requires it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,20 +14,20 @@ use tower_service::Service;
 use super::NetworkError;
 use super::egress_proxy::{OutboundStream, ProxiedConnector};
 
-/// Which versions of HTTP a server is offered.
+/// The versions of HTTP that a server is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersions {
     /// HTTP/1.1 and HTTP/2.
     All,
-    /// HTTP/1.1 only: such a connection can become something else, such as a WebSocket.
+    /// HTTP/1.1 only: such a connection can be upgraded, for example to a WebSocket.
     Http1,
 }
 
-/// Makes connections. The time limit is for all of it: a server that does not speak TLS may
-/// never answer the greeting.
+/// Makes connections. The time limit covers everything: a server that does not speak TLS may never
+/// answer the handshake.
 #[derive(Clone)]
 pub struct Connector {
-    /// Or why there is no TLS, which is said when a connection is wanted.
+    /// The TLS connector, or the error to report when a connection is requested.
     https: Result<HttpsConnector<ProxiedConnector>, NetworkError>,
     wait: Duration,
 }

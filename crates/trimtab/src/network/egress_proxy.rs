@@ -1,4 +1,4 @@
-//! The way to a server: straight, or through the egress proxy.
+//! Connects to a server, directly or through the egress proxy.
 
 use std::future::Future;
 use std::io;
@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// The egress proxies: which one leads to which server. This machine itself needs none.
+/// The egress proxies by server. This machine itself needs none.
 #[derive(Clone)]
 pub(super) struct EgressProxies(Arc<Matcher>);
 
@@ -26,24 +26,24 @@ impl EgressProxies {
         Self(Arc::new(matcher))
     }
 
-    /// The proxy that leads to a server.
+    /// The proxy for a server.
     pub(super) fn proxy_for(&self, to: &Uri) -> Option<Intercept> {
+        // For a proxy on another machine, a loopback address would be that machine.
         let is_here = to.host().is_some_and(is_this_machine);
         (!is_here).then(|| self.0.intercept(to)).flatten()
     }
 
-    /// What the proxy wants to see of whoever sends it a request for `to`; a tunnel shows it
-    /// by itself.
+    /// The credentials that the proxy needs with a request for `to`. A tunnel sends them by itself.
     pub(super) fn credentials(&self, to: &Uri) -> Option<HeaderValue> {
         let proxy = self.proxy_for(to).filter(|_| !is_tls(to))?;
         proxy.basic_auth().cloned()
     }
 }
 
-/// Connects to servers, through a proxy where one is named for them.
+/// Connects to servers, through a proxy if one is configured for them.
 ///
-/// A server that speaks TLS is reached through a tunnel; the proxy of another is given its
-/// requests.
+/// A server with TLS is reached through a tunnel; for others, the requests themselves are sent to
+/// the proxy.
 #[derive(Clone)]
 pub(super) struct ProxiedConnector {
     tcp: HttpConnector,
@@ -54,6 +54,7 @@ impl ProxiedConnector {
     /// Waits for a connection no longer than `wait`.
     pub(super) fn new(wait: Duration, proxies: EgressProxies) -> Self {
         let mut tcp = HttpConnector::new();
+        // The TLS layer above calls it with `https` addresses.
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(wait));
         tcp.set_nodelay(true);
@@ -117,7 +118,7 @@ async fn through(tcp: HttpConnector, to: Uri, proxy: &Intercept) -> io::Result<O
     })
 }
 
-/// Says that it is the proxy that failed, without its password.
+/// Says that the proxy failed, without its password.
 fn at_proxy(proxy: &Intercept, error: &io::Error) -> io::Error {
     let address = proxy.uri();
     let host = address.host().unwrap_or_default();
@@ -127,7 +128,7 @@ fn at_proxy(proxy: &Intercept, error: &io::Error) -> io::Error {
     io::Error::other(format!("the egress proxy {host}{port}: {why}"))
 }
 
-/// What lies at the bottom of an error: the words of the system or of the TLS library.
+/// The innermost cause of an error: the message of the system or of the TLS library.
 pub fn innermost_cause(error: &dyn std::error::Error) -> String {
     let mut deepest = error;
     while let Some(inner) = deepest.source() {
@@ -139,7 +140,7 @@ pub fn innermost_cause(error: &dyn std::error::Error) -> String {
 /// A connection.
 pub struct OutboundStream {
     stream: TokioIo<TcpStream>,
-    /// True if the other end is a proxy that passes requests on.
+    /// True if the other end is a proxy that forwards requests.
     proxied: bool,
 }
 
@@ -151,6 +152,7 @@ impl OutboundStream {
 
 impl Connection for OutboundStream {
     fn connected(&self) -> Connected {
+        // Tells hyper to write the full address into the request line, as a proxy needs it.
         self.stream.connected().proxy(self.proxied)
     }
 }

@@ -1,6 +1,6 @@
-//! Connections to other machines: whose certificates are believed, and which proxy leads out.
+//! Connections to other machines: trusted certificate authorities, and the egress proxy.
 //!
-//! The settings are always here; what makes connections of them is the feature `connect`.
+//! The settings are always available; the feature `connect` makes connections with them.
 
 #[cfg(feature = "connect")]
 mod connector;
@@ -21,12 +21,12 @@ pub use outbound::{NetworkError, OutboundNetwork};
 
 use crate::redact::redact_address;
 
-/// How other machines are reached, as the settings say it.
+/// The network settings.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// A file with further certificate authorities, besides those built in.
+    /// A file with additional certificate authorities.
     pub ca_file: Option<PathBuf>,
-    /// The egress proxy; those of the environment if unset.
+    /// The egress proxy; that of the environment if unset.
     pub proxy: Option<String>,
 }
 

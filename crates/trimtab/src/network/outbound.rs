@@ -1,4 +1,4 @@
-//! Who makes connections, by the settings.
+//! Makes connections according to the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::connector::{Connector, HttpVersions};
 use super::egress_proxy::{EgressProxies, ProxiedConnector};
 use crate::redact::redact_address;
 
-/// Network settings that cannot be used.
+/// Why network settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// There are no certificate authorities to be had from the file.
+    /// The file has no usable certificate authorities.
     #[error(
         "the certificate authorities in {} cannot be used: {why}\n\
          hint: network.ca_file or SSL_CERT_FILE names a PEM file with one or more certificates",
@@ -32,7 +32,7 @@ pub enum NetworkError {
         /// What is wrong with it.
         why: String,
     },
-    /// The egress proxy has no address that can be used.
+    /// The address of the egress proxy cannot be used.
     #[error(
         "network.proxy = {address} cannot be used\n\
          hint: give it as http://host:port or http://user:password@host:port"
@@ -41,15 +41,15 @@ pub enum NetworkError {
         /// Its address, without a password.
         address: String,
     },
-    /// There is no TLS to be had.
+    /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
 
-/// Makes connections for everything that leaves this process: straight or through the egress
-/// proxy, with TLS where the address asks for it.
+/// Makes all connections of this process: directly or through the egress proxy, with TLS if the
+/// address requires it.
 ///
-/// This machine itself is always reached straight.
+/// This machine itself is always reached directly.
 #[derive(Clone)]
 pub struct OutboundNetwork {
     tls: Result<ClientConfig, NetworkError>,
@@ -57,7 +57,7 @@ pub struct OutboundNetwork {
 }
 
 impl OutboundNetwork {
-    /// By these settings.
+    /// Applies these settings.
     pub fn new(network: &Network) -> Result<Self, NetworkError> {
         let proxies = match &network.proxy {
             Some(address) => only_proxy(address)?,
@@ -69,14 +69,13 @@ impl OutboundNetwork {
         })
     }
 
-    /// A connector that takes no longer than `wait` for a connection, all in all.
+    /// A connector whose connections take at most `wait`, including TLS.
     pub fn connector(&self, wait: Duration, versions: HttpVersions) -> Connector {
         let route = ProxiedConnector::new(wait, self.proxies.clone());
         Connector::new(route, self.tls.clone(), versions, wait)
     }
 
-    /// What a proxy wants to see of whoever sends it a request for `to`; a tunnel shows it by
-    /// itself.
+    /// The credentials that a proxy needs with a request for `to`. A tunnel sends them by itself.
     pub fn credentials(&self, to: &Uri) -> Option<HeaderValue> {
         self.proxies.credentials(to)
     }
@@ -100,14 +99,16 @@ impl Default for OutboundNetwork {
 
 impl std::fmt::Debug for OutboundNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outgoing").finish_non_exhaustive()
+        f.debug_struct("OutboundNetwork").finish_non_exhaustive()
     }
 }
 
-/// One proxy for all addresses but those that `NO_PROXY` names.
+/// One proxy for all addresses except those that `NO_PROXY` names.
 fn only_proxy(address: &str) -> Result<Matcher, NetworkError> {
     let uri: Option<Uri> = address.parse().ok();
     let is_good = uri.is_some_and(|uri| {
+        // The connection to the proxy itself has no TLS here; TLS to the server goes through its
+        // tunnel.
         uri.scheme_str() == Some("http") && uri.host().is_some_and(|host| !host.is_empty())
     });
     if !is_good {
@@ -115,13 +116,14 @@ fn only_proxy(address: &str) -> Result<Matcher, NetworkError> {
             address: redact_address(address),
         });
     }
+    // A configured proxy replaces those of the environment, but not the exceptions.
     let variable = |name| std::env::var(name).ok();
     let none = variable("NO_PROXY").or_else(|| variable("no_proxy"));
     let proxies = Matcher::builder().all(address).no(none.unwrap_or_default());
     Ok(proxies.build())
 }
 
-/// TLS that believes the built-in authorities and those in `ca_file`.
+/// TLS that trusts the built-in authorities and those in `ca_file`.
 fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, NetworkError> {
     let built_in = webpki_roots::TLS_SERVER_ROOTS.iter().cloned();
     let mut roots: RootCertStore = built_in.collect();
@@ -132,7 +134,7 @@ fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, NetworkError> {
         };
         let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
         let certificates: Vec<CertificateDer<'_>> = read.map_err(|error| bad(error.to_string()))?;
-        // A bundle of the system may hold some that are too old to be understood.
+        // A bundle of the system may contain some that are too old to be parsed.
         let (added, _) = roots.add_parsable_certificates(certificates);
         if added == 0 {
             return Err(bad("there is no certificate in it".to_owned()));

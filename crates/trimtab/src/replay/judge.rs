@@ -1,4 +1,4 @@
-//! Would a provider accept a window? Judged on the bytes that would be sent.
+//! Checks whether a provider would accept a window, on the bytes that would be sent.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,19 +10,20 @@ use trimtab_wire::validate::validate;
 
 use crate::request::{RequestField, fields};
 
-/// Writes windows as request bodies and judges them.
+/// Writes windows as request bodies and validates them.
 ///
-/// What two windows have in common is written once: a window is written in groups, an answer
-/// of the model with what follows it, and a group that is known is not written again.
+/// The common part of two windows is written once: a window is written in groups, an answer of the
+/// model with what follows it, and a known group is not written again.
 pub(super) struct WindowJudge {
     dialect: Dialect,
-    /// The messages are kept, so that no other can come to stand where they stood.
+    /// The groups by the addresses of their messages. The messages are kept, so that no other can
+    /// get the same address.
     known: HashMap<Vec<*const Message>, WrittenGroup>,
     body: String,
 }
 
 struct WrittenGroup {
-    /// What keeps the addresses taken.
+    /// Keeps the addresses taken.
     _messages: Vec<Arc<Message>>,
     fields: Vec<RequestField>,
 }
@@ -36,7 +37,7 @@ impl WindowJudge {
         }
     }
 
-    /// What is wrong with a window, in words.
+    /// The first fault of a window, as text.
     pub(super) fn fault(&mut self, window: &[Arc<Message>]) -> Option<String> {
         self.write(window);
         match BodyScan::new(self.body.as_bytes(), self.dialect) {
@@ -70,6 +71,8 @@ impl WindowJudge {
     }
 
     fn group(&mut self, group: &[Arc<Message>]) -> &WrittenGroup {
+        // Addresses instead of contents: comparing megabytes of text with every call would cost
+        // more than writing them.
         let key = group.iter().map(Arc::as_ptr).collect();
         self.known.entry(key).or_insert_with(|| WrittenGroup {
             fields: fields(group, self.dialect),
@@ -78,11 +81,11 @@ impl WindowJudge {
     }
 }
 
-/// Runs of messages that no dialect writes into one entry with what is around them. What the
-/// system says first is in the first.
+/// Runs of messages that no dialect merges with their neighbours. Leading system messages are in
+/// the first one.
 fn groups(window: &[Arc<Message>]) -> impl Iterator<Item = &[Arc<Message>]> {
-    let said = |message: &Arc<Message>| message.role == Role::Assistant;
-    window.chunk_by(move |_, next| !said(next))
+    let is_answer = |message: &Arc<Message>| message.role == Role::Assistant;
+    window.chunk_by(move |_, next| !is_answer(next))
 }
 
 /// The elements of a list without its brackets.

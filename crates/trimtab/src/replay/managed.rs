@@ -1,4 +1,4 @@
-//! A preset, carried out by a session as the proxy or an agent would do it.
+//! Runs a preset in a session, as the proxy or an agent would.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use crate::session::{
     Limits, Moment, PendingSummary, Session, SessionEvent, Setup, SummariserAnswer,
 };
 
-/// No summary takes more requests than this; a count that does not end would stop a replay.
+/// The maximum of requests for one summary, so that a fault cannot make a replay endless.
 const MOST_REQUESTS: u64 = 1_000;
 
-/// A session over a store in memory. Summaries are the deterministic ones, and the provider is
-/// taken to count what we estimate.
+/// A session over a store in memory. Summaries are written without a model, and the provider is
+/// assumed to count as we estimate.
 pub struct ManagedSession {
     session: Session,
-    /// The tool definitions of the recording, and those of the retrieval tools.
+    /// The measures of the recording's tool definitions, and of the retrieval tools.
     tools: Measure,
     retrieval: Measure,
-    /// True once a window has shown a ref: from then on the retrieval tools are offered.
+    /// True once a window has shown a ref: from then on, the retrieval tools are offered.
     shows_a_ref: bool,
     sizer: MessageSizer,
     mentions: RefMentions,
-    /// What the window of the last call took, until its answer comes.
+    /// The size of the last call's window, until its answer comes.
     open: Option<u64>,
     /// True if the newest message is an output.
     outputs_came: bool,
@@ -42,7 +42,7 @@ pub struct ManagedSession {
 }
 
 impl ManagedSession {
-    /// A new session under `policy`; `tools` are the tool definitions, measured.
+    /// A new session under `policy`; `tools` is the measure of the tool definitions.
     pub fn new(
         policy: Policy,
         settings: &ReplaySettings,
@@ -52,15 +52,15 @@ impl ManagedSession {
             dialect: settings.dialect,
             limits: Limits {
                 window: Some(settings.window),
-                // As the proxy does for a client that does not say how long an answer may be.
+                // As the proxy does for a client that sets no limit for the answer.
                 max_output: Some(Limits::usual_answer(settings.window)),
                 ..Limits::default()
             },
             prices: Some(settings.prices),
             tiers: settings.tiers.clone(),
             tools,
-            // What is reported is the larger of two counts: learning from that, we would come
-            // to estimate less than either.
+            // The reported figure is the larger of two counts. Learning from it would make our
+            // estimates lower than both.
             counts_as_we_do: true,
             ..Setup::new(policy)
         };
@@ -81,7 +81,7 @@ impl ManagedSession {
         })
     }
 
-    /// Passes through a moment; a summary that is wanted is the deterministic one.
+    /// Passes a moment; a requested summary is written without a model.
     fn check(&mut self, moment: Moment) -> Result<(), ManagerError> {
         if let Some(pending) = self.session.check(moment).map_err(failed)? {
             self.own_calls += requests(&pending);
@@ -90,7 +90,7 @@ impl ManagedSession {
         Ok(())
     }
 
-    /// The retrieval tools are offered beside the first ref, and take their room from then on.
+    /// Offers the retrieval tools with the first ref; from then on they take room.
     fn offer_retrieval(&mut self, refs: &[ShownRef]) {
         if self.shows_a_ref || refs.is_empty() {
             return;
@@ -100,7 +100,7 @@ impl ManagedSession {
         self.session.set_tools(self.tools + self.retrieval);
     }
 
-    /// The answer to the last call came.
+    /// Records the answer to the last call.
     fn answered(&mut self, answer: &Arc<Message>) -> Result<(), ManagerError> {
         let Some(input) = self.open.take() else {
             return Ok(());
@@ -117,9 +117,9 @@ impl ManagedSession {
         let projection = self.session.projection();
         let log = projection.log().messages();
         let whole = outputs_shown_whole(projection.slots());
-        let own: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
-        let archives = archives(projection.journal().plans(), &own);
-        self.mentions.look_at(messages);
+        let output_ids: HashSet<&str> = stored(log).map(|(_, _, stored)| stored.id()).collect();
+        let archives = archives(projection.journal().plans(), &output_ids);
+        self.mentions.read_words(messages);
         let mut refs = Vec::new();
         for (position, call_id, stored) in stored(log) {
             if whole.contains(&(position, stored.id())) {
@@ -147,8 +147,9 @@ impl ManagedSession {
     }
 }
 
-/// How many requests to a model a summary takes, if each of them is answered.
+/// The number of requests to a model for a summary, if each of them is answered.
 fn requests(pending: &PendingSummary) -> u64 {
+    // A copy, because the requests are only counted. Any text serves as an answer.
     let mut asked = pending.clone();
     let mut count = 0;
     while count < MOST_REQUESTS && asked.request().is_some() {
@@ -162,7 +163,7 @@ fn requests(pending: &PendingSummary) -> u64 {
     count
 }
 
-/// What the definitions of the retrieval tools take.
+/// The measure of the definitions of the retrieval tools.
 fn retrieval_tools(dialect: Dialect) -> Measure {
     let definitions = ToolNames::default().definitions();
     let texts = definitions
@@ -171,7 +172,7 @@ fn retrieval_tools(dialect: Dialect) -> Measure {
     texts.map(|text| Measure::of_text(&text)).sum()
 }
 
-/// What an event says, if it is about the window.
+/// The text of an event, if it is about the window.
 fn event_text(event: &SessionEvent) -> Option<String> {
     if event.tokens_saved() == 0 {
         return None;
@@ -207,7 +208,7 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
     })
 }
 
-/// The outputs that are whole in the window, by position and ref.
+/// The outputs that the window shows in full, by position and ref.
 fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
     for slot in slots {
@@ -222,11 +223,14 @@ fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(us
 /// The runs that plans have hidden, and the refs under which each plan stored them.
 fn archives<'p>(
     plans: impl Iterator<Item = &'p Plan>,
-    own: &HashSet<&str>,
+    output_ids: &HashSet<&str>,
 ) -> Vec<(usize, usize, Ref)> {
     let mut archives = Vec::new();
     for plan in plans {
-        let refs = plan.refs.iter().filter(|stored| !own.contains(stored.id()));
+        let refs = plan
+            .refs
+            .iter()
+            .filter(|stored| !output_ids.contains(stored.id()));
         for stored in refs {
             for edit in &plan.edits {
                 if let Edit::Hide { from, to } = edit {
@@ -238,18 +242,18 @@ fn archives<'p>(
     archives
 }
 
-/// The words of a window that may be refs; every message is looked at once.
+/// The words of a window that may be refs. Every message is read once.
 #[derive(Default)]
 struct RefMentions {
     known: HashMap<*const Message, (Arc<Message>, Vec<String>)>,
     words: HashSet<String>,
 }
 
-/// Bytes of a ref's id.
+/// The length of a ref's id in bytes.
 const REF: usize = 16;
 
 impl RefMentions {
-    fn look_at(&mut self, messages: &[Arc<Message>]) {
+    fn read_words(&mut self, messages: &[Arc<Message>]) {
         self.words.clear();
         for message in messages {
             let known = self.known.entry(Arc::as_ptr(message));
@@ -281,6 +285,7 @@ impl WindowManager for ManagedSession {
     fn admit(&mut self, message: &Arc<Message>) -> Result<(), ManagerError> {
         let answer = message.role == Role::Assistant;
         if answer {
+            // As in the proxy, the usage arrives with the answer, before the next decision.
             self.answered(message)?;
         }
         self.session
@@ -309,6 +314,7 @@ impl WindowManager for ManagedSession {
         for message in &messages {
             all += self.sizer.size(message);
         }
+        // The larger of two counts, so that a window fits by both.
         self.open = Some(all.byte_quarter().max(all.tokens()));
         let refs = self.refs(&messages);
         self.offer_retrieval(&refs);

@@ -1,15 +1,15 @@
 //! Replay: recorded conversations, call by call, under a policy.
 //!
-//! A recorded conversation says what an agent was told and what it did next. Replayed under a
-//! policy, it tells what the policy would have sent at each call of the model, what that would
-//! have cost, and whether the agent's next step could still have been made from it.
+//! A recorded conversation shows what an agent was told and what it did next. Its replay under a
+//! policy shows what the policy would have sent at each call of the model, what that would have
+//! cost, and whether the agent's next step would still have been possible.
 //!
-//! - [`WindowManager`]: whatever decides what is sent; [`managed`] has the presets; [`SendAll`],
-//!   [`DropOldest`] and the [`oracle`] are there to compare with.
-//! - [`needs`]: what each call of the real agent took from an old output.
-//! - [`bill`]: what the windows cost with a prompt cache.
+//! - [`WindowManager`]: decides what is sent; [`managed`] implements the presets; [`SendAll`],
+//! [`DropOldest`] and the [`oracle`] are baselines.
+//! - [`needs`]: what each call of the real agent took from an output.
+//! - [`bill`]: the cost of the windows with a prompt cache.
 //! - [`replay`]: all of it together, for one conversation.
-//! - [`parallel`]: many at once, on several threads.
+//! - [`parallel`]: several conversations at once, on several threads.
 //!
 //! ```
 //! use std::sync::Arc;

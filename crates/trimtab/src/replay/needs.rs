@@ -1,9 +1,9 @@
-//! What each call of the real agent took from an output.
+//! Finds what each call of the real agent took from an output.
 //!
-//! A call needs a text that stands in its arguments, in an output before it, and nowhere else: not
-//! in anything that the user or the model said, not in another output of the other age. The model
-//! can only have had it from there. Texts are identifiers (paths, qualified names, numbers) and
-//! whole lines; the two newest outputs are fresh, the others are old.
+//! A call needs a text that occurs in its arguments, in an output before it, and nowhere else: not
+//! in anything that the user or the model said, and not in an output of the other age. So the model
+//! can only have it from there. Texts are identifiers (paths, qualified names, numbers) and whole
+//! lines; the two newest outputs are fresh, the others are old.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -14,14 +14,14 @@ use serde::Serialize;
 use serde_json::Value;
 use trimtab_model::{Message, Output, Part};
 
-/// An identifier has at least so many bytes; one of digits only, too.
+/// The minimum length of an identifier in bytes, even of digits only.
 const SHORTEST_NAME: usize = 6;
-/// A line has at least so many characters without the white space around it.
+/// The minimum length of a line in characters, without surrounding white space.
 const SHORTEST_LINE: usize = 24;
-/// So many of the newest outputs are fresh.
+/// The number of newest outputs that count as fresh.
 pub(super) const FRESH_OUTPUTS: usize = 2;
 
-/// What kind of text a call needs, and how old the output is that has it.
+/// The kind of text that a call needs, and the age of the output that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NeedKind {
@@ -38,19 +38,19 @@ pub enum NeedKind {
 /// A text that a call took from an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Position of the assistant message that holds the call.
+    /// Position of the assistant message with the call.
     pub call: usize,
     /// The text.
     pub text: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NeedKind,
     /// Position of the message with the newest output that has it.
     pub source: usize,
-    /// The line of that output which has it, without the white space around it.
+    /// The line of that output that contains it, without surrounding white space.
     pub line: String,
 }
 
-/// Everything that the calls of `log` needed, in order.
+/// All needs of the calls of `log`, in order.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -84,7 +84,7 @@ pub fn needs(log: &[Arc<Message>]) -> Vec<Need> {
 }
 
 /// The identifiers in `text`: runs of letters, digits and `_ . / : @ # -` that begin and end with a
-/// letter, a digit or `_`, and have a digit or one of `/ _ .` inside.
+/// letter, a digit or `_`, and contain a digit or one of `/ _ .`.
 pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     let is_edge = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_inside = move |c: char| is_edge(c) || matches!(c, '.' | '/' | ':' | '@' | '#' | '-');
@@ -96,8 +96,8 @@ pub fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The strings in the arguments of the calls of a message, one on a line; the arguments themselves
-/// where they are not JSON.
+/// The strings in the arguments of a message's calls, one per line; the arguments themselves if
+/// they are not JSON.
 pub(super) fn argument_strings(message: &Message) -> String {
     let strings: Vec<String> = message
         .calls()
@@ -106,7 +106,7 @@ pub(super) fn argument_strings(message: &Message) -> String {
     strings.join("\n")
 }
 
-/// The arguments of the calls of a message, as they were sent.
+/// The arguments of a message's calls, as they were sent.
 pub(super) fn raw_arguments(message: &Message) -> String {
     let arguments: Vec<&str> = message
         .calls()
@@ -115,24 +115,26 @@ pub(super) fn raw_arguments(message: &Message) -> String {
     arguments.join("\n")
 }
 
-/// An output, and what a message beside it says.
+/// Everything before a call: the outputs, and everything else that was said.
 #[derive(Default)]
 struct EarlierOutput {
     /// Outputs with the position of their message, oldest first.
     outputs: Vec<(usize, String)>,
-    /// Everything else that was said.
+    /// All other texts.
     other_text: String,
-    /// The calls that were made.
+    /// The ids of earlier calls.
     calls: HashSet<String>,
 }
 
 impl EarlierOutput {
     fn add_needs(&self, call: usize, message: &Message, needs: &mut Vec<Need>) {
         let written = argument_strings(message);
-        // Escapes of JSON stand between names.
+        // Escapes of JSON would be glued to the names next to them.
         let plain = raw_arguments(message)
             .replace("\\n", "\n")
             .replace("\\\"", "\"");
+        // A set, so that a text that a call uses twice is one need. Its order makes reports
+        // reproducible.
         let names: BTreeSet<&str> = identifiers(&plain).collect();
         let lines = written.lines().map(str::trim);
         let lines = lines.filter(|line| line.chars().count() >= SHORTEST_LINE);
@@ -148,7 +150,7 @@ impl EarlierOutput {
         }
     }
 
-    /// The need of a text, if only old or only fresh outputs have it.
+    /// The need of a text, if only old or only fresh outputs contain it.
     fn need(&self, call: usize, text: &str, [old, fresh]: [NeedKind; 2]) -> Option<Need> {
         let finder = memmem::Finder::new(text);
         let has = |said: &str| finder.find(said.as_bytes()).is_some();
@@ -178,7 +180,7 @@ impl EarlierOutput {
     fn add(&mut self, at: usize, message: &Message) {
         for part in &message.parts {
             match part {
-                // No provider takes an output without its call, so no window can show it.
+                // No provider accepts an output without its call, so no window can show it.
                 Part::Output(output) if !self.calls.contains(&output.call_id) => {}
                 Part::Output(output) => self.outputs.push((at, Output::text(output).into_owned())),
                 Part::Text(text) => self.say(&text.text),

@@ -1,8 +1,8 @@
 //! An upper bound: a manager that knows what later calls will take from outputs.
 //!
-//! Outputs are shown whole when they come in. When the window passes a mark, old outputs keep the
-//! lines that later calls need and nothing else, and rounds that no call needs go. No policy can
-//! know that. What is between a policy and this is the price of not knowing.
+//! Outputs are shown in full at first. When the window exceeds a mark, old outputs keep only the
+//! lines that later calls need, and rounds that no call needs are dropped. No real policy can know
+//! that. The difference between a policy and this is the price of not knowing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::manager::{ManagerError, SentWindow, WindowManager};
 use super::needs::{FRESH_OUTPUTS, Need};
 use super::plain_rules::{ShownRounds, repaired_window};
 
-/// A single output may take so many percent of the window.
+/// The maximum of a single output, in percent of the window.
 const OUTPUT_PERCENT: u64 = 30;
-/// A token has at least so many bytes, where an output is cut.
+/// The assumed bytes per token when an output is cut.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// A window that is rewritten above `above` percent of the model's, down to `to` percent of it.
+/// A window above `above` percent of the model's is rewritten to `target` percent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RewriteThreshold {
     above: u64,
     target: u64,
 }
 
-/// The marks that are tried: which one is cheapest depends on the conversation.
+/// The thresholds that are tried. Which one is cheapest depends on the conversation.
 pub const MARKS: [RewriteThreshold; 5] = [
     RewriteThreshold {
         above: 95,
@@ -49,7 +49,7 @@ pub const MARKS: [RewriteThreshold; 5] = [
     },
 ];
 
-/// Knows what later calls need.
+/// A manager that knows what later calls need.
 pub struct Oracle<'n> {
     rounds: ShownRounds,
     /// The needs of each output, by the position of its message.
@@ -60,7 +60,7 @@ pub struct Oracle<'n> {
 }
 
 impl<'n> Oracle<'n> {
-    /// For a conversation whose calls need `needs`, and a model with a window of so many tokens.
+    /// For a conversation with these needs, and a model with a window of `window` tokens.
     pub fn new(needs: &'n [Need], window: u64, mark: RewriteThreshold) -> Self {
         let mut by_source: HashMap<usize, Vec<&Need>> = HashMap::new();
         for need in needs {
@@ -75,14 +75,14 @@ impl<'n> Oracle<'n> {
         }
     }
 
-    /// What calls from now on need of the outputs of a message.
+    /// The texts that later calls need from the outputs of a message.
     fn wanted(&self, position: usize) -> Vec<&'n str> {
         let needs = self.needs.get(&position).into_iter().flatten();
         let later = needs.filter(|need| need.call >= self.rounds.next());
         later.map(|need| need.text.as_str()).collect()
     }
 
-    /// A message whose outputs are cut to so many bytes and the lines that later calls need.
+    /// Cuts the outputs of a message to `bytes` and the lines that later calls need.
     fn cut(&self, position: usize, message: &Arc<Message>, bytes: usize) -> Arc<Message> {
         let is_long = |output: &Output| output.text().len() > bytes;
         if !message.outputs().any(is_long) {
@@ -102,12 +102,14 @@ impl<'n> Oracle<'n> {
         Arc::new(message)
     }
 
-    /// All but the newest `fresh` outputs keep what is needed, and rounds that nobody needs go.
+    /// Cuts all outputs except the newest `fresh` to what is needed, and drops rounds that no call
+    /// needs.
     fn rewrite(&mut self, fresh: usize) {
         self.rewrites += 1;
         let mut newer = 0;
         let messages = std::mem::take(&mut self.rounds.messages);
         let mut rewritten: Vec<(usize, Arc<Message>)> = Vec::with_capacity(messages.len());
+        // From the newest on, to count the fresh outputs.
         for (position, message) in messages.into_iter().rev() {
             let is_fresh = newer < fresh;
             newer += message.outputs().count();
@@ -128,7 +130,7 @@ impl<'n> Oracle<'n> {
     }
 }
 
-/// The first bytes of a text, and the lines of the rest that have one of the wanted texts.
+/// The first bytes of a text, and the later lines that contain one of the wanted texts.
 fn shown(text: &str, bytes: usize, wanted: &[&str]) -> String {
     let mut shown = String::new();
     for line in text.lines() {
@@ -154,6 +156,7 @@ impl WindowManager for Oracle<'_> {
         if self.rounds.tokens() > self.window * self.mark.above / 100 {
             self.rewrite(FRESH_OUTPUTS);
         }
+        // Still too large: now the fresh outputs are cut as well.
         if self.rounds.tokens() > self.window {
             self.rewrite(0);
         }

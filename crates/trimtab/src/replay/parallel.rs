@@ -1,11 +1,11 @@
-//! Many at once, on several threads.
+//! Runs work on several threads.
 
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What `work` gives for each of `items`, in their order.
+/// Applies `work` to each of `items`, and returns the results in their order.
 ///
 /// ```
 /// let squares = trimtab::replay::parallel::map(&[1, 2, 3], |n| n * n);
@@ -13,6 +13,7 @@ use std::thread;
 /// ```
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    // Threads take the next item when they are free, because conversations differ much in size.
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
     thread::scope(|scope| {
@@ -20,6 +21,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
             scope.spawn(|| {
                 while let Some((at, item)) = take(items, &next) {
                     let given = work(item);
+                    // The lock is poisoned only if another thread panicked, and then the scope
+                    // panics, too.
                     if let Ok(mut done) = done.lock() {
                         done.push((at, given));
                     }

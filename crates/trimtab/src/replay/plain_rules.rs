@@ -1,4 +1,4 @@
-//! Plain rules, to compare with: sending everything, and dropping the oldest rounds.
+//! Baselines with plain rules: send everything, or drop the oldest rounds.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use trimtab_model::{Message, Role};
 use super::manager::{ManagerError, SentWindow, WindowManager};
 use super::sizes::{MeasuredSize, MessageSizer};
 
-/// Dropping leaves so many percent of the window.
+/// The percentage of the window that dropping leaves.
 const LEFT_PERCENT: u64 = 50;
 
-/// Sends everything, with what a provider would refuse repaired.
+/// Sends everything, with repairs of what a provider would reject.
 #[derive(Debug, Default)]
 pub struct SendAll {
     log: Vec<Arc<Message>>,
@@ -29,8 +29,7 @@ impl WindowManager for SendAll {
     }
 }
 
-/// Drops the oldest rounds when the window is full, down to half of it. Nothing tells that they
-/// were there.
+/// Drops the oldest rounds when the window is full, down to half of it, without any note.
 pub struct DropOldest {
     rounds: ShownRounds,
     window: u64,
@@ -38,7 +37,7 @@ pub struct DropOldest {
 }
 
 impl DropOldest {
-    /// For a model with a window of so many tokens.
+    /// For a model with a window of `window` tokens.
     pub fn new(window: u64) -> Self {
         Self {
             rounds: ShownRounds::default(),
@@ -68,7 +67,7 @@ impl WindowManager for DropOldest {
     }
 }
 
-/// These messages as a window, with what a provider would refuse repaired.
+/// The messages as a window, with repairs of what a provider would reject.
 pub(super) fn repaired_window(messages: &[Arc<Message>]) -> SentWindow {
     SentWindow {
         messages: normalise(messages, NormaliseOptions::default()).messages(),
@@ -100,7 +99,7 @@ impl ShownRounds {
         messages.map(|(_, message)| Arc::clone(message)).collect()
     }
 
-    /// Tokens, by our estimate or by a quarter of the bytes.
+    /// The tokens: our estimate, or a quarter of the bytes if that is more.
     pub(super) fn tokens(&mut self) -> u64 {
         let mut all = MeasuredSize::default();
         for (_, message) in &self.messages {
@@ -109,7 +108,7 @@ impl ShownRounds {
         all.tokens().max(all.byte_quarter())
     }
 
-    /// Drops the oldest rounds until all is within so many tokens: an answer of the model with the
+    /// Drops the oldest rounds until the rest fits `room` tokens: an answer of the model with the
     /// outputs behind it, but not the last one, and none with a message in `needed`.
     pub(super) fn drop_oldest(&mut self, room: u64, needed: &HashSet<usize>) {
         let mut left = self.tokens();
@@ -121,6 +120,7 @@ impl ShownRounds {
             let is_needed = || round.iter().any(|(at, _)| needed.contains(at));
             let answer = round.first();
             let is_said = answer.is_some_and(|(_, message)| message.role == Role::Assistant);
+            // User messages and instructions always stay.
             if left > room && is_said && !is_last && !is_needed() {
                 let mut size = MeasuredSize::default();
                 for (_, message) in *round {

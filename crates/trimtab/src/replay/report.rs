@@ -1,71 +1,73 @@
-//! What a replay found.
+//! The results of a replay.
 
 use serde::Serialize;
 use trimtab_wire::catalogue::Money;
 
 use super::needs::{Need, NeedKind};
 
-/// What became of one conversation under one policy.
+/// The results of one conversation under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayReport {
-    /// Calls of the model.
+    /// Calls to the model.
     pub calls: u64,
-    /// Windows that a provider would refuse, and calls for which there was none.
+    /// Windows that a provider would reject, and calls without a window.
     pub faults: u64,
-    /// The first few faults, in words.
+    /// Calls for which there was no window: what must stay in it is too large.
+    pub unsent: u64,
+    /// The first few faults, as text.
     pub fault_texts: Vec<String>,
     /// Windows larger than the model's.
     pub over: u64,
     /// Tokens of the largest window.
     pub largest: u64,
-    /// Tokens sent, all calls together.
+    /// Tokens sent by all calls together.
     pub tokens: u64,
-    /// What they cost with a prompt cache.
+    /// Their cost with a prompt cache.
     pub billed: Money,
-    /// What they cost where nothing is cached.
+    /// Their cost without a cache.
     pub cold: Money,
-    /// Windows that only add to the one before.
+    /// Windows that only extend the previous one.
     pub extended: u64,
-    /// Where they did not.
+    /// The windows that do not.
     pub breaks: Vec<CacheBreak>,
-    /// How often old rounds were replaced.
+    /// The number of times that old rounds were replaced.
     pub compactions: u64,
-    /// Calls of a model that the policy would have made on its own, for summaries.
+    /// Calls to a model for summaries, which the policy would have made.
     pub own_calls: u64,
     /// Texts that calls took from outputs, and where the windows have them.
     pub recall: Recall,
     /// Calls that took a text from an output.
     pub needing: u64,
-    /// Those of them for which nothing had to be fetched first.
+    /// Calls among these for which nothing had to be fetched.
     pub ready: u64,
     /// Outputs that had to be fetched.
     pub fetches: u64,
-    /// What the extra calls for that cost.
+    /// The cost of the extra calls for that.
     pub fetching: Money,
-    /// Outputs that came in.
+    /// New outputs.
     pub arrived: u64,
-    /// Those of them that were cut before the model saw them.
+    /// New outputs that were cut before the model saw them.
     pub cut_unseen: u64,
-    /// Tokens of the outputs that came in.
+    /// Tokens of new outputs.
     pub arrived_tokens: u64,
-    /// Tokens of them that were shown at first sight.
+    /// Tokens of them that were shown at first.
     pub arrived_shown: u64,
-    /// What it costs to ask again for what was cut unseen.
+    /// The cost of asking again for what was cut.
     pub asking_again: Money,
 }
 
-/// A window that did not only add to the one before.
+/// A window that does not only extend the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheBreak {
     /// Position of the assistant message that answered the window.
     pub call: usize,
     /// Index of the first message that differs.
     pub message: usize,
-    /// Tokens behind it that were in the window before and are written anew.
+    /// Tokens after it that were in the previous window and are written again.
     pub tokens: u64,
-    /// What that costs beyond reading them from the cache.
+    /// The cost of that, compared to reading them from the cache.
     pub cost: Money,
-    /// What was decided there, with its arithmetic where there is one; empty if nothing was.
+    /// The decision, with its arithmetic if there is one; empty if there was none.
     pub why: String,
 }
 
@@ -80,20 +82,20 @@ pub struct Recall {
     pub fresh_names: RecallCounts,
     /// Lines from the two newest outputs.
     pub fresh_lines: RecallCounts,
-    /// Names from old outputs that are in the window with their own line around them.
+    /// Names from old outputs whose line is in the window, too.
     pub names_in_line: u64,
 }
 
 /// Where texts of one kind were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecallCounts {
-    /// How many were needed.
+    /// The number of needed texts.
     pub needed: u64,
-    /// In the window.
+    /// Texts in the window.
     pub shown: u64,
-    /// In an output that the window names a ref for.
+    /// Texts in an output whose ref is in the window.
     pub behind: u64,
-    /// Neither.
+    /// Texts in neither.
     pub lost: u64,
 }
 
@@ -118,7 +120,7 @@ impl Recall {
         kinds.iter().map(|found| found.lost).sum()
     }
 
-    /// Counts a need; `line_is_shown` tells of the line that it stood in.
+    /// Counts a need; `line_is_shown` says whether its line is in the window.
     pub(super) fn add(
         &mut self,
         need: &Need,
@@ -126,6 +128,7 @@ impl Recall {
         behind_ref: bool,
         line_is_shown: impl FnOnce() -> bool,
     ) {
+        // The line is looked up last, because that searches the whole window.
         if need.kind == NeedKind::OldName && is_shown && line_is_shown() {
             self.names_in_line += 1;
         }
@@ -153,10 +156,11 @@ impl Recall {
 }
 
 impl ReplayReport {
-    /// Takes in the report of another conversation.
+    /// Adds the report of another conversation.
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.faults += other.faults;
+        self.unsent += other.unsent;
         let texts = other.fault_texts.iter().cloned();
         self.fault_texts.extend(texts);
         self.over += other.over;
@@ -180,7 +184,7 @@ impl ReplayReport {
         self.asking_again = self.asking_again + other.asking_again;
     }
 
-    /// The bill with a prompt cache, and what it costs to get back what the windows lacked.
+    /// The bill with a prompt cache, plus the cost of retrieving what the windows lacked.
     pub fn effective(&self) -> Money {
         self.billed + self.fetching + self.asking_again
     }

@@ -1,4 +1,4 @@
-//! One conversation, call by call.
+//! Replays one conversation, call by call.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use super::report::{CacheBreak, ReplayReport};
 use super::served_needs::{ReplayedCall, ServedNeeds};
 use super::sizes::{MeasuredSize, MessageSizer};
 
-/// So many faults are told in words.
+/// The maximum of faults that are reported as text.
 const TOLD: usize = 5;
 
-/// Under which conditions a conversation is replayed.
+/// The conditions of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplaySettings {
-    /// The model's window, in tokens.
+    /// The model's window in tokens.
     pub window: u64,
-    /// Whose rules the windows must meet.
+    /// The dialect whose rules the windows must follow.
     pub dialect: Dialect,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: Prices,
-    /// What they cost in prompts above certain lengths, by rising length.
+    /// The prices above certain prompt lengths, by rising length.
     pub tiers: Vec<PriceTier>,
-    /// True if the prompt cache is cold whenever the user says something: people take longer
-    /// to answer than a cache is kept.
+    /// True if the prompt cache is cold after every user message, because people take longer to
+    /// answer than a cache is kept.
     pub cold_turns: bool,
 }
 
 impl ReplaySettings {
-    /// A window of so many tokens, Chat Completions, usual prices.
+    /// A window of `window` tokens, Chat Completions, usual prices.
     pub fn new(window: u64) -> Self {
         Self {
             window,
@@ -46,16 +46,18 @@ impl ReplaySettings {
         }
     }
 
-    /// The prices of a call with a prompt of so many tokens.
+    /// The prices of a call with a prompt of this length.
     fn prices_at(&self, tokens: u64) -> &Prices {
+        // The tiers rise, so the last one that is exceeded counts.
         let tier = self.tiers.iter().rev().find(|tier| tokens > tier.above);
         tier.map_or(&self.prices, |tier| &tier.prices)
     }
 
-    /// True if the call that message `at` answers finds no cache.
+    /// True if the cache is cold for the call that message `at` answers.
     pub(super) fn is_cold(&self, log: &[Arc<Message>], at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| log.get(before));
         let asked = before.is_some_and(|message| message.is_real_user());
+        // The first call never has a cache, so it does not count.
         let begun = log.iter().take(at).any(|m| m.role == Role::Assistant);
         self.cold_turns && asked && begun
     }
@@ -64,15 +66,15 @@ impl ReplaySettings {
 /// One call of a replay.
 #[derive(Debug)]
 pub struct ReplayStep<'a> {
-    /// Position of the assistant message that the model gave.
+    /// Position of the model's answer.
     pub call: usize,
-    /// What was sent.
+    /// The window that was sent.
     pub sent: &'a SentWindow,
-    /// Its tokens: our estimate.
+    /// Its estimated tokens.
     pub tokens: u64,
 }
 
-/// Replays `log` under `manager`; `see` is shown every window.
+/// Replays `log` under `manager`; `see` gets every window.
 pub fn replay(
     log: &[Arc<Message>],
     manager: &mut dyn WindowManager,
@@ -83,7 +85,7 @@ pub fn replay(
     replay_needing(log, &needs, manager, settings, see)
 }
 
-/// The same, for needs that are known.
+/// The same, with known needs.
 pub fn replay_needing(
     log: &[Arc<Message>],
     needs: &[Need],
@@ -109,7 +111,10 @@ pub fn replay_needing(
             }
             match manager.send() {
                 Ok(sent) => run.call(at, sent, &manager.decided(), see),
-                Err(failed) => run.fault(format!("message {at}: {failed}")),
+                Err(failed) => {
+                    run.report.unsent += 1;
+                    run.fault(format!("message {at}: {failed}"));
+                }
             }
         }
         if let Err(failed) = manager.admit(message) {
@@ -127,7 +132,7 @@ struct ReplayRun<'a> {
     judge: WindowJudge,
     sizer: MessageSizer,
     before: Vec<Arc<Message>>,
-    /// True if the next call finds no cache.
+    /// True if the cache is cold for the next call.
     cold: bool,
     report: ReplayReport,
 }
@@ -141,7 +146,7 @@ impl ReplayRun<'_> {
         see: &mut dyn FnMut(&ReplayStep<'_>),
     ) {
         let faults = verify(&sent.messages, self.settings.dialect);
-        // Twice: as the engine sees it, and as the bytes that the provider would get.
+        // Check it twice: as messages, and as the bytes that the provider would get.
         if let Some(first) = faults.first() {
             self.fault(format!("call {at}: {first}"));
         } else if let Some(first) = self.judge.fault(&sent.messages) {
@@ -172,8 +177,10 @@ impl ReplayRun<'_> {
         }
     }
 
-    /// Bills a window and gives its size.
+    /// Bills a window and returns its size.
     fn bill(&mut self, at: usize, sent: &SentWindow, why: &str) -> MeasuredSize {
+        // A prompt cache matches from the front, so everything after the first difference is
+        // written again.
         let pairs = self.before.iter().zip(&sent.messages);
         let common = pairs
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a == b)
@@ -197,12 +204,14 @@ impl ReplayRun<'_> {
         if common == self.before.len() {
             report.extended += 1;
         } else {
-            self.broken(at, common, sent, why);
+            self.record_break(at, common, sent, why);
         }
         all
     }
 
-    fn broken(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
+    fn record_break(&mut self, at: usize, common: usize, sent: &SentWindow, why: &str) {
+        // Only messages that were in the window before count: new ones would have been written
+        // anyway.
         let known: HashSet<*const Message> = self.before.iter().map(Arc::as_ptr).collect();
         let mut again = MeasuredSize::default();
         for message in sent.messages.iter().skip(common) {

@@ -1,4 +1,5 @@
-//! What an agent can do with a window: what its next call needs, and what it must fetch first.
+//! Measures what an agent can do with a window: whether it shows what the next call needs, and what
+//! must be fetched first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,28 +14,28 @@ use super::needs::{Need, argument_strings, raw_arguments};
 use super::report::ReplayReport;
 use super::sizes::MessageSizer;
 
-/// Tokens that come back when the agent reads a part of an output by its ref.
+/// The tokens that the agent gets when it reads a part of an output by its ref.
 const SLICE: u64 = 1_000;
-/// The most that comes back when it asks for all of an output again.
+/// The maximum of tokens when it repeats a call.
 const WHOLE: u64 = 8_000;
-/// Tokens of the call that asks for it.
+/// The tokens of the call that asks for it.
 const ASK: u64 = 120;
-/// An output that was fetched is at hand for so many messages.
+/// A fetched output is available for this many messages.
 const STAYS: usize = 20;
-/// An output counts as shown from so many percent on.
+/// An output counts as shown from this percentage on.
 const SHOWN_PERCENT: u64 = 95;
-/// In one of so many cases the agent asks for the rest of an output that it was shown a part of.
+/// In one of this many cases, the agent asks for the rest of an output that was cut.
 const ASKS_ONE_IN: u64 = 2;
 
 /// Measures the windows of one conversation.
 pub(super) struct ServedNeeds<'a> {
     log: &'a [Arc<Message>],
     needs: &'a [Need],
-    /// The call at which an output was fetched last, by its position.
+    /// The last call for which an output was fetched, by its position.
     fetched: HashMap<usize, usize>,
 }
 
-/// A window that is about to be sent for a call, and what a token costs.
+/// The window of a call, and the prices of tokens.
 pub(super) struct ReplayedCall<'s> {
     pub(super) at: usize,
     pub(super) sent: &'s SentWindow,
@@ -51,7 +52,7 @@ impl<'a> ServedNeeds<'a> {
         }
     }
 
-    /// Adds what the window of a call shows and lacks to the report.
+    /// Adds to the report what the window of a call shows and lacks.
     pub(super) fn measure(
         &mut self,
         call: &ReplayedCall<'_>,
@@ -59,6 +60,7 @@ impl<'a> ServedNeeds<'a> {
         report: &mut ReplayReport,
     ) {
         self.measure_arrived(call, sizer, report);
+        // The needs are in the order of their calls.
         let first = self.needs.partition_point(|need| need.call < call.at);
         let needs = self.needs.get(first..).unwrap_or_default();
         let needs: Vec<&Need> = needs
@@ -97,7 +99,7 @@ impl<'a> ServedNeeds<'a> {
         fetched.is_some_and(|fetched| fetched + STAYS >= at)
     }
 
-    /// The outputs that came since the last answer: how much of each is shown at first sight.
+    /// Measures how much of each output since the last answer is shown when it arrives.
     fn measure_arrived(
         &self,
         call: &ReplayedCall<'_>,
@@ -108,6 +110,7 @@ impl<'a> ServedNeeds<'a> {
         let came = came.iter().rev();
         let came = came.take_while(|message| message.role == Role::Tool);
         let came: Vec<&Arc<Message>> = came.collect();
+        // Near the end of the window. Repairs and insertions may stand between the outputs.
         let newest = call.sent.messages.iter().rev().take(came.len() * 2 + 2);
         let shown: HashMap<&str, &Arc<Message>> = newest
             .flat_map(|message| {
@@ -139,10 +142,10 @@ impl<'a> ServedNeeds<'a> {
     }
 }
 
-/// What one more call costs that reads the window from the cache and gets so many tokens.
+/// The cost of one more call that reads the window from the cache and gets `got` tokens.
 fn extra_call(call: &ReplayedCall<'_>, got: u64) -> Money {
     let answer = call.prices.output.pico();
-    // Where answers are not billed: five times the input, which is usual.
+    // If answers have no price, assume five times the input, which is usual.
     let answer = if answer > 0 {
         answer
     } else {
@@ -151,7 +154,7 @@ fn extra_call(call: &ReplayedCall<'_>, got: u64) -> Money {
     bill::with_cache(call.prices, call.tokens, got) + Money::from_pico(answer * ASK)
 }
 
-/// Everything that a window says, in one text.
+/// All texts of a window as one text.
 fn text_of(messages: &[Arc<Message>]) -> String {
     let mut text = String::new();
     for message in messages {
@@ -164,6 +167,7 @@ fn text_of(messages: &[Arc<Message>]) -> String {
             text.push('\n');
             text.push_str(&said);
         }
+        // Separates messages, so that no text is found across two of them.
         text.push('\0');
     }
     text

@@ -1,4 +1,4 @@
-//! Sizes of messages, each looked at once.
+//! Measures messages, each only once.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -18,7 +18,7 @@ impl AddAssign for MeasuredSize {
 }
 
 impl MeasuredSize {
-    /// Our estimate, in tokens. Measures add up exactly; their tokens would not.
+    /// Our estimate in tokens. Measures add up exactly; rounded tokens would not.
     pub(super) fn tokens(&self) -> u64 {
         self.0.tokens()
     }
@@ -32,10 +32,10 @@ impl MeasuredSize {
     }
 }
 
-/// Remembers the size of every message that it was asked about.
+/// Remembers the size of every message.
 #[derive(Default)]
 pub(super) struct MessageSizer {
-    // The message is kept, so that no other can come to stand where it stood.
+    // The message is kept, so that no other can get the same address.
     known: HashMap<*const Message, (Arc<Message>, MeasuredSize)>,
 }
 

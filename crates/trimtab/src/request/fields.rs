@@ -1,5 +1,5 @@
-//! A window as the fields of a request that hold a conversation, for whoever writes requests
-//! instead of editing them.
+//! Writes a window as the fields of a request, for callers that write requests instead of editing
+//! them.
 
 use std::borrow::Borrow;
 
@@ -15,9 +15,9 @@ pub struct RequestField {
     pub value: RawJson,
 }
 
-/// The fields that hold a conversation: `messages`, or `input`, or `system` and `messages`.
+/// The fields of a conversation: `messages`, or `input`, or `system` and `messages`.
 ///
-/// What only we know of a message is left out: providers refuse fields that are not theirs.
+/// Our own metadata is left out, because providers reject unknown fields.
 ///
 /// ```
 /// use trimtab::model::{Dialect, Message};
@@ -55,8 +55,8 @@ pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<Request
     }
 }
 
-/// The message without the ids of its entries, if it has no thought: where one was left out,
-/// the provider would miss it.
+/// The message without the ids of its items, if it has no reasoning. If its reasoning was removed,
+/// the provider would miss it for these ids.
 fn thoughtless(message: &Message) -> Message {
     let thought = |part: &Part| matches!(part, Part::Reasoning(_));
     if message.role != Role::Assistant || message.parts.iter().any(thought) {
@@ -65,10 +65,11 @@ fn thoughtless(message: &Message) -> Message {
     responses::without_ids(message)
 }
 
-/// The message without what only we know of it.
+/// The message without our own metadata.
 pub fn without_metadata(message: &Message, dialect: Dialect) -> Message {
     let mut bare = message.clone();
     let meta = std::mem::take(&mut bare.meta);
+    // How the client wrote the message is kept: it is part of its bytes.
     bare.meta = MessageMetadata {
         wire_role: meta.wire_role,
         content_list: meta.content_list,
@@ -80,6 +81,7 @@ pub fn without_metadata(message: &Message, dialect: Dialect) -> Message {
             output.stored = None;
             output.trimmed = false;
             output.tool = None;
+            // The other dialects have no such field.
             output.is_error &= dialect == Dialect::Messages;
         }
     }
@@ -89,6 +91,6 @@ pub fn without_metadata(message: &Message, dialect: Dialect) -> Message {
 fn list(entries: &[RawJson]) -> RawJson {
     let entries: Vec<&str> = entries.iter().map(RawJson::as_str).collect();
     let list = format!("[{}]", entries.join(","));
-    // A list of JSON values is one.
+    // Each entry is valid JSON, so the list is too.
     RawJson::parse(&list).unwrap_or_else(|_| RawJson::of(&()))
 }

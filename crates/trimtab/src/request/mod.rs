@@ -1,4 +1,4 @@
-//! A window as a request: carried out on a body by splicing its bytes, or written anew.
+//! Turns a window into a request: splices the bytes of a body, or writes new fields.
 
 mod fields;
 
@@ -12,10 +12,10 @@ use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
 pub use fields::{RequestField, fields, without_metadata};
 
-/// The changes that turn the messages of `log`, as a body was scanned into it, into `window`.
+/// The changes that turn the messages of `log`, as scanned from a body, into `window`.
 ///
-/// What the window shows as it came is not among them, so its bytes stay as they are; a
-/// window without edits and repairs gives none.
+/// Unchanged messages are not among them, so their bytes stay the same; a window without edits and
+/// repairs needs no changes.
 ///
 /// ```
 /// use trimtab::engine::{log::Log, normalise::NormaliseOptions, window::Projection};
@@ -37,22 +37,24 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<BodyChange> 
     changes_to(log, window.entries(), dialect)
 }
 
-/// The same for the entries of a window, where their positions were brought in line with a
-/// body that holds only some of the log's messages.
+/// The same for the entries of a window, with positions that were adapted to a body that contains
+/// only some messages of the log.
 pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<BodyChange> {
     let settled = settled(log, entries);
     let sent = sent_entries(entries.get(settled..).unwrap_or_default());
     splice::tail_changes(settled, log.messages(), &sent, dialect)
 }
 
-/// How many messages at the beginning are sent as they came, and need not be looked at.
+/// The number of unchanged messages at the beginning, which need no comparison.
 fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
     let both = entries.iter().zip(log.messages()).enumerate();
     let same = both.take_while(|(at, (entry, came))| {
+        // Comparing pointers is enough: unedited entries share their message with the log.
         entry.source == MessageSource::Log(*at) && Arc::ptr_eq(&entry.message, came)
     });
     let mut settled = same.count();
-    // What comes from before them, or goes into one message with them, puts them in question.
+    // An entry that comes from before them, or is merged with one of them, changes them after
+    // all.
     let later = entries.get(settled..).unwrap_or_default();
     if later.iter().any(|entry| entry.source.position() < settled) {
         return 0;
@@ -61,13 +63,14 @@ fn settled(log: &Log, entries: &[WindowEntry]) -> usize {
         let entry = entries.get(at);
         entry.is_some_and(|entry| entry.message.role == Role::Tool)
     };
+    // In Messages, outputs in a row are one entry of the body, and must change together.
     while settled > 0 && is_output(settled) && is_output(settled - 1) {
         settled -= 1;
     }
     settled
 }
 
-/// The messages of a window, each with the position in the log of the one that it was.
+/// The messages of a window, each with its position in the log.
 pub fn sent_messages(window: &Window) -> Vec<SentMessage> {
     sent_entries(window.entries())
 }
@@ -83,21 +86,25 @@ fn sent_entries(entries: &[WindowEntry]) -> Vec<SentMessage> {
     sent.collect()
 }
 
-/// True if plans took sealed reasoning out of the tool loop that the conversation is in.
+/// True if plans removed signed reasoning from the open tool loop.
 ///
-/// In Messages a provider insists on the reasoning of a whole tool loop while thinking is
-/// enabled, and refuses reasoning behind what has changed. So the rest of that loop has to go
-/// on without thinking. The next turn of the user can think again.
+/// In Messages, a provider requires the reasoning of a whole tool loop while thinking is enabled,
+/// and rejects reasoning after a change. So the rest of that loop must continue without thinking.
+/// The next turn of the user can use it again.
 pub fn loop_lost_reasoning(projection: &Projection) -> bool {
     let stripped = projection.journal().reasoning_stripped_before();
+    // Usually nothing was removed. Then the log need not be walked on every call.
+    if stripped == 0 {
+        return false;
+    }
     let log = projection.log().messages();
     let start = open_loop_start(log);
     let in_loop = log.get(start..stripped).unwrap_or_default();
     in_loop.iter().any(|message| is_sealed(message))
 }
 
-/// Where the newest turn of the user begins. What the user says together with outputs goes
-/// into one message with them, so it does not end a tool loop.
+/// The start of the newest turn of the user. A user message that comes with outputs is merged into
+/// one message with them, so it does not end a tool loop.
 fn open_loop_start(log: &[Arc<Message>]) -> usize {
     let begins_turn = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| log.get(before));

@@ -1,4 +1,4 @@
-//! The arguments of a call, as models write them.
+//! Parses the arguments of a retrieval call.
 
 use serde_json::{Map, Value};
 use trimtab_engine::view::tools::ToolDefinition;
@@ -9,10 +9,11 @@ use super::RetrievalRefusal;
 pub(super) struct CallArguments(Map<String, Value>);
 
 impl CallArguments {
-    /// Reads JSON text. Nothing at all stands for no fields; an object in a string, as some
-    /// clients send it, for the object.
+    /// Parses JSON text. An empty text means no fields; an object in a string, as some clients send
+    /// it, is accepted.
     pub(super) fn parse(json: &str) -> Result<Self, RetrievalRefusal> {
         let value = match read(json)? {
+            // Only one level: a string in a string is surely a mistake.
             Value::String(inner) => read(&inner)?,
             value => value,
         };
@@ -26,12 +27,11 @@ impl CallArguments {
         }
     }
 
-    /// Refuses arguments that the tool does not have: a misspelt `ref_id` that is passed over
-    /// would search everything.
+    /// Rejects unknown arguments: ignoring a misspelt `ref_id` would search everything.
     pub(super) fn refuse_unknown(&self, tool: &ToolDefinition) -> Result<(), RetrievalRefusal> {
         let known: Vec<&str> = tool.arguments().collect();
-        let given = self.0.keys().map(String::as_str);
-        let unknown: Vec<&str> = given.filter(|name| !known.contains(name)).collect();
+        let names = self.0.keys().map(String::as_str);
+        let unknown: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
         if unknown.is_empty() {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl CallArguments {
         )))
     }
 
-    /// A text; none if it is left out or empty. A number is taken as it is written.
+    /// A text; none if it is missing or empty. A number is taken as written.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -60,7 +60,7 @@ impl CallArguments {
         }
     }
 
-    /// A ref, without what models copy along with it.
+    /// A ref, without the quotes and prefixes that models copy along with it.
     pub(super) fn ref_id(&self) -> Result<Option<String>, RetrievalRefusal> {
         let text = self.text("ref_id")?;
         let bare = |text: String| {
@@ -70,13 +70,13 @@ impl CallArguments {
         Ok(text.map(bare).filter(|id| !id.is_empty()))
     }
 
-    /// A whole number that is at least `minimum`; none if it is left out.
+    /// An integer of at least `minimum`; none if it is missing.
     pub(super) fn count(&self, name: &str, minimum: u64) -> Result<Option<u64>, RetrievalRefusal> {
-        let given = match self.0.get(name) {
+        let argument = match self.0.get(name) {
             None | Some(Value::Null) => return Ok(None),
-            Some(given) => given,
+            Some(argument) => argument,
         };
-        let number = match given {
+        let number = match argument {
             Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
             Value::String(text) if text.trim().is_empty() => return Ok(None),
             Value::String(text) => text.trim().parse().ok(),
@@ -85,11 +85,11 @@ impl CallArguments {
         let number = number.filter(|number| *number >= minimum);
         let expected = || format!("a whole number of at least {minimum}");
         number
-            .ok_or_else(|| wrong(name, &expected(), given))
+            .ok_or_else(|| wrong(name, &expected(), argument))
             .map(Some)
     }
 
-    /// Yes or no; no if it is left out.
+    /// A flag; false if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, RetrievalRefusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(false),
@@ -116,15 +116,19 @@ fn read(json: &str) -> Result<Value, RetrievalRefusal> {
     reason = "whole, not negative and small enough was checked"
 )]
 fn whole(number: f64) -> Option<u64> {
+    // Below 2^53, so that the number is exact.
     let fits = number.fract() == 0.0 && (0.0..9e15).contains(&number);
     fits.then_some(number as u64)
 }
 
-fn wrong(name: &str, expected: &str, given: &Value) -> RetrievalRefusal {
-    RetrievalRefusal::new(format!("{name} must be {expected}, not {}.", short(given)))
+fn wrong(name: &str, expected: &str, argument: &Value) -> RetrievalRefusal {
+    RetrievalRefusal::new(format!(
+        "{name} must be {expected}, not {}.",
+        short(argument)
+    ))
 }
 
-/// The value, cut to what is needed to recognise it.
+/// The value, cut to a recognisable length.
 fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

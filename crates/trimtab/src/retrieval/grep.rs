@@ -1,4 +1,4 @@
-//! `tool_output_cache_grep`: a search in one output, or in all of the session.
+//! Executes `tool_output_cache_grep`: searches one output, or all outputs of the session.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,19 +15,19 @@ use super::arguments::CallArguments;
 use super::text::{UNREADABLE_NOTE, from_first_char, readable, whole_chars};
 use super::{Retrieval, RetrievalRefusal};
 
-/// Matches shown unless the model asks for another number.
+/// The default number of matches.
 const MATCHES: u64 = 50;
-/// Lines around a match: more would be a read.
+/// The maximum of lines around a match. More would be a read.
 const MOST_AROUND: u64 = 50;
-/// As much of a long line is shown around its match.
+/// The bytes of a long line that are shown around its match.
 const LINE_BYTES: usize = 2_000;
-/// A search ends when it has cost this much: some 0.3 s of a processor, for 128 MiB of text or a
-/// quarter of it with a regular expression.
+/// The work limit of a search: about 0.3 s of processor time, for 128 MiB of text or a quarter of
+/// that with a regular expression.
 const MOST_WORK: u64 = 128 * 1024 * 1024;
-/// Room for what stands before and behind the bytes of a line.
+/// The room for our additions before and after the bytes of a line.
 const LINE_FRAME: usize = 80;
 
-/// What the model asks to search for.
+/// The parameters of a search.
 pub(super) struct GrepRequest {
     pattern: String,
     ref_id: Option<String>,
@@ -71,12 +71,13 @@ impl GrepRequest {
         let share = max_bytes / (self.before + self.after + 1);
         query.max_work = MOST_WORK;
         query.skip_matches = self.skip;
+        // A match in binary data has no line that a model could read.
         query.text_only = true;
         query.max_line_bytes = share.saturating_sub(LINE_FRAME).clamp(1, LINE_BYTES);
         query
     }
 
-    /// The call that goes on behind `skip` matches.
+    /// The call that continues after `skip` matches.
     fn next_call(&self, tool: &str, skip: usize) -> String {
         let mut arguments = Map::new();
         arguments.insert("pattern".to_owned(), Value::from(self.pattern.as_str()));
@@ -92,6 +93,7 @@ impl GrepRequest {
             ("max", self.max, usize::try_from(MATCHES).unwrap_or(0)),
             ("skip", skip, 0),
         ];
+        // Arguments with their default are left out, to keep the call short.
         for (name, number, _) in numbers.iter().filter(|(_, number, usual)| number != usual) {
             arguments.insert((*name).to_owned(), Value::from(*number));
         }
@@ -110,6 +112,8 @@ impl Retrieval<'_> {
         let query = request.query(self.limits.max_bytes).until(&expired);
         let id = request.ref_id.as_deref();
         let found = self.store.grep(&self.session, id, &query)?;
+        // The model asked for this output, so it is told why there is no result. In a search of all
+        // outputs, binary ones are only counted.
         if let (Some(id), false) = (id, found.binary.is_empty()) {
             let stored = self.store.open(&self.session, id, OutputForm::Text)?;
             return Err(RetrievalRefusal::binary(&stored));
@@ -172,7 +176,8 @@ impl Retrieval<'_> {
     }
 }
 
-/// Which matches the answer shows, and the call that shows the next; nothing if it shows all.
+/// The line that says which matches are shown, with the call for the next ones; empty if all are
+/// shown.
 fn rest(request: &GrepRequest, names: ToolNames, found: &SearchResults, shown: usize) -> String {
     let is_cut = matches!(found.stopped, Some(SearchStop::Matches | SearchStop::Bytes));
     if shown == 0 && found.skipped > 0 && found.stopped.is_none() {
@@ -187,7 +192,7 @@ fn rest(request: &GrepRequest, names: ToolNames, found: &SearchResults, shown: u
     format!("\n[trimtab: matches {first} to {last} are shown, there are more; next: {next}]")
 }
 
-/// Finds out what is missing of lines that are shown in part.
+/// Finds out how much is missing of lines that are shown in part.
 struct LinePlaces<'a> {
     retrieval: &'a Retrieval<'a>,
     open: BTreeMap<String, OpenOutput>,
@@ -199,7 +204,7 @@ impl<'a> LinePlaces<'a> {
         Self { retrieval, open }
     }
 
-    /// The lines of a match, each with the number of bytes missing behind it.
+    /// The lines of a match, each with the number of missing bytes after it.
     fn lines(
         &mut self,
         found: &SearchMatch,
@@ -219,7 +224,7 @@ impl<'a> LinePlaces<'a> {
         Ok(shown)
     }
 
-    /// A part of a line: where it begins, and how much is missing behind it.
+    /// A part of a line, with its column and the number of missing bytes after it.
     fn clipped(
         &mut self,
         id: &str,
@@ -228,6 +233,7 @@ impl<'a> LinePlaces<'a> {
         let whole = self.line(id, line.number)?;
         let mut column = line.start.saturating_sub(whole.start);
         let mut bytes = line.bytes.as_slice();
+        // The part was cut by bytes, and can begin inside a character.
         if column > 0 {
             let behind = from_first_char(bytes);
             column += (bytes.len() - behind.len()) as u64;
@@ -245,18 +251,20 @@ impl<'a> LinePlaces<'a> {
         Ok((text, rest.saturating_sub(bytes.len() as u64), strange))
     }
 
-    /// Where a line begins and how long it is, without its bytes.
+    /// The start and length of a line, without its bytes.
     fn line(
         &mut self,
         id: &str,
         number: u64,
     ) -> Result<trimtab_store::OutputLine, RetrievalRefusal> {
+        // Several matches of one output open it once.
         if !self.open.contains_key(id) {
             let (store, session) = (self.retrieval.store, &self.retrieval.session);
             let stored = store.open(session, id, OutputForm::Text)?;
             self.open.insert(id.to_owned(), stored);
         }
         let mut range = LineRange::new(number, 1);
+        // Only the position and the length of the line are wanted.
         range.max_line_bytes = 0;
         let stored = self.open.get(id);
         let lines = stored.map(|stored| stored.lines(range)).transpose()?;

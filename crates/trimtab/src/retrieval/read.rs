@@ -1,4 +1,4 @@
-//! `tool_output_cache`: lines of an output.
+//! Executes `tool_output_cache`: returns lines of an output.
 
 use trimtab_engine::view::retrieval::{AnswerLine, ReadAnswer};
 use trimtab_engine::view::tools::ToolNames;
@@ -8,7 +8,7 @@ use super::arguments::CallArguments;
 use super::text::{UNREADABLE_NOTE, readable, whole_chars};
 use super::{Retrieval, RetrievalRefusal};
 
-/// What the model asks to read.
+/// The parameters of a read.
 pub(super) struct ReadRequest {
     ref_id: String,
     offset: u64,
@@ -70,8 +70,8 @@ impl Retrieval<'_> {
             unreadable |= strange;
         }
         if has_more && !is_full {
-            // The store stopped because the answer is full: it takes no further line, and says
-            // where to go on.
+            // The store stopped because the answer is full. This line is not added, but makes the
+            // answer say where to continue.
             let _ = answer.push("");
         }
         let mut text = answer.finish();
@@ -81,7 +81,7 @@ impl Retrieval<'_> {
         Ok(text)
     }
 
-    /// The lines asked for, as far as they fit an answer; true if some did not.
+    /// The requested lines that fit an answer; true if some did not.
     fn lines(
         &self,
         stored: &OpenOutput,
@@ -103,10 +103,14 @@ impl Retrieval<'_> {
             } else {
                 0
             };
+            // The store reads lines from their start. The rest of a long line is read by its
+            // position.
             if column > 0 {
                 line.bytes = self.rest_of_line(stored, &line, column)?;
             }
+            // `rest_of_line` has refused a column beyond the end.
             let rest = line.byte_size - column;
+            // The line was cut by bytes, perhaps inside a character.
             if (line.bytes.len() as u64) < rest {
                 let whole = whole_chars(&line.bytes).len();
                 line.bytes.truncate(whole);
@@ -118,7 +122,7 @@ impl Retrieval<'_> {
         Ok((shown, has_more))
     }
 
-    /// The part of a line that begins at `column`, as much as is shown at once.
+    /// The part of a line from `column` on, as much as is shown at once.
     fn rest_of_line(
         &self,
         stored: &OpenOutput,

@@ -1,17 +1,17 @@
-//! What the model is told when a call cannot be carried out.
+//! The texts for the model if a call fails.
 
 use std::fmt::Write as _;
 
 use trimtab_engine::view::tools::{GREP, READ};
 use trimtab_store::{Error, OpenOutput};
 
-/// The answer to every ref that this session may not read. Unknown, malformed and foreign refs
-/// cannot be told apart by it.
+/// The answer to every ref that this session may not read. It does not distinguish unknown,
+/// malformed and foreign refs.
 pub const NOT_FOUND: &str = "No output is stored under this ref_id in this session. \
     Copy a ref_id exactly as it stands in an earlier output, or search all outputs of the \
     session with tool_output_cache_grep without a ref_id.";
 
-/// Why a call was not carried out, in words for the model.
+/// Why a call failed, as a text for the model.
 pub(super) struct RetrievalRefusal(String);
 
 impl RetrievalRefusal {
@@ -51,7 +51,7 @@ impl From<Error> for RetrievalRefusal {
             }
             error => format!("The output could not be read: {error}"),
         };
-        // Error texts may have a hint for people on a line of its own.
+        // Error texts may have a hint for people on a line of its own. It does not help a model.
         if let Some(end) = text.find('\n') {
             text.truncate(end);
         }

@@ -1,16 +1,18 @@
-//! Stored bytes as text for the model.
+//! Converts stored bytes to text for the model.
 
 use std::borrow::Cow;
 
-/// What stands for a byte that is not UTF-8. One byte for one byte, so that columns stay true.
+/// Replaces a byte that is not UTF-8. One byte for one byte, so that columns stay correct.
 const UNREADABLE: char = '?';
-/// Said behind an answer in which it stands.
+/// The note after an answer that contains it.
 pub(super) const UNREADABLE_NOTE: &str = "\n[trimtab: bytes that are not UTF-8 are shown as ?]";
 
-/// `bytes` without the char that a cut at their end has split, if one was.
+/// `bytes` without a character that is cut at their end.
 pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
     let last = bytes.utf8_chunks().last();
     let rest = last.map_or(&[][..], |chunk| chunk.invalid());
+    // An error without a length means that the bytes end inside a character. Other invalid bytes
+    // are part of the output.
     let is_split = std::str::from_utf8(rest).is_err_and(|error| error.error_len().is_none());
     let whole = bytes.len().saturating_sub(rest.len());
     if is_split && whole > 0 {
@@ -20,14 +22,15 @@ pub(super) fn whole_chars(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// `bytes` behind the char that a cut at their beginning has split, if one was.
+/// `bytes` without a character that is cut at their beginning.
 pub(super) fn from_first_char(bytes: &[u8]) -> &[u8] {
     let is_rest = |byte: &&u8| matches!(byte, 0x80..=0xbf);
+    // A character has at most three continuation bytes.
     let rest = bytes.iter().take(3).take_while(is_rest).count();
     bytes.get(rest..).unwrap_or(bytes)
 }
 
-/// As text of the same length; true if something in it could not be shown.
+/// The bytes as text of the same length; true if some could not be shown.
 pub(super) fn readable(bytes: &[u8]) -> (Cow<'_, str>, bool) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Cow::Borrowed(text), false);

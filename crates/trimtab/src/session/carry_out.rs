@@ -1,4 +1,4 @@
-//! Plans and steps carried out: stored, written to the journal, told of.
+//! Executes plans and steps: stores, writes the journal, reports events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,25 +21,26 @@ use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKin
 /// Media type of messages that a compaction replaced.
 const ROUNDS: &str = "application/vnd.trimtab.messages+json";
 
-/// The most lines of refs that are read at the end of stored messages.
+/// The maximum of lines at the end of stored messages that are searched for refs.
 const LISTED_LINES: u64 = 400;
 
-/// Where a ladder ended.
+/// How a ladder ended.
 pub(super) enum LadderOutcome {
-    /// At its goal.
+    /// The goal was reached.
     Done,
-    /// Where a summary is to be asked for.
+    /// A summary must be asked for.
     Summarise(PendingSummary),
-    /// Nowhere: this is why the window does not fit.
+    /// No rung is left. Contains the reason why the window does not fit.
     Stuck(Misfit),
 }
 
 impl Session {
-    /// A decision about the conversation as it stands.
+    /// Runs a decision on the current conversation.
     pub(super) fn decide<T>(
         &mut self,
         decision: impl FnOnce(&ConversationState<'_>, &CallConditions<'_>) -> T,
     ) -> Result<T, SessionError> {
+        // Builds the window, so that the borrow below can share it with the rest of the projection.
         self.projection.window()?;
         let compacted = self.projection.journal().newest_compaction();
         let conversation = ConversationState {
@@ -57,7 +58,7 @@ impl Session {
         Ok(self.conditions(|conditions| decision(&conversation, conditions)))
     }
 
-    /// What a decision depends on beside the conversation.
+    /// Runs a decision on everything except the conversation.
     pub(super) fn conditions<T>(&self, decision: impl FnOnce(&CallConditions<'_>) -> T) -> T {
         let calibration = &self.setup.calibration;
         let tokens = |measure: &Measure| calibration.tokens(measure);
@@ -65,7 +66,7 @@ impl Session {
         let limits = &self.setup.limits;
         decision(&CallConditions {
             window: limits.window,
-            max_output: self.lowered.or(limits.max_output),
+            max_output: self.lowered_reserve.or(limits.max_output),
             bytes: limits.bytes,
             tools: weigh(&self.setup.tools),
             first_ref: self.first_ref.as_ref().map_or(0, weigh),
@@ -82,9 +83,10 @@ impl Session {
         })
     }
 
-    /// The lengths of the prompt at which the price rises.
+    /// The prompt lengths at which the price rises.
     fn cliffs(&self) -> Vec<PriceCliff> {
         let tiers = self.setup.tiers.iter();
+        // Without a base price, a rise cannot be expressed as a factor.
         let priced = tiers.filter_map(|tier| Some((tier, self.setup.prices?.input)));
         let cliff = priced.map(|(tier, input)| PriceCliff {
             above: tier.above,
@@ -93,7 +95,7 @@ impl Session {
         cliff.collect()
     }
 
-    /// Takes the steps of a ladder, one after the other.
+    /// Executes the steps of a ladder, one after the other.
     pub(super) fn run_ladder(&mut self, mut ladder: Ladder) -> Result<LadderOutcome, SessionError> {
         let mut helped = None;
         loop {
@@ -110,7 +112,7 @@ impl Session {
         }
     }
 
-    /// Takes a step that needs no model; false if it did not make the window smaller.
+    /// Executes a step that needs no model; false if it did not make the window smaller.
     pub(super) fn take_step(
         &mut self,
         step: PlanStep,
@@ -130,8 +132,9 @@ impl Session {
             }
             PlanStep::Draft(draft) => self.take_draft(*draft),
             PlanStep::Drop(dropping) => {
+                // Stored before the plan is made, because the plan names their ref.
                 let gone: Vec<_> = dropping.messages().collect();
-                let stored = self.keep_messages(&gone)?;
+                let stored = self.store_messages(&gone)?;
                 let plan = dropping.plan(stored.as_ref());
                 self.carry_out_silently(
                     plan,
@@ -144,7 +147,7 @@ impl Session {
                 self.carry_out_silently(archived.plan, event)
             }
             PlanStep::LowerAnswer(tokens) => {
-                self.lowered = Some(tokens);
+                self.lowered_reserve = Some(tokens);
                 let note = format!("the answer may have {tokens} tokens");
                 let event = SessionEvent::new(SessionEventKind::AnswerLowered, reason.clone());
                 self.events.push(event.with_note(note));
@@ -153,7 +156,7 @@ impl Session {
         }
     }
 
-    /// A draft without an answer of a model.
+    /// Finishes a draft without an answer of a model.
     fn take_draft(&mut self, mut draft: CompactionDraft) -> Result<bool, SessionError> {
         self.store_replaced(&mut draft)?;
         let plan = draft.finish(None).plan;
@@ -162,16 +165,17 @@ impl Session {
         } else {
             SessionEventKind::Trimmed
         };
+        // The plan clears the usage, so it is read first.
         let judged = self.last_true_tokens();
         let event = SessionEvent::new(kind, PlanReason::Nothing).with_note(draft.note());
         let done = self.carry_out_silently(plan, event)?;
         if done {
-            self.judging = judged;
+            self.tokens_before_compaction = judged;
         }
         Ok(done)
     }
 
-    /// Shows media as text, behind refs.
+    /// Replaces media by texts that name their refs.
     fn show_as_text(
         &mut self,
         places: Vec<MediaPlace>,
@@ -181,6 +185,7 @@ impl Session {
         for (at, place) in places.into_iter().enumerate() {
             let stored = match place.to_store() {
                 Some(raw) => {
+                    // The journal grows with every plan, so the label is unique within the session.
                     let call = format!("media-{}-{at}", self.journal_position);
                     let put = Put::new(&call, raw).media_type("application/json");
                     Some(self.store.put(&self.id, put)?)
@@ -198,18 +203,18 @@ impl Session {
         )
     }
 
-    /// Stores what a draft replaces, so that it can be had back by a ref.
+    /// Stores the messages that a draft replaces, so that a ref can retrieve them.
     pub(super) fn store_replaced(&self, draft: &mut CompactionDraft) -> Result<(), SessionError> {
         let replaced: Vec<_> = draft.replaced().collect();
-        if let Some(stored) = self.keep_messages(&replaced)? {
+        if let Some(stored) = self.store_messages(&replaced)? {
             draft.stored_at(stored);
         }
         Ok(())
     }
 
-    /// Stores messages that go; none if there are none. Their text ends with the refs of all that
-    /// went before, so that nothing is more than one read away from a ref that a window shows.
-    fn keep_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
+    /// Stores removed messages; none if there are none. Their text ends with the refs of everything
+    /// removed earlier, so that everything is at most one read away from a ref in the window.
+    fn store_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
         if gone.is_empty() {
             return Ok(None);
         }
@@ -222,11 +227,12 @@ impl Session {
         Ok(Some(self.as_shown_ref(stored)))
     }
 
-    /// The refs of what was left out of `gone` before, each once: those that its outputs and our
-    /// own messages name, and those that the messages behind them end with.
+    /// The refs of everything that was removed from `gone` earlier, each once: those in its outputs
+    /// and in our own messages, and those listed in the stored messages behind these.
     fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<Vec<String>, SessionError> {
         let mut earlier: Vec<String> = Vec::new();
         for message in gone {
+            // Only cut outputs: the others are in the stored messages in full.
             let trimmed = message.outputs().filter(|output| output.trimmed);
             let stored = trimmed.filter_map(|output| output.stored.as_ref());
             earlier.extend(stored.map(|stored| stored.id().to_owned()));
@@ -243,9 +249,10 @@ impl Session {
         Ok(earlier)
     }
 
-    /// The refs that stored messages end with; none if something else is stored under `id`.
+    /// The refs at the end of stored messages; none if something else is stored under `id`.
     fn listed_behind(&self, id: &str) -> Result<Vec<String>, SessionError> {
         let metadata = match self.store.metadata(&self.id, id) {
+            // The id comes from a text, so it can be one that the store never had.
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             metadata => metadata?,
         };
@@ -253,6 +260,7 @@ impl Session {
             return Ok(Vec::new());
         }
         let stored = self.store.open(&self.id, id, OutputForm::Text)?;
+        // The list is at the end, and the messages before it can be long.
         let offset = stored.line_count().saturating_sub(LISTED_LINES);
         let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
         let lines = read.lines.iter();
@@ -260,7 +268,7 @@ impl Session {
         Ok(listed.collect())
     }
 
-    /// A ref as the model is to read it.
+    /// A ref as it is shown to the model.
     pub(super) fn as_shown_ref(&self, stored: Ref) -> Ref {
         match self.setup.retrieval {
             Some(names) if names != ToolNames::default() => stored.read_with(names.read),
@@ -268,7 +276,7 @@ impl Session {
         }
     }
 
-    /// Carries out a plan and tells of it; a plan that would not help is told of as well.
+    /// Executes a plan and reports it; a plan that would not help is reported too.
     pub(super) fn carry_out(
         &mut self,
         plan: Plan,
@@ -282,7 +290,7 @@ impl Session {
         Ok(done)
     }
 
-    /// Tells that nothing was done.
+    /// Reports that nothing was done.
     pub(super) fn report_no_op(&mut self, event: SessionEvent) -> Result<(), SessionError> {
         let (tokens, messages) = self.window_tokens()?;
         self.events.push(SessionEvent {
@@ -296,27 +304,30 @@ impl Session {
         Ok(())
     }
 
-    /// Carries out a plan and tells of it; nothing is said of a plan that would not help.
+    /// Executes a plan and reports it; a plan that would not help is not reported.
     pub(super) fn carry_out_silently(
         &mut self,
         plan: Plan,
         event: SessionEvent,
     ) -> Result<bool, SessionError> {
+        // Copied, because the closure would borrow the session that is changed below.
         let calibration = self.setup.calibration.clone();
         let bound = self.setup.policy.compaction.bound_reasoning;
+        // A plan that waited for a summary does not know the reasoning that came since.
         let plan = planner::update_plan(plan, self.projection.slots(), bound);
         let before = self.projection.window()?.messages().len();
         let Some(plan) = self.shrink(plan, |measure| calibration.tokens(measure))? else {
             return Ok(false);
         };
-        self.under_way.mark_stale();
+        // An answer that is in flight was made for the window before.
+        self.answer_in_flight.mark_stale();
         let after = self.projection.window()?.messages().len();
         self.events.push(event.with_plan(&plan, (before, after)));
         Ok(true)
     }
 
-    /// Carries out a plan if that makes the window smaller by some estimate. None means that
-    /// it would not have, or that it would have saved less than what its refs bring along.
+    /// Executes a plan if that makes the window smaller by an estimate. None if it would not, or if
+    /// it would save less than its first ref costs.
     pub fn shrink(
         &mut self,
         plan: Plan,
@@ -327,8 +338,8 @@ impl Session {
             return Ok(None);
         };
         let shows_a_ref = plan.shows_a_ref();
-        // What has to fit is worth a tool, and so is what a design wants done. Only a policy that
-        // weighs costs counts it.
+        // A window that must fit is worth the tools, and so is what a design wants. Only a policy
+        // that weighs costs counts them.
         let must = matches!(plan.reason, PlanReason::Fit | PlanReason::Overflow)
             || !self.setup.policy.ageing.cards.enabled;
         let costs = plan.tokens_after.saturating_add(first_ref);
@@ -337,19 +348,20 @@ impl Session {
         }
         self.first_ref = self.first_ref.filter(|_| !shows_a_ref);
         plan.since = self.sent;
-        // Written before it is copied: a plan of many edits and its text take much memory.
+        // Write before copying, because a plan of many edits and its JSON take much memory.
         let entry = JournalEntry::Plan(plan);
         self.write(&entry)?;
         let JournalEntry::Plan(plan) = entry else {
             return Ok(None);
         };
         self.projection.carry_out(plan.clone());
+        // It described the window before the plan.
         self.usage = None;
         Ok(Some(plan))
     }
 
-    /// The plan as far as it leaves pinned messages alone, if that makes the window smaller. What
-    /// has to fit goes before what somebody pinned.
+    /// The plan without its edits of pinned messages, if that makes the window smaller. A window
+    /// that must fit has priority over pins.
     fn would_shrink_beside_pins(
         &mut self,
         plan: Plan,
@@ -367,7 +379,7 @@ impl Session {
         }
     }
 
-    /// The tokens of the window by estimate, and its messages.
+    /// The estimated tokens of the window, and its number of messages.
     pub fn window_tokens(&mut self) -> Result<(u64, usize), SessionError> {
         let window = self.projection.window()?;
         let tokens = self.setup.calibration.tokens(&window.measures().total());

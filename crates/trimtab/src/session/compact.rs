@@ -1,4 +1,4 @@
-//! Summaries: when one is asked for, and what becomes of it.
+//! Asks for summaries, and executes the compactions that wait for them.
 
 use trimtab_engine::compaction::answer::{SummaryEnding, SummaryRefusal};
 use trimtab_engine::compaction::summary_requests::SummaryRequests;
@@ -16,15 +16,15 @@ use super::{
     SummariserAnswer,
 };
 
-/// After so many failures in a row no model is asked about outputs any more, until the user says
-/// something or other settings hold.
+/// After this many consecutive failures, no model is asked about outputs until the user sends a
+/// message or the settings change.
 const TOOL_SUMMARY_FAILURES: u32 = 2;
 
 impl Session {
-    /// Does what the policy wants done at this moment. What needs no model is carried out at
-    /// once; a summary is asked for.
+    /// Does what the policy wants at this moment. Steps without a model are executed at once; a
+    /// summary is asked for.
     ///
-    /// Pass every moment you come through: the policy says which of them count.
+    /// Call it at every moment: the policy decides which of them count.
     pub fn check(&mut self, moment: Moment) -> Result<Option<PendingSummary>, SessionError> {
         for way in planner::ageing_methods(moment) {
             let step = self
@@ -32,17 +32,19 @@ impl Session {
             let Some(step) = step else { continue };
             let archived_before = step.archived_before();
             let done = match step {
-                // No model is asked about outputs that would not be archived then.
+                // Do not ask a model about outputs that would not be archived.
                 PlanStep::ToolSummaries(archived) if self.gain(&archived.plan)?.is_none() => false,
                 PlanStep::ToolSummaries(archived) if self.asks_about_outputs() => {
                     return Ok(Some(self.pending(PendingWork::ToolSummaries(archived))));
                 }
                 step => self.take_step(step, &PlanReason::OutputsOverBudget)?,
             };
+            // Otherwise each further call would examine the same outputs again.
             if let Some(position) = archived_before.filter(|_| !done) {
                 self.archive_from = position;
             }
         }
+        // Only compaction is suspended. Ageing above costs no model call.
         if self.is_suspended() {
             return Ok(None);
         }
@@ -57,13 +59,13 @@ impl Session {
         asked.map_or(Ok(None), |asked| self.draft(&asked))
     }
 
-    /// True unless a model failed to summarise outputs again and again, and nothing has changed:
-    /// then excerpts stand for them.
+    /// False after repeated failures of a model to summarise outputs, until something changes. Then
+    /// excerpts represent them.
     fn asks_about_outputs(&self) -> bool {
         self.failed_tool_summaries < TOOL_SUMMARY_FAILURES
     }
 
-    /// Compacts because somebody asked for it; none if there is nothing that it could replace.
+    /// Compacts at a user's request; none if there is nothing to replace.
     pub fn compact(
         &mut self,
         request: &ManualCompaction,
@@ -84,8 +86,8 @@ impl Session {
         Ok(pending)
     }
 
-    /// Carries out a plan that waited for its summary. False if it came too late, or would not
-    /// have made the window smaller; an event tells which.
+    /// Executes a plan that waited for its summary. False if it came too late, or would not make
+    /// the window smaller; an event says which.
     pub fn finish(&mut self, pending: PendingSummary) -> Result<bool, SessionError> {
         let usage = used(&pending.answers);
         let prices = self.setup.prices.as_ref();
@@ -96,9 +98,10 @@ impl Session {
             cost: cost.map(Money::dollars),
             ..SessionEvent::new(SessionEventKind::Trimmed, PlanReason::Nothing)
         };
-        // Outputs that are shown shorter since stand where they stood.
+        // Outputs that were shortened meanwhile are still at their places. Other plans moved or hid
+        // messages, and the positions of this plan are no longer right.
         if pending.journal < self.rearranged {
-            let note = "another plan was carried out meanwhile".to_owned();
+            let note = "another plan was executed in the meantime".to_owned();
             let kind = SessionEventKind::Stale;
             self.events
                 .push(SessionEvent { kind, ..event }.with_note(note));
@@ -113,7 +116,7 @@ impl Session {
                     0
                 };
                 let plan = archived.with_summaries(&texts(&pending.answers));
-                // What a model wrote may be longer than what it is about.
+                // A model's text may be longer than the output. Then the excerpts are used.
                 let before = PlanStep::ToolSummaries(archived.clone()).archived_before();
                 let plan = self.gain(&plan)?.map_or(archived.plan, |_| plan);
                 let done = self.carry_out(plan, event)?;
@@ -154,7 +157,7 @@ impl Session {
         };
         let judged = self.last_true_tokens();
         let asked_in_vain = !event.by_model && !answers.is_empty() && !draft.is_forced();
-        // A summary that is larger than what it would replace says that there is nothing to gain.
+        // A summary larger than what it would replace shows that there is nothing to gain.
         let no_gain = finished.is_silent || is_too_large;
         let done = if asked_in_vain && (no_gain || !self.setup.policy.compaction.fallback) {
             self.report_no_op(event)?;
@@ -167,15 +170,17 @@ impl Session {
             self.report_no_op(event)?;
             false
         };
-        self.in_vain = (!done).then(|| draft.replaced_tokens());
+        // The next attempt waits until there is more to replace: see `failed_before`.
+        self.failed_summary_tokens = (!done).then(|| draft.replaced_tokens());
         if done {
-            self.judging = judged;
+            // The next usage shows what this compaction really saved.
+            self.tokens_before_compaction = judged;
             self.warn_after_many();
         }
         Ok(done)
     }
 
-    /// What a plan would save, in tokens, of how many; none if nothing.
+    /// The tokens that a plan would save, and the tokens before; none if it saves nothing.
     fn gain(&mut self, plan: &Plan) -> Result<Option<(u64, u64)>, SessionError> {
         let calibration = self.setup.calibration.clone();
         let tokens = |measure: &Measure| calibration.tokens(measure);
@@ -188,16 +193,18 @@ impl Session {
         Ok(gain.is_some_and(|(saved, tokens)| planner::is_worth_it(saved, tokens)))
     }
 
-    /// What the window measured by the last true usage: the next one is held against it.
+    /// The size of the window by the last reported usage, to compare with the next one.
     pub(super) fn last_true_tokens(&self) -> Option<u64> {
         self.usage.as_ref().map(|(usage, _)| usage.prompt())
     }
 
-    /// Learns from what the provider reported for the window that was handed out last.
+    /// Learns from the usage reported for the last window that `ready` returned.
     pub fn record(&mut self, usage: &Usage) -> Result<(), SessionError> {
-        let Some(window) = self.handed_out.take() else {
+        let Some(window) = self.sent_measure.take() else {
             return Ok(());
         };
+        // An edit clears `usage`, so both windows differ only by what was added. Only then does the
+        // growth of the prompt say how the model counts.
         if let Some((last, then)) = &self.usage
             && !self.setup.counts_as_we_do
         {
@@ -205,26 +212,26 @@ impl Session {
             self.setup.calibration.observe(&(window - *then), grown);
         }
         self.usage = Some((*usage, window));
-        self.recovered = 0;
-        self.lowered = None;
-        if let Some(before) = self.judging.take() {
+        self.recoveries = 0;
+        self.lowered_reserve = None;
+        if let Some(before) = self.tokens_before_compaction.take() {
             self.judge(before, usage.prompt())?;
         }
         Ok(())
     }
 
-    /// Was the last compaction worth it, by true figures?
+    /// Records whether the last compaction was worth it, by reported usage.
     fn judge(&mut self, before: u64, after: u64) -> Result<(), SessionError> {
         let thrash = self.setup.policy.compaction.thrash;
         let enough = planner::gained_enough(&thrash, before, after);
         let at = self.projection.log().len();
         self.write(&JournalEntry::Judged { enough, at })?;
         self.projection.judge(enough);
-        self.changed = false;
+        self.settings_changed = false;
         if !enough && self.is_suspended() {
             let note = format!(
-                "{} compactions in a row freed less than {} % of the window: none is made \
-                 by itself until something changes",
+                "{} compactions in a row freed less than {} % of the window: automatic \
+                 compaction stops until something changes",
                 thrash.passes, thrash.gain_percent
             );
             let event = SessionEvent::new(SessionEventKind::Suspended, PlanReason::Nothing);
@@ -233,13 +240,13 @@ impl Session {
         Ok(())
     }
 
-    /// True if compaction did not help so often that it is not tried again by itself, until
-    /// something changes: the user says something, the limits or the policy are others, or
-    /// somebody compacts by hand or takes a plan back.
+    /// True if compaction failed to help so often that it is no longer tried automatically, until
+    /// something changes: the user sends a message, the limits or the policy change, or a user
+    /// compacts by hand or undoes a plan.
     fn is_suspended(&self) -> bool {
         let thrash = &self.setup.policy.compaction.thrash;
         let (in_vain, since) = self.projection.journal().compactions_in_vain();
-        if self.changed || !planner::is_suspended(thrash, in_vain) {
+        if self.settings_changed || !planner::is_suspended(thrash, in_vain) {
             return false;
         }
         let newest = self.projection.log().newest_real_user();
@@ -269,11 +276,13 @@ impl Session {
         let Some(draft) = draft else {
             return Ok(None);
         };
-        // Who asks by hand wants to see it tried.
+        // A user who asks by hand wants to see it tried.
         if asked.reason != PlanReason::ByHand {
-            let before = self.in_vain.filter(|_| !self.changed);
+            let before = self
+                .failed_summary_tokens
+                .filter(|_| !self.settings_changed);
             let in_vain = before.is_some_and(|before| planner::failed_before(&draft, before));
-            // Before its summary is written nobody can tell more than what none would save.
+            // The size of the summary is unknown yet. So the best case decides: no summary at all.
             if in_vain || !self.is_worth_it(&draft.without_summary())? {
                 return Ok(None);
             }
@@ -281,7 +290,7 @@ impl Session {
         self.ask_for_summary(draft).map(Some)
     }
 
-    /// Stores what a draft replaces and gets ready to ask for its summary.
+    /// Stores the messages that a draft replaces, and prepares the requests for its summary.
     pub(super) fn ask_for_summary(
         &self,
         mut draft: CompactionDraft,
@@ -308,7 +317,7 @@ impl Session {
     }
 }
 
-/// How the answers ended: one that was cut off spoils what was built on it.
+/// The worst ending of the answers: one that was cut off spoils everything built on it.
 fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
     let endings = answers.iter().filter_map(|answer| match answer {
         SummariserAnswer::Text { ending, .. } => Some(*ending),
@@ -320,7 +329,7 @@ fn ending(answers: &[SummariserAnswer]) -> SummaryEnding {
     bad.unwrap_or(SummaryEnding::Whole)
 }
 
-/// What all calls of the summariser used together.
+/// The sum of the usage of all summariser calls.
 fn used(answers: &[SummariserAnswer]) -> Option<Usage> {
     let usages = answers.iter().filter_map(|answer| match answer {
         SummariserAnswer::Text { usage, .. } => *usage,

@@ -1,11 +1,11 @@
-//! What a session did, for whoever watches.
+//! Events: what a session did, for callers that report it.
 
 use serde::{Deserialize, Serialize};
 use trimtab_engine::compaction::audit::Coverage;
 use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_model::{Ref, Usage};
 
-/// What happened.
+/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -16,26 +16,26 @@ pub enum SessionEventKind {
     Compacted,
     /// Messages were dropped with a note.
     Dropped,
-    /// The answer's reserve was lowered.
+    /// The reserve for the answer was lowered.
     AnswerLowered,
-    /// A plan was not carried out, because it would not have made the window smaller.
+    /// A plan was not executed, because it would not make the window smaller.
     NoOp,
-    /// A summary came too late: another plan was carried out since it was asked for.
+    /// A summary came too late: another plan was executed since it was asked for.
     Stale,
-    /// The newest plan was taken back.
+    /// The newest plan was undone.
     Undone,
     /// Automatic compaction stopped, because it does not help.
     Suspended,
-    /// Something that somebody should know of.
+    /// A warning for the user.
     Warning,
 }
 
 /// One thing that a session did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionEvent {
-    /// What happened.
+    /// The kind.
     pub kind: SessionEventKind,
-    /// Why.
+    /// The reason.
     pub reason: PlanReason,
     /// Tokens of the window before, by estimate.
     pub tokens_before: u64,
@@ -45,25 +45,25 @@ pub struct SessionEvent {
     pub messages_before: usize,
     /// Messages of the window after.
     pub messages_after: usize,
-    /// Where everything is that went.
+    /// The refs of everything that was removed.
     pub refs: Vec<Ref>,
-    /// How much of what was replaced is in the summary; none where there is none.
+    /// How much of the replaced messages the summary covers; none if there is none.
     pub coverage: Option<Coverage>,
-    /// True if a model wrote the summary, false if nobody did.
+    /// True if a model wrote the summary.
     pub by_model: bool,
-    /// How often a model was asked for a summary.
+    /// The number of calls to a model for summaries.
     #[serde(default)]
     pub own_calls: u32,
-    /// What the summariser's calls used.
+    /// The usage of these calls.
     pub usage: Option<Usage>,
-    /// What they cost, in dollars, where the prices are known.
+    /// Their cost in dollars, if the prices are known.
     pub cost: Option<f64>,
-    /// In words: a warning, an error, the diagnostic line of a design.
+    /// A text: a warning, an error, the diagnostic line of a design.
     pub note: Option<String>,
 }
 
 impl SessionEvent {
-    /// An event about nothing but itself.
+    /// An event without figures.
     pub(super) fn new(kind: SessionEventKind, reason: PlanReason) -> Self {
         Self {
             kind,
@@ -90,7 +90,7 @@ impl SessionEvent {
         }
     }
 
-    /// The same about a plan that was carried out.
+    /// The same with the figures of an executed plan.
     pub(super) fn with_plan(self, plan: &Plan, messages: (usize, usize)) -> Self {
         Self {
             reason: plan.reason.clone(),
@@ -103,7 +103,7 @@ impl SessionEvent {
         }
     }
 
-    /// How many tokens it freed.
+    /// The tokens that it freed.
     pub fn tokens_saved(&self) -> u64 {
         self.tokens_before.saturating_sub(self.tokens_after)
     }

@@ -1,13 +1,13 @@
-//! A session: a log and a journal that outlive the process, and what is decided about them.
+//! A session: a log and a journal that outlive the process, and the decisions about them.
 //!
-//! The life of a call, as an agent or the proxy goes through it:
+//! The life of a call, for an agent or the proxy:
 //!
-//! 1. [`Session::admit`] every message that came;
-//! 2. [`Session::check`] at the moments that the caller passes through; it may ask for a
-//!    summary, which [`Session::finish`] takes in, whenever it comes;
-//! 3. [`Session::ready`] gives the window to send, and makes it fit;
-//! 4. [`Session::record`] what the provider reported, or [`Session::recover`] when it said that
-//!    the window was too large.
+//! 1. [`Session::admit`] every new message.
+//! 2. [`Session::check`] at every moment that the caller passes. It may ask for a summary, which
+//! [`Session::finish`] accepts at any later time.
+//! 3. [`Session::ready`] makes the window fit. Then send it.
+//! 4. [`Session::record`] the reported usage, or [`Session::recover`] if the provider rejected the
+//! window as too large.
 
 mod carry_out;
 mod compact;
@@ -52,24 +52,24 @@ pub use ready::{ReadyWindow, RecoveryOutcome};
 pub use setup::{Limits, Setup};
 pub use trimtab_engine::policy::Moment;
 
-/// Why a session could not do what it was asked to.
+/// Why a session could not do what it was asked.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The store failed. Another writer to the same session shows as a conflict here: open
-    /// the session again to see what it wrote.
+    /// The store failed. A conflict means that another writer uses the same session: open the
+    /// session again to see what it wrote.
     #[error(transparent)]
     Store(#[from] trimtab_store::Error),
-    /// The window is not valid.
+    /// The window is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidWindow),
-    /// A glob of the policy cannot be read.
+    /// A glob of the policy is invalid.
     #[error(transparent)]
     Glob(#[from] BadGlob),
-    /// The model's window is not known, and the policy needs it.
+    /// The model's window is unknown, and the policy needs it.
     #[error(transparent)]
     WindowUnknown(#[from] WindowUnknown),
-    /// What must stay is more than the window: no plan can make it fit.
+    /// The floor is larger than the window: no plan can make it fit.
     #[error(transparent)]
     TooLarge(#[from] FloorTooLarge),
     /// The window does not fit, and the policy forbids what would help.
@@ -79,9 +79,9 @@ pub enum SessionError {
          compaction.auto = true"
     )]
     OverBudget {
-        /// What the window and its answer take.
+        /// The size of the window and its answer.
         tokens: u64,
-        /// What there is.
+        /// The model's window.
         window: u64,
         /// The preset.
         preset: String,
@@ -102,8 +102,8 @@ pub enum SessionError {
 
 /// A conversation whose log and journal are in a store.
 ///
-/// Whatever a method has done is durable. Opening the session again, in any process, gives
-/// the same window, byte for byte.
+/// Everything that a method did is durable. Opening the session again, in any process, gives the
+/// same window, byte for byte.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -127,52 +127,52 @@ pub struct Session {
     setup: Setup,
     views: CompiledViews,
     projection: Projection,
-    /// Where the next entries go; another writer would have moved them on.
+    /// The positions of the next entries. Appending fails if another writer has moved them.
     log_position: u64,
     journal_position: u64,
-    /// The position behind the last entry that did more than show outputs shorter.
+    /// The position after the last entry that did more than show outputs shorter.
     rearranged: u64,
-    /// How many messages of the log have been sent.
+    /// The number of messages of the log that were sent.
     sent: usize,
-    /// What the provider reported last, and the window it was for, until an edit makes it
-    /// stale.
+    /// The last reported usage, and the measure of its window, until an edit makes it out of date.
     usage: Option<(Usage, Measure)>,
-    /// The measure of the window that was handed out last.
-    handed_out: Option<Measure>,
-    /// How many windows were handed out.
+    /// The measure of the last window that was returned by `ready`.
+    sent_measure: Option<Measure>,
+    /// The number of windows returned by `ready`.
     windows: u64,
-    /// What the window measured before the compaction that the next usage judges.
-    judging: Option<u64>,
-    /// What is reserved for the answer, where it was lowered for the next call.
-    lowered: Option<u64>,
-    /// How often the current call was recovered.
-    recovered: u32,
-    /// True if the policy or the limits are others than those that did not help.
-    changed: bool,
-    /// True if what stands before all messages has changed since the first call.
+    /// The size of the window before the compaction that the next usage judges.
+    tokens_before_compaction: Option<u64>,
+    /// The reserve for the answer, if it was lowered for the next call.
+    lowered_reserve: Option<u64>,
+    /// The number of recoveries of the current call.
+    recoveries: u32,
+    /// True if the policy or the limits changed since the last compaction was judged.
+    settings_changed: bool,
+    /// True if something in front of all messages has changed since the first call.
     front_changed: bool,
-    /// True if the next call finds nothing in the provider's prompt cache.
+    /// True if the provider's prompt cache has nothing for the next call.
     cold: bool,
     /// What the first ref adds to a request; none once the window has shown a ref.
     first_ref: Option<Measure>,
-    /// Whether an answer is under way, and whether it is to the window that holds.
-    under_way: AnswerInFlight,
-    /// The texts of outputs that came.
+    /// Whether an answer is in flight, and whether its window is still current.
+    answer_in_flight: AnswerInFlight,
+    /// The texts of earlier outputs and system messages.
     repeats: RepeatIndex,
-    /// Tells which messages of the user are outputs.
+    /// Detects user messages that are outputs.
     observations: ObservationDetector,
-    /// What a summary would have replaced that came to nothing, in tokens.
-    in_vain: Option<u64>,
-    /// How often in a row a model was asked about archived outputs and failed.
+    /// The tokens that a failed summary would have replaced.
+    failed_summary_tokens: Option<u64>,
+    /// The number of consecutive failures to summarise archived outputs.
     failed_tool_summaries: u32,
-    /// Outputs before this position were not archived, because that makes them no shorter.
+    /// Outputs before this position were not archived, because that would not make them shorter.
     archive_from: usize,
     events: Vec<SessionEvent>,
 }
 
 impl Session {
-    /// Opens a session, or begins it if it is new.
+    /// Opens a session, or starts it if it is new.
     pub fn open(store: Arc<dyn Store>, id: SessionId, setup: Setup) -> Result<Self, SessionError> {
+        // A bad glob fails here, before anything is read from the store.
         let views = CompiledViews::new(&setup.policy.views)?;
         let entries: Vec<StoredEntry> = read_all(&*store, &id, Stream::Log)?;
         let plans: Vec<JournalEntry> = read_all(&*store, &id, Stream::Journal)?;
@@ -181,15 +181,21 @@ impl Session {
         let mut journal = Journal::new();
         for (at, mut entry) in entries.into_iter().enumerate() {
             fill_in(&*store, &id, &mut entry.message)?;
+            // How an output was shown at admission is stored with its message, so that one write
+            // makes both durable. Here it becomes the plan that `admit` made.
             let edits = edits(at, &entry.message, entry.shown, entry.archived);
             log.append(entry.message);
             if !edits.is_empty() {
                 journal.append(JournalEntry::Plan(Plan::new(PlanReason::Admission, edits)));
             }
         }
+        // A plan can only change a message after its admission, so this order is right for each
+        // message.
         for plan in plans {
             journal.append(plan);
         }
+        // Nobody knows whether the last messages were sent before the restart. Assuming so only
+        // forbids to shorten them for free.
         let sent = log.len();
         let changed = |plan: &Plan| plan.reason == PlanReason::FrontChanged;
         let front_changed = journal.plans().any(changed);
@@ -205,28 +211,29 @@ impl Session {
             rearranged: journal_position,
             sent,
             usage: None,
-            handed_out: None,
+            sent_measure: None,
             windows: 0,
-            judging: None,
-            lowered: None,
-            recovered: 0,
-            changed: false,
+            tokens_before_compaction: None,
+            lowered_reserve: None,
+            recoveries: 0,
+            settings_changed: false,
             front_changed,
             cold: false,
             first_ref: (!shows_refs).then(Measure::default),
-            under_way: AnswerInFlight::Nothing,
+            answer_in_flight: AnswerInFlight::Nothing,
             repeats: RepeatIndex::default(),
             observations: ObservationDetector::default(),
-            in_vain: None,
+            failed_summary_tokens: None,
             failed_tool_summaries: 0,
             archive_from: 0,
             events: Vec::new(),
         })
     }
 
-    /// Appends a message: outputs are stored whole and get their view. Gives its position.
+    /// Appends a message. Its outputs are stored in full and get their view. Returns its position.
     pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
-        // A message that always stays is shown once, unless everything is sent as it came.
+        // System messages always stay, so a repeated one is shown only once. The preset that
+        // changes nothing does not do that.
         let fits = self.setup.policy.fit;
         let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
         let log = self.projection.log();
@@ -236,6 +243,7 @@ impl Session {
         let named = |stored| self.as_shown_ref(stored);
         let (store, projection) = (&*self.store, &self.projection);
         store_outputs(store, &self.id, projection, &mut message, named)?;
+        // Each long output is measured once; the view and the log use the same measure.
         let texts = measure_plain_outputs(&message);
         let shown = self.show(&message, &texts);
         let mut entry = StoredEntry {
@@ -243,11 +251,13 @@ impl Session {
             shown,
             archived: repeats,
         };
+        // The log is written before memory changes: if the store fails, the session is as before.
         let bytes = entry.bytes();
         self.log_position =
             self.store
                 .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
         let answer = entry.message.role == Role::Assistant;
+        // A user who comes back may have fixed what made the summaries fail.
         if entry.message.is_real_user() {
             self.failed_tool_summaries = 0;
         }
@@ -258,6 +268,7 @@ impl Session {
         if plan.shows_a_ref() {
             self.first_ref = None;
         }
+        // Not written to the journal: the log entry contains the views.
         self.projection.carry_out(plan);
         if answer {
             self.answer_received(at)?;
@@ -265,8 +276,8 @@ impl Session {
         Ok(at)
     }
 
-    /// How the outputs of a message are shown that comes in. `texts` are the measures of those
-    /// that are plain text, by their part.
+    /// The views of the outputs of a new message. `texts` are the measures of plain-text outputs,
+    /// by part index.
     fn show(
         &mut self,
         message: &Message,
@@ -278,11 +289,13 @@ impl Session {
             let tool = tool_of(&output, &self.projection);
             let place = (tool, &*output);
             let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
+            // The output itself is stored, so a missing file is only a warning.
             if let Some(SpillFile::Failed(why)) = &file {
-                let note = format!("an output has no file of its own: {why}");
+                let note = format!("an output could not be written to a file: {why}");
                 let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
                 self.events.push(event.with_note(note));
             }
+            // The index costs a hash of every output, so it is kept only if the policy uses it.
             let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
             let incoming = IncomingOutput {
                 tool,
@@ -296,12 +309,13 @@ impl Session {
             };
             let (view, takes) = self.conditions(|conditions| {
                 let weigh = |measure: &Measure| conditions.weigh(measure);
+                // Earlier outputs of this message are not in the projection yet.
                 let used = weigh(self.projection.total()).saturating_add(round);
                 let open = weigh(self.projection.open_outputs()).saturating_add(round);
                 let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
                 let view = incoming_view(&self.views, &incoming, &room, &weigh);
                 left -= 1;
-                // Only what follows in the same message wants to know.
+                // Only further outputs of the same message need this figure.
                 let takes = match (&view, &incoming.measure) {
                     _ if left == 0 => 0,
                     (None, Some(measure)) => weigh(measure),
@@ -320,7 +334,7 @@ impl Session {
         Ok(self.projection.window()?)
     }
 
-    /// The messages as they came, the plans that were carried out.
+    /// The log and the journal.
     pub fn projection(&self) -> &Projection {
         &self.projection
     }
@@ -330,63 +344,66 @@ impl Session {
         &self.id
     }
 
-    /// The store that it is in.
+    /// Its store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// How many entries its log and its journal have in the store, as far as it knows: another
+    /// The numbers of entries of its log and its journal in the store, as far as it knows: another
     /// process may have added some.
     pub fn positions(&self) -> (u64, u64) {
         (self.log_position, self.journal_position)
     }
 
-    /// How many windows were handed out so far. What is reported for any but the last of them must
-    /// not be [recorded](Self::record).
+    /// The number of windows returned by `ready` so far. Usage of any but the last of them must not
+    /// be [recorded](Self::record).
     pub fn windows(&self) -> u64 {
         self.windows
     }
 
-    /// What it was opened with, as it stands now.
+    /// Its current setup.
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// What was learned of the model's counts.
+    /// What was learned about how the model counts.
     pub fn calibration(&self) -> &Calibration {
         &self.setup.calibration
     }
 
-    /// From now on another policy decides. What was decided stays.
+    /// Sets another policy. Earlier decisions stay.
     pub fn set_policy(&mut self, policy: impl Into<Arc<Policy>>) -> Result<(), SessionError> {
         let policy = policy.into();
+        // Compiled before anything changes, so that a bad glob leaves the session as it was.
         self.views = CompiledViews::new(&policy.views)?;
         self.setup.policy = policy;
+        // The new policy may archive what the old one left.
         self.archive_from = 0;
         self.failed_tool_summaries = 0;
-        self.changed = true;
+        self.settings_changed = true;
         Ok(())
     }
 
-    /// From now on another model is asked: what was reported for the last one says nothing
-    /// about it, and what did not help then may help now.
+    /// Sets the limits of another model. The last usage says nothing about it, and what did not
+    /// help before may help now.
     pub fn set_limits(&mut self, limits: Limits) {
+        // Callers set the limits with every call, and equal limits must not discard the usage.
         if self.setup.limits != limits {
             self.setup.limits = limits;
             self.usage = None;
-            self.changed = true;
+            self.settings_changed = true;
         }
     }
 
-    /// The next call finds nothing in the provider's prompt cache: it has been too long since
-    /// the last one, or another model is asked, or other tools are offered. What was sent
-    /// before may change then without a further cost.
+    /// Tells the session that the provider's prompt cache has nothing for the next call: too much
+    /// time has passed, or the model or the tools changed. Then sent text can be rewritten at no
+    /// extra cost.
     pub fn cache_is_cold(&mut self) {
         self.cold = true;
     }
 
-    /// So much time has passed since the last call: if that is longer than the provider keeps
-    /// an unused prompt, its cache is cold.
+    /// Tells the session how much time has passed since the last call. If that is longer than the
+    /// provider keeps an unused prompt, its cache is cold.
     pub fn idle(&mut self, time: Duration) {
         let lifetime = self.setup.cache_lifetime;
         if lifetime.is_some_and(|lifetime| time > lifetime) {
@@ -394,8 +411,8 @@ impl Session {
         }
     }
 
-    /// The tool definitions of the next call, measured. What was reported with others says nothing
-    /// about it.
+    /// Sets the measure of the next call's tool definitions. Usage reported with other tools says
+    /// nothing about it.
     pub fn set_tools(&mut self, tools: Measure) {
         if self.setup.tools != tools {
             self.setup.tools = tools;
@@ -403,26 +420,27 @@ impl Session {
         }
     }
 
-    /// What the retrieval tools are called that the model has from now on; none if it has none.
+    /// Sets the names of the retrieval tools that the model has from now on; none if it has none.
     pub fn set_retrieval(&mut self, names: Option<ToolNames>) {
         self.setup.retrieval = names;
     }
 
-    /// What the first ref in the window will bring along, measured: the definitions of the
-    /// retrieval tools, for a caller that offers them as soon as there is one. No edit is made
-    /// that saves less than that.
+    /// Sets the measure of what the first ref adds: the definitions of the retrieval tools, for a
+    /// caller that offers them as soon as there is a ref. Edits that save less are not made.
     pub fn set_first_ref(&mut self, tools: Measure) {
+        // A window that has shown a ref has paid for the tools already.
         self.first_ref = self.first_ref.map(|_| tools);
     }
 
-    /// Keeps the message at a position of the log in the window as it is shown now, with the round
-    /// that it belongs to; or lets go of it. Plans leave pinned messages alone, unless the window
-    /// would not fit otherwise. False if there is no such message, or nothing changes.
+    /// Pins or unpins the message at a position of the log, with its round, as it is shown now.
+    /// Plans leave pinned messages alone, unless the window would not fit otherwise. False if there
+    /// is no such message, or if nothing changes.
     pub fn pin(&mut self, message: usize, pinned: bool) -> Result<bool, SessionError> {
         let is_known = message < self.projection.log().len();
         if !is_known || self.is_pinned(message) == pinned {
             return Ok(false);
         }
+        // Durable first: if the store fails, memory and store still agree.
         self.write(&JournalEntry::Pin { message, pinned })?;
         self.projection.pin(message, pinned);
         Ok(true)
@@ -438,7 +456,7 @@ impl Session {
         self.projection.journal().pins().iter().copied()
     }
 
-    /// What happened since this was asked last.
+    /// The events since the last call.
     pub fn events(&mut self) -> Vec<SessionEvent> {
         std::mem::take(&mut self.events)
     }

@@ -1,4 +1,4 @@
-//! A summary that was asked for and is not there yet.
+//! A summary that was asked for and is not complete yet.
 
 use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_engine::compaction::summary_requests::SummaryRequests;
@@ -8,28 +8,28 @@ use trimtab_model::estimate::{Calibration, Measure};
 
 pub use trimtab_engine::compaction::summary_requests::SummaryRequest;
 
-/// What is asked of a compaction by hand.
+/// The parameters of a compaction by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManualCompaction {
-    /// Further wishes for the summary; empty for none.
+    /// Additional instructions for the summary; empty for none.
     pub instructions: String,
-    /// How many turns stay, where that is not for the policy to say.
+    /// The number of turns to keep, instead of the policy's rule.
     pub keep_turns: Option<usize>,
 }
 
-/// What became of a request to a summariser.
+/// The result of a request to a summariser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummariserAnswer {
     /// It answered.
     Text {
-        /// What it wrote.
+        /// Its text.
         text: String,
         /// How the answer ended.
         ending: SummaryEnding,
-        /// What the call used.
+        /// The usage of the call.
         usage: Option<Usage>,
     },
-    /// It did not, and why.
+    /// It failed, and why.
     Failed(String),
 }
 
@@ -40,31 +40,32 @@ impl SummariserAnswer {
     }
 }
 
-/// A plan that wants a summary. Ask a model for each [`request`](Self::request) in turn, tell
-/// it the [`answer`](Self::answer), and hand it to [`Session::finish`](super::Session::finish);
-/// messages that come meanwhile are kept. Without any answer it is finished all the same.
+/// A plan that waits for a summary. Ask a model for each [`request`](Self::request) in turn, pass
+/// its [`answer`](Self::answer), and pass the whole to [`Session::finish`](super::Session::finish).
+/// Messages that come meanwhile are kept. It can also be finished without any answer.
 #[derive(Clone, Debug)]
 pub struct PendingSummary {
     pub(super) wants: PendingWork,
-    /// How many lines the journal had: a plan since that moved or hid something makes it stale.
+    /// The number of journal entries when it was made: a later plan that moved or hid something
+    /// makes it stale.
     pub(super) journal: u64,
-    /// How the model counts, as far as that was known.
+    /// What was known about how the model counts.
     pub(super) calibration: Box<Calibration>,
-    /// What was asked so far came to this, in order.
+    /// The results of the requests so far, in order.
     pub(super) answers: Vec<SummariserAnswer>,
 }
 
-/// What is pending.
+/// The kind of pending work.
 #[derive(Clone, Debug)]
 pub(super) enum PendingWork {
     /// A summary of old rounds.
     Compaction(Box<CompactionDraft>, SummaryRequests),
-    /// A few words on each archived output.
+    /// A short summary of each archived output.
     ToolSummaries(Box<ArchivedOutputs>),
 }
 
 impl PendingSummary {
-    /// What to ask a summariser next; none if there is nothing more to ask.
+    /// The next request to the summariser; none if there is nothing more to ask.
     pub fn request(&self) -> Option<SummaryRequest> {
         match &self.wants {
             PendingWork::Compaction(draft, requests) => {
@@ -75,13 +76,13 @@ impl PendingSummary {
         }
     }
 
-    /// What the summariser said to the last request.
+    /// Adds the result of the last request.
     pub fn answer(&mut self, answered: SummariserAnswer) {
         self.answers.push(answered);
     }
 }
 
-/// What was answered, none where it failed.
+/// The texts of the answers, none for failures.
 pub(super) fn texts(answers: &[SummariserAnswer]) -> Vec<Option<&str>> {
     let answered = answers.iter();
     answered

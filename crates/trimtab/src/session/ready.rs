@@ -1,4 +1,4 @@
-//! The window that is sent, and what to do when the provider refuses it.
+//! Prepares the window that is sent, and reacts when the provider rejects it.
 
 use trimtab_engine::planner::{Ladder, Misfit, Overflow};
 use trimtab_engine::view::retrieval::AnswerLimits;
@@ -11,32 +11,32 @@ use super::{PendingSummary, Session, SessionError};
 /// A window that fits, ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyWindow {
-    /// How long an answer to ask for, in tokens, where it had to be lowered or is known.
+    /// The length of the answer to request in tokens, if it was lowered or is known.
     pub max_output: Option<u64>,
-    /// The tokens of the window by estimate, tool definitions included.
+    /// The estimated tokens of the window, including the tool definitions.
     pub tokens: u64,
 }
 
 /// What to do after an overflow.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    /// Ask for [`Session::ready`] again, and send what it gives: it is smaller.
+    /// Call [`Session::ready`] again, and send the window: it is smaller.
     Retry,
     /// The same, after this summary was asked for and finished.
     Summarise(PendingSummary),
-    /// Hand on the provider's own error.
+    /// Pass on the provider's own error.
     GiveUp,
 }
 
 impl Session {
-    /// Makes the window fit, step by step, and counts it as sent. [`window`](Self::window) is
-    /// what to send then.
+    /// Makes the window fit, step by step, and counts it as sent. Then send the
+    /// [`window`](Self::window).
     ///
-    /// An error names what alone is too large, or says that the policy forbids what would
+    /// An error names the part that alone is too large, or says that the policy forbids what would
     /// help. Nothing is lost by it.
     pub fn ready(&mut self) -> Result<ReadyWindow, SessionError> {
         self.windows += 1;
-        self.handed_out = None;
+        self.sent_measure = None;
         if self.setup.policy.fit
             && let LadderOutcome::Stuck(misfit) =
                 self.run_ladder(Ladder::before_call(&self.setup.policy))?
@@ -48,16 +48,17 @@ impl Session {
             (conditions.prompt_tokens(&total), total)
         })?;
         self.sent = self.projection.log().len();
+        // This call fills the cache again.
         self.cold = false;
-        self.under_way = AnswerInFlight::Answer;
-        self.handed_out = Some(total);
+        self.answer_in_flight = AnswerInFlight::Answer;
+        self.sent_measure = Some(total);
         Ok(ReadyWindow {
-            max_output: self.lowered.or(self.setup.limits.max_output),
+            max_output: self.lowered_reserve.or(self.setup.limits.max_output),
             tokens,
         })
     }
 
-    /// True if the window fits as it is, or its model's window is not known.
+    /// True if the window fits as it is, or if its model's window is unknown.
     pub fn fits(&mut self) -> Result<bool, SessionError> {
         self.decide(|conversation, conditions| {
             let excess = conditions.excess(conversation.window, conditions.answer_reserve());
@@ -65,16 +66,16 @@ impl Session {
         })
     }
 
-    /// How long each of `calls` answers of the retrieval tools to one request may be, so that
-    /// they fit the window as they are.
+    /// The limits of each of `calls` answers of the retrieval tools to one request, so that they
+    /// fit the window.
     pub fn retrieval_limits(&self, calls: usize) -> AnswerLimits {
         self.conditions(|conditions| AnswerLimits::for_room(conditions.messages_room(), calls))
     }
 
-    /// Makes the window smaller after the provider refused it.
+    /// Makes the window smaller after the provider rejected it.
     ///
-    /// The figures of the error are remembered: a limit that is less than the window that was
-    /// known replaces it. The number of attempts per call is the policy's.
+    /// The figures of the error are remembered: a limit below the known window replaces it. The
+    /// policy limits the number of attempts per call.
     pub fn recover(&mut self, verdict: &OverflowVerdict) -> Result<RecoveryOutcome, SessionError> {
         if !verdict.is_overflow() {
             return Ok(RecoveryOutcome::GiveUp);
@@ -86,29 +87,31 @@ impl Session {
             counts_answer: verdict.kind == OverflowKind::PromptAndAnswer,
             lower_answer: verdict.action == OverflowAction::LowerReserve,
         };
+        // By the old limits: the figures of the error refer to the window that was sent.
         let excess =
             self.decide(|conversation, conditions| overflow.excess(conversation, conditions))?;
-        // Other limits are in bytes.
+        // The limits of other errors are in bytes.
         let in_tokens = matches!(
             verdict.kind,
             OverflowKind::Prompt | OverflowKind::PromptAndAnswer
         );
         if let Some(limit) = sizes.limit.filter(|limit| in_tokens && *limit > 0) {
             let known = self.setup.limits.window;
+            // `None` is less than any limit, so an unknown window becomes the limit.
             self.setup.limits.window = known.min(Some(limit)).or(Some(limit));
         }
-        // What was refused is not answered.
-        self.under_way = AnswerInFlight::Nothing;
+        // A rejected request gets no answer.
+        self.answer_in_flight = AnswerInFlight::Nothing;
         self.usage = None;
         let over_window = self.decide(|conversation, conditions| {
             overflow.excess_over_window(conversation, conditions)
         })?;
-        let (policy, attempt) = (&self.setup.policy, self.recovered);
+        let (policy, attempt) = (&self.setup.policy, self.recoveries);
         let goal = (excess, over_window);
         let Some(ladder) = Ladder::after_overflow(policy, &overflow, attempt, goal) else {
             return Ok(RecoveryOutcome::GiveUp);
         };
-        self.recovered += 1;
+        self.recoveries += 1;
         Ok(match self.run_ladder(ladder)? {
             LadderOutcome::Done => RecoveryOutcome::Retry,
             LadderOutcome::Summarise(pending) => RecoveryOutcome::Summarise(pending),

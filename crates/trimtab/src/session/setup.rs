@@ -1,4 +1,4 @@
-//! What a session is opened with.
+//! The setup of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use trimtab_model::Dialect;
 use trimtab_model::estimate::{Calibration, Measure};
 use trimtab_wire::catalogue::{PriceTier, Prices};
 
-/// What a model allows.
+/// The limits of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Its window in tokens, where it is known.
+    /// Its window in tokens, if known.
     pub window: Option<u64>,
-    /// How long an answer may be, in tokens, where it is known.
+    /// The maximum length of an answer in tokens, if known.
     pub max_output: Option<u64>,
-    /// The most bytes that a request may have, where there is a limit.
+    /// The maximum size of a request in bytes, if there is one.
     pub bytes: Option<u64>,
 }
 
 impl Limits {
-    /// What is kept free for an answer where nobody says how long it may be: a small share of a
-    /// small window, and never more than answers usually take.
+    /// The reserve for an answer of unknown length: a small share of a small window, and at most
+    /// what answers usually take.
     pub fn usual_answer(window: u64) -> u64 {
         (window / 32).min(8_192)
     }
 }
 
-/// What a session is opened with: everything that a decision depends on beside the messages.
+/// The setup of a session: everything that decisions depend on besides the messages.
 ///
 /// ```
 /// use trimtab::engine::policy::Policy;
@@ -42,27 +42,27 @@ impl Limits {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// What decides.
+    /// The settings.
     pub policy: Arc<Policy>,
-    /// Whose rules the window must meet.
+    /// The dialect whose rules the window must follow.
     pub dialect: Dialect,
-    /// What the model allows.
+    /// The limits of the model.
     pub limits: Limits,
-    /// What the model costs, where it is known.
+    /// The prices of the model, if known.
     pub prices: Option<Prices>,
-    /// What it costs above certain lengths of the prompt, by rising length.
+    /// The prices above certain prompt lengths, by rising length.
     pub tiers: Vec<PriceTier>,
-    /// How long the provider keeps an unused prompt in its cache, where it is known.
+    /// How long the provider keeps an unused prompt in its cache, if known.
     pub cache_lifetime: Option<Duration>,
-    /// The tool definitions, measured: `Measure::of_text` of their JSON.
+    /// The measure of the tool definitions: `Measure::of_text` of their JSON.
     pub tools: Measure,
-    /// What was learned of this model's counts. Keep one per model and hand it on: see
+    /// What was learned about how this model counts. Keep one per model and pass it on: see
     /// [`Session::calibration`](super::Session::calibration).
     pub calibration: Calibration,
-    /// What the retrieval tools are called that the model has. None if it has none: then nothing
-    /// but the presets' own texts names a ref.
+    /// The names of the model's retrieval tools. None if it has none: then only the presets' own
+    /// texts name refs.
     pub retrieval: Option<ToolNames>,
-    /// True if the model is known to count as we do: then nothing is learned from its reports.
+    /// True if the model is known to count as we do: then nothing is learned from its usage.
     pub counts_as_we_do: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reasoning that is bound to what stands before it, where that changes outside a plan.
+//! Keeps signed reasoning valid if the bytes before it change outside a plan.
 
 use trimtab_engine::journal::JournalEntry;
 use trimtab_engine::plan::{Edit, Plan, PlanReason};
@@ -7,19 +7,20 @@ use trimtab_engine::policy::BoundReasoning;
 
 use super::{Session, SessionError, SessionEvent, SessionEventKind};
 
-/// Whether an answer is under way.
+/// Whether an answer is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerInFlight {
-    /// None is.
+    /// No answer is in flight.
     Nothing,
-    /// One to the window as it is.
+    /// An answer to the current window.
     Answer,
-    /// One to a window that a plan has changed since: a summary was finished meanwhile.
+    /// An answer to a window that a plan has changed since, because a summary was finished
+    /// meanwhile.
     Stale,
 }
 
 impl AnswerInFlight {
-    /// A plan was carried out.
+    /// Records that a plan was executed.
     pub(super) fn mark_stale(&mut self) {
         if *self == Self::Answer {
             *self = Self::Stale;
@@ -28,15 +29,15 @@ impl AnswerInFlight {
 }
 
 impl Session {
-    /// The answer at `at` came. What was thought behind another window is left out.
+    /// Records the answer at `at`. Reasoning that followed another window is removed.
     pub(super) fn answer_received(&mut self, at: usize) -> Result<(), SessionError> {
-        match std::mem::replace(&mut self.under_way, AnswerInFlight::Nothing) {
-            AnswerInFlight::Stale => self.leave_out_bound(at),
+        match std::mem::replace(&mut self.answer_in_flight, AnswerInFlight::Nothing) {
+            AnswerInFlight::Stale => self.strip_bound_reasoning(at),
             AnswerInFlight::Nothing | AnswerInFlight::Answer => Ok(()),
         }
     }
 
-    /// Takes the newest plan back; false if there is none.
+    /// Undoes the newest undoable plan; false if there is none.
     pub fn undo(&mut self) -> Result<bool, SessionError> {
         if !self.projection.can_undo() {
             return Ok(false);
@@ -50,9 +51,9 @@ impl Session {
         self.write(&JournalEntry::Undo)?;
         self.projection.undo();
         self.usage = None;
-        self.under_way.mark_stale();
-        // Reasoning that came since is bound to the window that is gone.
-        self.leave_out_bound(made_at)?;
+        self.answer_in_flight.mark_stale();
+        // Reasoning that came since is bound to the window that no longer exists.
+        self.strip_bound_reasoning(made_at)?;
         let mut event = SessionEvent::new(SessionEventKind::Undone, PlanReason::ByHand);
         (event.tokens_before, event.messages_before) = before;
         (event.tokens_after, event.messages_after) = self.window_tokens()?;
@@ -60,32 +61,32 @@ impl Session {
         Ok(true)
     }
 
-    /// What stands before all messages is another from the next call on: tools were added, or
-    /// instructions. Reasoning that is bound to what stood there is left out. It has to be told
-    /// once; telling it again, also after a restart, changes nothing.
+    /// Tells the session that something in front of all messages changes with the next call: tools
+    /// or instructions. Reasoning that is bound to it is removed. Further calls, even after a
+    /// restart, change nothing.
     pub fn front_changes(&mut self) -> Result<(), SessionError> {
         if std::mem::replace(&mut self.front_changed, true) {
             return Ok(());
         }
-        self.leave_out(self.projection.log().len(), PlanReason::FrontChanged)
+        self.strip_reasoning(self.projection.log().len(), PlanReason::FrontChanged)
     }
 
-    /// Leaves out bound reasoning from position `first` on, and all before it.
-    fn leave_out_bound(&mut self, first: usize) -> Result<(), SessionError> {
+    /// Removes bound reasoning from position `first` on, and all reasoning before it.
+    fn strip_bound_reasoning(&mut self, first: usize) -> Result<(), SessionError> {
         match bound_reasoning_from(first, self.projection.slots()) {
-            Some(before) => self.leave_out(before, PlanReason::Admission),
+            Some(before) => self.strip_reasoning(before, PlanReason::Admission),
             None => Ok(()),
         }
     }
 
-    /// Leaves out the reasoning before a position, for good.
-    fn leave_out(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
+    /// Removes the reasoning before a position for good.
+    fn strip_reasoning(&mut self, before: usize, reason: PlanReason) -> Result<(), SessionError> {
         if self.setup.policy.compaction.bound_reasoning != BoundReasoning::Strip {
             return Ok(());
         }
         let mut plan = Plan::new(reason, vec![Edit::StripReasoning { before }]);
         plan.at = self.projection.log().len();
-        // The window that is about to be sent is the first without it.
+        // The window that is sent next is the first without it.
         plan.since = self.sent.min(plan.at.saturating_sub(1));
         self.write(&JournalEntry::Plan(plan.clone()))?;
         self.projection.carry_out(plan);

@@ -1,4 +1,4 @@
-//! How a session's log and journal lie in the store.
+//! The stored form of a session's log and journal.
 
 use serde::{Deserialize, Serialize};
 use trimtab_model::{Message, Output, Part};
@@ -7,24 +7,25 @@ use trimtab_store::{SessionId, Store, Stream};
 use super::SessionError;
 use crate::admission::contents;
 
-/// How many entries of a stream are read at a time.
+/// The number of entries of a stream that are read at a time.
 const BATCH: usize = 256;
 
-/// An entry of the log as it is stored: stored outputs are not written twice.
+/// A stored entry of the log. Stored outputs are not written twice.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredEntry {
     pub(super) message: Message,
-    /// How outputs are shown that came in longer than their view may be.
+    /// The views of outputs that were too long at admission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) shown: Vec<(usize, Output)>,
-    /// True if it is hidden from the model, because it says nothing new.
+    /// True if it is hidden from the model, because it repeats an earlier message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) archived: bool,
 }
 
 impl StoredEntry {
-    /// Its bytes in the log: without the contents of stored outputs.
+    /// Its bytes in the log, without the contents of stored outputs.
     pub(super) fn bytes(&mut self) -> Vec<u8> {
+        // Taken out and put back instead of cloned: an output may be megabytes.
         let contents = empty(&mut self.message);
         let bytes = json(self);
         put_back(&mut self.message, contents);
@@ -78,7 +79,7 @@ fn empty(message: &mut Message) -> Vec<Vec<Part>> {
         .collect()
 }
 
-/// Puts contents back where they were taken from.
+/// Puts the contents back.
 fn put_back(message: &mut Message, contents: Vec<Vec<Part>>) {
     let mut contents = contents.into_iter();
     for part in &mut message.parts {

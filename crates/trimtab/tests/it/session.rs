@@ -192,7 +192,7 @@ fn a_store_without_files_keeps_the_largest_outputs_behind_their_refs() {
         .collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(
-        notes[0].starts_with("an output has no file of its own: "),
+        notes[0].starts_with("an output could not be written to a file: "),
         "{notes:?}"
     );
 }

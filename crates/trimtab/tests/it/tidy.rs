@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates there are, and which of them each may use. A new one needs a reason in
 /// `ARCHITECTURE.md`.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("engine", &["model"]),
     ("wire", &["model"]),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &[&str]); 12] = [
     ("binding", &["trimtab"]),
     ("python", &["binding"]),
     ("node", &["binding"]),
+    ("rig", &["binding"]),
 ];
 
 /// What the tests of a crate may use beyond that, and beside the testkit.

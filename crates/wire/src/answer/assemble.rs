@@ -134,6 +134,8 @@ impl AssembledParts {
                 ("function", Some(Value::Object(function))) => {
                     for (name, value) in value.as_object().into_iter().flatten() {
                         let slot = function.entry(name).or_insert(Value::Null);
+                        // Only arguments come in pieces. Some servers repeat the name in every
+                        // piece, and adding it up would make a wrong name.
                         if name == "arguments" || slot.is_null() {
                             add(slot, value);
                         }
@@ -200,6 +202,7 @@ impl AssembledParts {
 
     fn blocks(self) -> Vec<Value> {
         let finished = |(mut part, input): (Value, String)| {
+            // Without pieces the input of the start event stays.
             if let (Ok(input), Some(part)) = (serde_json::from_str(&input), part.as_object_mut()) {
                 part.insert("input".to_owned(), input);
             }

@@ -39,6 +39,7 @@ impl WholeAnswer {
         let stop = stop.map(str::to_owned);
         let usage = body.get("usage").filter(|usage| usage.is_object());
         let usage = usage.map(|usage| Usage::read(dialect, usage));
+        // Taken out and not copied: an answer can have megabytes.
         let said = match dialect {
             Dialect::Chat => body.pointer_mut("/choices/0/message")?.take(),
             Dialect::Messages => {
@@ -72,6 +73,7 @@ pub fn calls_a_tool(dialect: Dialect, body: &[u8]) -> bool {
 
 /// False if a JSON text contains none of the names.
 pub fn may_name(json: &[u8], names: &[&str]) -> bool {
+    // A name can be written with escapes, in which case the search does not find it.
     let escaped = || memmem::find(json, b"\\u00").is_some();
     let is_named = |name: &&str| memmem::find(json, name.as_bytes()).is_some();
     names.iter().any(is_named) || escaped()
@@ -102,6 +104,7 @@ fn read_message(dialect: Dialect, said: &Value) -> Option<Message> {
         Dialect::Messages => messages::read_message(&json).ok()?,
         Dialect::Responses => responses::read_input(&json).ok()?,
     };
+    // Responses can give several messages, for example with a provider's own output in between.
     let mut spoken = read.into_iter().filter(|said| said.role == Role::Assistant);
     let first = spoken.next()?;
     Some(spoken.fold(first, |mut whole, more| {

@@ -101,6 +101,7 @@ pub(super) fn apply(mut model: ModelInfo, limits: ModelLimits) -> ModelInfo {
     }
     if let Some(max_input) = limits.max_input {
         model.max_input = max_input;
+        // The window holds at least the prompt.
         model.window = model.window.max(max_input);
     }
     if limits.max_output.is_some() {

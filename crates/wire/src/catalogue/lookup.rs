@@ -40,15 +40,21 @@ const MAKERS: [&str; 14] = [
     "perplexity",
 ];
 
+/// The longest name that is looked up, in bytes. No model has a longer one, and the search tries
+/// every beginning of a name.
+const LONGEST_NAME: usize = 256;
+
 /// Finds the entry for `name`.
 pub(super) fn find<'a>(
     snapshot: &'a Snapshot,
     overlay: &Overlay,
     name: &str,
 ) -> Option<(SnapshotEntry<'a>, ModelMatch)> {
-    let name = trimmed(name);
+    let name = Some(trimmed(name)).filter(|name| name.len() <= LONGEST_NAME)?;
     let index = ModelIndex { snapshot };
     let tagged = |how| move |entry| (entry, how);
+    // From the safest match to the loosest, because each later step also matches names of other
+    // models.
     index
         .exact_in_any_case(name)
         .map(tagged(ModelMatch::Exact))
@@ -105,6 +111,7 @@ impl<'a> ModelIndex<'a> {
             .starting_at(stem)
             .take_while(with_prefix)
             .filter(dated)
+            // Dates sort as text, so the last line is the newest version.
             .last();
         newest.and_then(SnapshotEntry::parse)
     }
@@ -114,6 +121,8 @@ impl<'a> ModelIndex<'a> {
         let mut rest = name;
         while let Some((_, id)) = rest.split_once('/') {
             rest = id;
+            // Gateways put their own name before the provider's, so one prefix after the other is
+            // removed.
             if let Some(entry) = self.exact(id).or_else(|| self.undated(id)) {
                 return Some(entry);
             }
@@ -138,6 +147,8 @@ impl<'a> ModelIndex<'a> {
         entries.min_by_key(|entry| {
             let maker = MAKERS.iter().position(|maker| *maker == entry.provider);
             let parts = entry.id.matches(['/', '*']).count();
+            // The maker knows its own limits best. Among resellers the smallest limit is the safe
+            // choice.
             (maker.unwrap_or(MAKERS.len()), parts, entry.max_input)
         })
     }

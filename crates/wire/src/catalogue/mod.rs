@@ -173,12 +173,15 @@ impl Catalogue {
                 model: overlay.model(&entry),
                 matched,
             });
+        // Limits are stored under the requested name, so that one alias can have others than its
+        // model.
         match (found, self.limits.get(name)) {
             (Some(found), Some(limits)) => Ok(FoundModel {
                 model: limits::apply(found.model, limits),
                 ..found
             }),
             (Some(found), None) => Ok(found),
+            // A model that no registry knows is usable as soon as its window is set or learned.
             (None, limits) => limits
                 .and_then(|limits| limits::from_limits(name, limits))
                 .map(|model| FoundModel {

@@ -79,6 +79,7 @@ fn is_boundary(name: &str, at: usize) -> bool {
     let mut rest = name.get(at..).unwrap_or_default().chars();
     match rest.next() {
         Some('-' | ':' | '@' | '_' | '/') => true,
+        // A point before a digit is part of a version: `gpt-5` is no family of `gpt-5.4`.
         Some('.') => rest.next().is_some_and(|next| !next.is_ascii_digit()),
         _ => false,
     }
@@ -107,6 +108,8 @@ pub(super) fn bare(name: &str) -> String {
 
 /// The edit distance of two names.
 pub(super) fn distance(a: &str, b: &str) -> usize {
+    // The usual dynamic programme with one row: a cell needs only its left, upper and diagonal
+    // neighbour.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut diagonal = i;

@@ -93,6 +93,8 @@ impl Overlay {
             .iter()
             .filter_map(|facts| longest(&facts).map(|length| (length, facts)))
             .collect();
+        // The longest name comes last and overrides the others, because it describes the narrowest
+        // family.
         families.sort_by_key(|(length, _)| *length);
         let providers = self
             .family
@@ -143,6 +145,8 @@ fn window(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> u64 {
         .saturating_add(entry.max_output.unwrap_or(0));
     facts
         .window
+        // The figure of the overlay holds only for entries with these limits. A reseller may offer
+        // less.
         .filter(|window| *window == sum)
         .unwrap_or(entry.max_input)
 }
@@ -151,6 +155,8 @@ fn window(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> u64 {
 fn prices(raw: RawPrices, base: Option<Prices>, facts: &FamilyFacts) -> Option<Prices> {
     let input = raw.input.or(base.map(|base| base.input))?;
     let output = raw.output.or(base.map(|base| base.output))?;
+    // Providers define cache prices as multiples of the input price, so a factor also fits
+    // resellers with other prices.
     let by_factor = |factor: Option<u64>| factor.map(|factor| input.scaled(factor));
     // Registries also put the price of storage here, or 0 if writing is not billed separately: a
     // price below that of input cannot be the price of a written token.
@@ -167,6 +173,8 @@ fn prices(raw: RawPrices, base: Option<Prices>, facts: &FamilyFacts) -> Option<P
     Some(Prices {
         input,
         output,
+        // Without a known discount, cached tokens are assumed to cost as much as others: savings
+        // are not overstated.
         cache_read: raw.read.or(by_factor(facts.read)).unwrap_or(input),
         cache_write: write,
         cache_write_long: long.unwrap_or(write),
@@ -184,6 +192,7 @@ fn tiers(entry: &SnapshotEntry<'_>, base: Option<Prices>, facts: &FamilyFacts) -
 }
 
 fn cache(entry: &SnapshotEntry<'_>, facts: &FamilyFacts) -> CacheRules {
+    // A price for cached tokens implies a cache, even if the registry has no flag for it.
     let caches = entry.caches || entry.prices.read.is_some();
     let kind = facts.cache.or(caches.then_some(CacheKind::Automatic));
     CacheRules {

@@ -46,6 +46,8 @@ impl Price {
         )]
         (0.0..=HIGHEST)
             .contains(&dollars)
+            // A float is exact enough here: prices in registries have few digits, and the result is
+            // rounded to a whole pico-dollar.
             .then(|| Self((dollars * 1e12).round() as u64))
     }
 
@@ -55,6 +57,7 @@ impl Price {
         if decimals.len() > DECIMALS || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
+        // Parsed as text and not as a float, so that a published price is exact.
         let micros: u64 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
         let whole: u64 = whole.parse().ok()?;
         Some(Self(whole.checked_mul(ONE)?.checked_add(micros)?))

@@ -107,6 +107,8 @@ impl<'a> RegistryFields<'a> {
             value,
             expected,
         };
+        // Such a name would break the lines of a snapshot: fields are separated by tabs, and `#`
+        // starts a comment.
         if model.is_empty() || model.starts_with('#') || model.contains(['\t', '\n', '\r']) {
             return Err(bad(
                 "(name)",
@@ -134,6 +136,7 @@ impl<'a> RegistryFields<'a> {
             return Ok(Err("no `max_input_tokens`"));
         };
         let max_output = self.tokens("max_output_tokens")?;
+        // Older entries have only `max_tokens`, which means the answer.
         let max_output = max_output
             .or(self.tokens("max_tokens")?)
             .filter(|tokens| *tokens > 0);

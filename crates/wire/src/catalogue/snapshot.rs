@@ -62,6 +62,7 @@ impl Snapshot {
             .skip_while(|(_, line)| line.starts_with('#'))
         {
             match SnapshotEntry::parse(line) {
+                // A binary search needs ascending ids.
                 Some(entry) if entry.id > before => before = entry.id,
                 _ => return Err(number + 1),
             }
@@ -77,7 +78,9 @@ impl Snapshot {
     /// Merges both; for equal ids, the newer line wins.
     pub(super) fn merged(&self, newer: &Self) -> Self {
         let lines = self.lines().chain(newer.lines());
+        // The map sorts by bytes, as the search expects, and a later line replaces an earlier one.
         let lines: BTreeMap<&str, &str> = lines.map(|line| (id_of(line), line)).collect();
+        // The comments of the older snapshot say where the data comes from, and are kept.
         let about = self
             .as_str()
             .lines()
@@ -114,6 +117,8 @@ impl Snapshot {
         // Both are starts of lines (or the end), and the target line starts between them.
         let (mut low, mut high) = (0, body.len());
         while low < high {
+            // The middle is a byte inside some line. Both bounds move to starts of lines, so the
+            // range shrinks in every step.
             let (start, line) = line_around(body, low.midpoint(high));
             if id_of(line) < id {
                 low = (start + line.len() + 1).min(body.len());
@@ -166,6 +171,7 @@ impl<'a> SnapshotEntry<'a> {
         let minimum = number(next())?;
         let (flags, retires, tiers) = (next(), next(), next());
         let before_slash = id.split_once('/').map_or("", |(provider, _)| provider);
+        // More fields than known mean a newer format, which must not be misread.
         (!id.is_empty() && fields.next().is_none()).then_some(Self {
             id,
             provider: if provider.is_empty() {

@@ -46,6 +46,13 @@ fn names_lead_to_models() {
 }
 
 #[test]
+fn overlong_name_is_unknown() {
+    let tail = |count: usize| format!("gpt-5.4-{}", "x-".repeat(count));
+    assert!(find(&tail(100)).is_some());
+    assert!(find(&tail(100_000)).is_none());
+}
+
+#[test]
 fn another_version_is_another_model() {
     for name in [
         "gpt-4.7-ultra",

@@ -38,6 +38,8 @@ fn regular(raw: &RawValue) -> Option<Call> {
         arguments: function.take_string("arguments")?,
         extra: ExtraFields::new(),
     };
+    // Unknown fields inside `function` have no place in the model's call, so its original JSON is
+    // kept.
     if !function.is_empty() {
         return None;
     }
@@ -121,6 +123,7 @@ fn unchanged(call: &Call) -> Option<String> {
     let text = spelling_marks::get(&call.extra, spelling_marks::RAW)?;
     let raw = RawJson::parse(text).ok()?;
     let parsed: Box<RawValue> = serde_json::from_str(raw.as_str()).ok()?;
+    // Read again and compared: if the call was edited since, the original is no longer true.
     let again = irregular(&parsed);
     let same =
         (&again.id, &again.name, &again.arguments) == (&call.id, &call.name, &call.arguments);

@@ -15,12 +15,14 @@ pub(super) fn take(fields: &mut JsonFields<'_>) -> MessageMetadata {
         meta.user_visible = known.take_if("user_visible", json::parse::<bool>);
         meta.kind = known.take_if("kind", kind);
         let nothing_known = meta.is_empty();
+        // An object without known fields is kept as well, so that it is written back.
         if nothing_known || !known.is_empty() {
             meta.extra.push(("metadata".to_owned(), rest(known)));
         }
     }
     if let Some(raw) = fields.take_if("usage", |raw| usage(raw).map(|_| raw)) {
         meta.usage = usage(raw);
+        // The original is kept beside the parsed usage, because it may have more fields.
         meta.extra.push(("usage".to_owned(), owned(raw)));
     }
     meta.stop_reason = fields.take_string("stop_reason");
@@ -49,6 +51,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
         Some(Usage::from_responses(&value))
     } else if has("input_tokens") {
         Some(Usage::from_messages(&value))
+    // The short names are those of our own transcripts.
     } else if has("input") || has("output") {
         let count = |name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
         Some(Usage {

@@ -65,6 +65,7 @@ fn assistant(
     meta.content_list = content(given, &mut parts, &mut meta.extra);
     if parts.get(before..).is_some_and(is_empty_text) && !meta.content_list {
         parts.truncate(before);
+        // The mark lets the writer put the empty string back.
         spelling_marks::set_text(&mut meta.extra, spelling_marks::CONTENT, "");
     }
     calls::take(&mut fields, &mut parts);
@@ -93,6 +94,8 @@ fn reasoning(fields: &mut JsonFields<'_>, parts: &mut Vec<Part>) {
                 seal: None,
                 extra,
             }));
+            // Only the preferred field is read. The other one stays an unknown field and is written
+            // back.
             return;
         }
     }
@@ -105,6 +108,7 @@ fn tool(
 ) -> Message {
     let call_id = fields.take_string("tool_call_id");
     let tool = fields.take_string("name");
+    // A missing id and an empty one are written differently.
     let nameless = call_id.is_none();
     let mut output = Output {
         call_id: call_id.unwrap_or_default(),
@@ -136,6 +140,7 @@ fn stored(raw: &RawValue) -> Option<Ref> {
     let known = ["id", "byte_size", "line_count"];
     let fields = json::fields(raw)?;
     let kept = |name: &str| known.contains(&name) && fields.type_of(name) != Some(JsonType::Null);
+    // A ref with other fields would lose them, so it stays an unknown field.
     if !fields.names().all(kept) {
         return None;
     }

@@ -140,6 +140,7 @@ fn write_reasoning(object: ObjectWriter, parts: &[Part]) -> ObjectWriter {
         .map(|thought| thought.text.as_str())
         .collect();
     let text = texts.join("\n\n");
+    // Encrypted reasoning of another provider has no text that this dialect could carry.
     if text.is_empty() && first.is_sealed() {
         return object;
     }

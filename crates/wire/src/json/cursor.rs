@@ -142,6 +142,8 @@ impl<'a> JsonCursor<'a> {
         }
         let start = self.at;
         let end = self.key()?;
+        // Names with escapes are rare. Unescaping them matters all the same: `"con\u0074ent"` is
+        // `content` for every parser.
         let name = if end.escaped {
             let json = self.text.get(start..=end.quote).unwrap_or_default();
             match serde_json::from_str(json) {
@@ -176,6 +178,8 @@ impl<'a> JsonCursor<'a> {
             Some(b'{' | b'[') => self.nested()?,
             _ => self.scalar()?,
         }
+        // Reported here and not per byte: one report per value is cheap and still allows
+        // cancellation.
         work::step_bytes(self.at - start);
         Ok(Span::new(start, self.at))
     }
@@ -183,6 +187,8 @@ impl<'a> JsonCursor<'a> {
     /// Moves over a value, without scanning it if it is at `known`.
     pub(crate) fn value_or(&mut self, known: Span) -> ScanResult<Span> {
         self.skip_space();
+        // An empty span means "nothing known". The value at `known` was scanned before, so it is
+        // valid.
         if known.is_empty() || known.start as usize != self.at {
             return self.value();
         }
@@ -202,6 +208,8 @@ impl<'a> JsonCursor<'a> {
     /// Moves over a list or object without recursion: one bit per level tells which it is.
     fn nested(&mut self) -> ScanResult<()> {
         let outside = self.depth;
+        // A recursive scan could overflow the stack. The depth limit of 127 fits into the bits of
+        // one number.
         let mut objects = 0u128;
         let mut open = self.open()?;
         loop {
@@ -222,6 +230,8 @@ impl<'a> JsonCursor<'a> {
             } else if self.depth == outside {
                 return Ok(());
             } else {
+                // The inner container ended; continue in the one around it, which has at least one
+                // member.
                 let close = if objects & 1 == 1 { b'}' } else { b']' };
                 objects >>= 1;
                 open = OpenContainer {
@@ -253,6 +263,7 @@ impl<'a> JsonCursor<'a> {
 
     fn number(&mut self) -> ScanResult<()> {
         self.take_if(|byte| byte == b'-');
+        // JSON allows no leading zeros: after a zero only a fraction or an exponent may follow.
         if !self.take_if(|byte| byte == b'0') {
             self.digits()?;
         }

@@ -36,11 +36,14 @@ fn one<'a>(escaped: &'a str, text: &mut String) -> &'a str {
 fn code_unit<'a>(digits: &'a str, text: &mut String) -> &'a str {
     let (first, behind) = hex(digits);
     let pair = behind.strip_prefix("\\u").map(hex);
+    // Characters outside the basic plane are written as two escapes, a surrogate pair.
     if let (0xD800..=0xDBFF, Some((second @ 0xDC00..=0xDFFF, behind))) = (first, pair) {
         let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
         text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
         return behind;
     }
+    // The second escape was only looked at. It is not consumed here, because it may stand for
+    // itself.
     text.push(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
     behind
 }

@@ -107,6 +107,8 @@ impl<'a> JsonFields<'a> {
 
     /// The remaining fields, owned and without overridden duplicates.
     pub(crate) fn into_extra(self) -> ExtraFields {
+        // From the end, so that the last of several fields with one name wins; a set keeps this
+        // linear.
         let mut seen = HashSet::new();
         let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
         let mut extra: ExtraFields = (self.0.iter().rev().filter(last))

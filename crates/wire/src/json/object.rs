@@ -68,6 +68,8 @@ impl ObjectWriter {
     /// The finished object, as a value of the model.
     pub(crate) fn end_raw(self) -> RawJson {
         let text = self.end();
+        // The writer produces valid JSON if its callers pass valid JSON; `null` is the harmless
+        // default.
         RawValue::from_string(text).map_or_else(|_| RawJson::of(&()), RawJson::from)
     }
 }

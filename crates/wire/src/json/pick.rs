@@ -35,6 +35,7 @@ pub(crate) fn elements(json: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let more = cursor.more(open.as_mut()?).unwrap_or(false);
         let value = more.then(|| cursor.value().ok()).flatten();
+        // After an error the cursor is at an undefined place, so the iteration must not go on.
         if value.is_none() {
             open = None;
         }

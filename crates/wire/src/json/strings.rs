@@ -23,12 +23,14 @@ pub(crate) fn closing_quote(bytes: &[u8], mut at: usize) -> Result<StringEnd, Un
             at += 8;
             continue;
         }
+        // The word is read as little endian, so the lowest bits are the first byte.
         at += special.trailing_zeros() as usize / 8;
         match bytes.get(at) {
             Some(b'"') => return Ok(StringEnd { quote: at, escaped }),
             Some(b'\\') => at += escape(bytes, at)?,
             _ => return fail(at, UnscannableReason::ControlCharacter),
         }
+        // Only an escape gets here: the other arms return.
         escaped = true;
     }
     near_the_end(bytes, at, escaped)
@@ -74,9 +76,12 @@ fn special_bytes(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
     let word = u64::from_le_bytes(word);
+    // A byte is zero if subtracting one sets its high bit and the bit was not set before. The
+    // exclusive or makes the wanted byte zero.
     let zero = |word: u64| word.wrapping_sub(ONES) & !word;
     let quote = zero(word ^ (ONES * u64::from(b'"')));
     let backslash = zero(word ^ (ONES * u64::from(b'\\')));
+    // The same for bytes below 0x20. `!word` excludes bytes from 0x80 on, which are part of UTF-8.
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (quote | backslash | control) & HIGH
 }

@@ -20,6 +20,7 @@ pub(crate) fn read(raw: &RawValue) -> Part {
 
 /// Reads a list of parts. Their original JSON is needed only if one is unknown.
 pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
+    // Parsing fields directly saves a pass over each part, and nearly all parts are known.
     let all = json::parse::<Vec<JsonFields<'_>>>(raw);
     let known: Option<Vec<Part>> = all.and_then(|all| all.into_iter().map(from_fields).collect());
     known.unwrap_or_else(|| {
@@ -31,6 +32,8 @@ pub(super) fn read_list(raw: &RawValue) -> Vec<Part> {
 fn from_fields(mut fields: JsonFields<'_>) -> Option<Part> {
     let given = fields.take("content");
     let type_name = fields.take_string("type")?;
+    // `content` was taken out above. In other parts it is an unknown field, so the part is kept as
+    // it is.
     if given.is_some() && type_name != "tool_result" {
         return None;
     }
@@ -75,6 +78,7 @@ fn output(mut fields: JsonFields<'_>, given: Option<&RawValue>) -> Option<Part> 
     };
     let is_error = fields.take_true("is_error");
     let mut extra = fields.into_extra();
+    // Only this case is ambiguous: all other lists could not be written as a string.
     if as_list && is_plain(&content) {
         spelling_marks::set(&mut extra, spelling_marks::LIST, RawJson::of(&true));
     }

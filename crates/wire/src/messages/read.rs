@@ -43,6 +43,7 @@ pub(crate) fn from_fields(mut fields: JsonFields<'_>) -> Vec<Message> {
         if spelled != first.role.as_str() {
             first.meta.wire_role = Some(spelled);
         }
+        // The fields of the entry go to its first message, and are written once.
         first.meta.stop_reason = fields.take_string("stop_reason");
         first.meta.extra.extend(fields.into_extra());
     }
@@ -85,6 +86,8 @@ fn split(parts: Vec<Part>, as_list: bool) -> Vec<Message> {
     if !parts.iter().any(|part| part.as_output().is_some()) {
         return vec![whole(Role::User, parts, as_list)];
     }
+    // The model has a role of its own for outputs, while this dialect sends them as the user. The
+    // order of the parts stays, so that writing gives the same entry.
     let mut messages: Vec<Message> = Vec::new();
     for part in parts {
         let role = match part {

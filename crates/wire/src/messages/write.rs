@@ -91,12 +91,14 @@ impl MessageDraft {
     /// dialect with one message per output.
     fn takes(&self, next: &Message) -> bool {
         let read_as_one = spelling_marks::has(&next.meta.extra, spelling_marks::JOINED);
+        // The mark says that the outputs were read from a message of their own.
         let own_message = next.meta.wire_role.as_deref() == Some("user");
         let outputs = self.outputs && next.role == Role::Tool && !own_message;
         self.role == "user" && (read_as_one || outputs)
     }
 
     fn join(&mut self, next: &Message) {
+        // A string cannot take more parts.
         self.plain = None;
         self.outputs &= next.role == Role::Tool;
         self.parts.extend(write_parts(next));

@@ -22,6 +22,7 @@ fn push_word(clean: &mut String, word: &str) {
         }
         return;
     }
+    // The full stop, exclamation mark and question mark of Chinese and Japanese.
     clean.push_str(&word.replace(['\u{3002}', '\u{ff01}', '\u{ff1f}'], "\n"));
     let ends_sentence = word.ends_with(['.', '!', '?']);
     clean.push(if ends_line || ends_sentence {
@@ -47,6 +48,7 @@ fn unescape(text: &str) -> String {
             plain.push(c);
             continue;
         }
+        // Errors that were wrapped several times have several backslashes before one escape.
         while chars.next_if_eq(&'\\').is_some() {}
         match chars.next() {
             Some('n' | 'r') => plain.push('\n'),
@@ -79,6 +81,7 @@ fn join_thousands(text: &str) -> String {
             continue;
         }
         let next = chars.peek().copied();
+        // A `k` inside a word or a hexadecimal id is no multiplier.
         if c == 'k' && (1..=4).contains(&digits) && !next.is_some_and(char::is_alphanumeric) {
             joined.push_str("000");
             digits = 0;
@@ -106,10 +109,16 @@ pub(super) fn without_tags(html: &str) -> String {
     while let Some((before, tag)) = rest.split_once('<') {
         text.push_str(before);
         text.push('\n');
-        let name = tag.trim_start().to_ascii_lowercase();
-        let end = if name.starts_with("script") {
+        // Only the first letters are compared. A copy of the rest for every tag would make this
+        // quadratic.
+        let name = tag.trim_start().as_bytes();
+        let is_named = |wanted: &[u8]| {
+            let begin = name.get(..wanted.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(wanted))
+        };
+        let end = if is_named(b"script") {
             "</script>"
-        } else if name.starts_with("style") {
+        } else if is_named(b"style") {
             "</style>"
         } else {
             ">"
@@ -151,5 +160,9 @@ mod tests {
             ["413", "Too", "Large"]
         );
         assert_eq!(without_tags("a < b"), "a \n");
+        assert_eq!(
+            without_tags("<SCRIPT>x</script> a < Style>y</style>b"),
+            "\n a \nb"
+        );
     }
 }

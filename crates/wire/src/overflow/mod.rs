@@ -241,6 +241,8 @@ fn unexplained(response: &ProviderResponse<'_>) -> OverflowVerdict {
         (true, large) => OverflowVerdict {
             kind: OverflowKind::Prompt,
             action: OverflowAction::Compact,
+            // A large request that is rejected without a word is taken as an overflow. Without a
+            // window or an estimate nobody knows.
             certainty: if large.is_some() {
                 Certainty::Stated
             } else {

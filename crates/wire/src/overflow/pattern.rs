@@ -60,6 +60,7 @@ impl OverflowPattern {
 fn compile(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(text)
         .multi_line(true)
+        // Bytes are enough for these texts, and the compiled patterns are much smaller.
         .unicode(false)
         .size_limit(PROGRAM)
         .build()

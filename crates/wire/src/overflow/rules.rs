@@ -157,6 +157,7 @@ impl OverflowRule {
             (Some(wanted), Some(provider)) => wanted == provider,
             _ => true,
         };
+        // Patterns are searched in the whole text, so the cheap conditions come before them.
         let found = |pattern: &OverflowPattern| pattern.is_in(text);
         provider
             && (self.status.is_empty() || self.status.iter().any(fits))

@@ -131,6 +131,8 @@ fn settle(kind: OverflowKind, sizes: &ErrorSizes, prompt: Option<u64>) -> Overfl
         return kind;
     };
     match (prompt, sizes.answer) {
+        // A prompt that fills the window leaves no room for any answer, so a shorter answer does
+        // not help.
         (Some(prompt), _) if prompt >= limit => OverflowKind::Prompt,
         (_, Some(answer)) if answer >= limit => OverflowKind::AnswerLimit,
         (Some(prompt), Some(answer)) if prompt.saturating_add(answer) > limit => {

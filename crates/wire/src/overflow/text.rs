@@ -95,6 +95,8 @@ pub(super) fn read(body: &[u8], scope: TextScope) -> ErrorText {
         empty: body.iter().all(u8::is_ascii_whitespace),
         ..ErrorText::default()
     };
+    // Errors are short. A longer body is a page or an echo of the request, and says what is wrong
+    // at its start or its end.
     let body = capped(body);
     let body = body.trim();
     if let Ok(value) = serde_json::from_str::<Value>(body) {
@@ -105,6 +107,7 @@ pub(super) fn read(body: &[u8], scope: TextScope) -> ErrorText {
         text.plain(body, 0);
     }
     if scope == TextScope::Error && text.lines.is_empty() {
+        // Nothing was extracted, so the text as a whole is searched.
         text.line(&clean(clipped(body)));
     }
     text
@@ -166,6 +169,7 @@ impl ErrorText {
         } else {
             text.into()
         };
+        // Gateways put the provider's JSON behind words of their own, sometimes several times.
         let start = text.find(['{', '[']).filter(|_| depth < DEPTH);
         let (before, json) = start
             .and_then(|at| text.split_at_checked(at))
@@ -229,9 +233,11 @@ impl ErrorText {
             Value::String(code) if CODES.contains(&key) && inner == TextScope::Error => {
                 self.line(&format!("{key}={}", clean(code)));
             }
+            // Some providers identify errors by number, and figures such as limits are fields too.
             Value::Number(number) if inner == TextScope::Error => {
                 self.line(&format!("{key}={number}"));
             }
+            // Words of the model are in here, but also the stop reason.
             _ if ANSWERS.contains(&key) => self.value(value, TextScope::Answer, depth),
             _ if CONTENT.contains(&key) => {}
             Value::String(text) if inner == TextScope::Error => self.plain(text, depth),

@@ -35,6 +35,8 @@ pub fn without_ids(message: &Message) -> Message {
 fn forget(extra: &mut ExtraFields) {
     extra.retain(|(name, _)| name != "id");
     for (name, json) in extra {
+        // These marks hold JSON of the original entry, which is written back and contains the id as
+        // well.
         if name == spelling_marks::ITEM || name == spelling_marks::RAW {
             let mut value = json.to_value();
             let known = value.as_object_mut().and_then(|fields| fields.remove("id"));

@@ -35,6 +35,7 @@ pub(super) fn message(mut fields: JsonFields<'_>) -> Message {
     if fields.take_if("type", usual).is_none() {
         mark_untyped(&mut message);
     }
+    // `developer` and unknown roles are kept in their spelling.
     if spelled != role.as_str() {
         message.meta.wire_role = Some(spelled);
     }
@@ -51,9 +52,11 @@ pub(super) fn is_of_system(fields: &JsonFields<'_>) -> bool {
 /// A message of the model: its texts, with the other fields marked on the first.
 pub(super) fn answer(mut fields: JsonFields<'_>) -> Option<Vec<Part>> {
     let (mut parts, as_list) = content(fields.take("content")?, "output_text");
+    // The usual form needs no mark, which keeps the log small.
     let usual = as_list && fields.names().eq(["type", "role"]);
     let mut joined = false;
     for part in &mut parts {
+        // An answer with other parts is kept as one opaque part, because only texts can be split.
         let Part::Text(text) = part else { return None };
         if joined {
             spelling_marks::set(&mut text.extra, spelling_marks::JOINED, RawJson::of(&true));
@@ -91,6 +94,7 @@ pub(super) fn reasoning(mut fields: JsonFields<'_>, raw: &RawValue) -> Part {
     }
     fields.take("type");
     let has_summary = summary.is_some();
+    // Open models have their reasoning in `content`, OpenAI has a summary of it.
     let thoughts = [summary, fields.list("content")];
     let texts: Vec<String> = thoughts
         .into_iter()
@@ -194,6 +198,7 @@ pub(super) fn output(mut fields: JsonFields<'_>, raw: &RawValue) -> Message {
     if type_name != "function_call_output" {
         spelling_marks::set_text(&mut output.extra, spelling_marks::TYPE, &type_name);
     }
+    // An output that is named by `id` cannot be rebuilt from the model, so its original is kept.
     if id_field == "call_id" {
         output.extra.extend(fields.into_extra());
     } else {
@@ -229,6 +234,7 @@ fn part(raw: &RawValue, usual: &str) -> Part {
         "input_text" | "output_text" | "text" if fields.type_of("text") == Some(JsonType::Text) => {
             fields.take("type");
             let mut extra = ExtraFields::new();
+            // The usual type needs no mark. Some clients send `text` or the type of the other side.
             if type_name != usual {
                 spelling_marks::set_text(&mut extra, spelling_marks::TYPE, &type_name);
             }

@@ -54,6 +54,8 @@ impl MessageGatherer {
                 self.said(vec![item::call(fields, raw)]);
             }
             other if item::is_of_system(&fields) => self.system_item(other, raw),
+            // Unknown entries are mostly calls of the provider's own tools, so they belong to the
+            // answer.
             other => self.said(vec![opaque(other, raw)]),
         }
     }

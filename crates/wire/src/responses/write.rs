@@ -69,6 +69,7 @@ fn write_answer(message: &Message, entries: &mut Vec<RawJson>) {
         match part {
             Part::Text(first) => {
                 let mut texts = vec![first];
+                // Texts of one entry were split by the reader.
                 while let Some(Part::Text(next)) = parts.next_if(|part| is_joined(part)) {
                     texts.push(next);
                 }
@@ -116,6 +117,7 @@ fn write_text(text: &Text, usual: &str) -> String {
 fn write_reasoning(reasoning: &Reasoning) -> RawJson {
     let given = reasoning.extra.iter().any(|(name, _)| name == "summary")
         || spelling_marks::is_absent(&reasoning.extra);
+    // The field is required, so reasoning from elsewhere gets one.
     let summary = (!given).then(|| {
         let thought = ObjectWriter::new()
             .text("type", "summary_text")
@@ -153,6 +155,7 @@ fn write_call(call: &Call) -> RawJson {
 fn own_entry(extra: &ExtraFields) -> Option<RawJson> {
     let raw = spelling_marks::get(extra, spelling_marks::RAW)?;
     let fields: JsonFields = serde_json::from_str(raw).ok()?;
+    // An original of another dialect has neither field, and would be invalid here.
     let ours = fields.has("call_id") || fields.has("output");
     ours.then(|| RawJson::parse(raw).ok()).flatten()
 }

@@ -47,11 +47,8 @@ fn finish(mut reader: BodyReader<'_>, mut open: OpenContainer) -> ScanResult<Sca
     let end = reader.cursor.offset();
     reader.cursor.clone().finish()?;
     reader.request.body = Span::new(reader.start, end);
-    let body = reader.request.body;
-    let markers = reader.request.markers.iter_mut();
     // A marker of the body was found before the end of the body was known.
-    let own = markers.filter(|marker| marker.object.is_empty());
-    own.for_each(|marker| marker.object = body);
+    reader.settle_markers(0, reader.request.body);
     // Without a list of messages this is no request that could be managed.
     if reader.request.list.is_empty() {
         return reader.cursor.fail(UnscannableReason::NoMessages);
@@ -135,6 +132,8 @@ impl BodyReader<'_> {
         let first = self.cursor.peek();
         let start = self.cursor.offset();
         self.lists += 1;
+        // Saved before the list is scanned: a longer body with the same beginning continues from
+        // here.
         self.head_state = (first == Some(b'[')).then(|| {
             Box::new(BodyHead {
                 start: self.start,
@@ -174,17 +173,13 @@ impl BodyReader<'_> {
 
     /// A second list overrides the first, as in every JSON parser.
     fn forget_list(&mut self) {
-        let old = self.request.list;
-        let markers = &mut self.request.markers;
-        markers.retain(|marker| !old.contains(marker.field));
+        self.forget_markers(self.request.list);
         self.tables = ScanTables::default();
         self.speaking = false;
     }
 
     fn system(&mut self, start: usize) -> ScanResult<()> {
-        let old = self.request.system;
-        let markers = &mut self.request.markers;
-        markers.retain(|marker| !old.contains(marker.field));
+        self.forget_markers(self.request.system);
         self.head = ScanTables::default();
         // The field may stand behind the messages. It is scanned into tables of its own, which come
         // first in the end.
@@ -220,6 +215,7 @@ impl BodyReader<'_> {
         for message in &mut self.tables.messages {
             message.part = message.part.saturating_add(parts);
         }
+        // The message numbers move by one, because the system field becomes message 0.
         for entry in &mut self.tables.entries {
             entry.message = entry.message.saturating_add(1);
         }
@@ -232,9 +228,7 @@ impl BodyReader<'_> {
     }
 
     fn tools(&mut self) -> ScanResult<()> {
-        let old = self.request.tools;
-        let markers = &mut self.request.markers;
-        markers.retain(|marker| !old.contains(marker.field));
+        self.forget_markers(self.request.tools);
         self.request.tool_list.clear();
         let first = self.cursor.peek();
         let start = self.cursor.offset();
@@ -264,6 +258,7 @@ impl BodyReader<'_> {
     fn tool(&mut self) -> ScanResult<ToolSpan> {
         let mut tool = self.object_or_value(|reader, key, tool: &mut ToolSpan| {
             let value = match key {
+                // Chat Completions nests the definition in a field named like its type.
                 "function" | "custom" => return reader.tool_name(tool),
                 _ => reader.cursor.value()?,
             };

@@ -18,7 +18,7 @@ struct ChatEntryFields {
     tool_call_id: Span,
     thoughts: [ThoughtField; 2],
     legacy: Option<Span>,
-    /// How many of the buffered parts belong to the content.
+    /// The parts of the content, if it is a list.
     content_parts: Vec<PartSpan>,
     calls: Vec<PartSpan>,
 }
@@ -38,11 +38,13 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     if !read.is_object {
         return reader.cursor.fail(UnscannableReason::NotAMessage);
     }
+    // The role may stand behind the content, so parts are buffered until the entry is complete.
     reader.tables.entry(read.span, reader.text.len())?;
     let role = match reader.string(read.value.role).as_deref() {
         Some("system" | "developer") => Role::System,
         Some("assistant") => Role::Assistant,
         Some("tool" | "function") => Role::Tool,
+        // Unknown roles are treated like the reader treats them, so that positions agree.
         _ => Role::User,
     };
     reader.tables.message(role);
@@ -57,6 +59,7 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
 fn field(reader: &mut BodyReader<'_>, key: &str, fields: &mut ChatEntryFields) -> ScanResult<()> {
     match key {
         "content" => {
+            // A second field of the same name overrides the first.
             fields.content_parts.clear();
             fields.content = content(reader, &mut fields.content_parts)?;
         }
@@ -143,6 +146,7 @@ fn content(reader: &mut BodyReader<'_>, parts: &mut Vec<PartSpan>) -> ScanResult
 }
 
 fn check(reader: &BodyReader<'_>, parts: &[PartSpan]) -> ScanResult<()> {
+    // A hostile body consists of tiny parts, whose spans are larger than their bytes.
     if size_of_val(parts) > (64 << 10) + reader.text.len().saturating_mul(2) {
         return reader.cursor.fail(UnscannableReason::TooManyParts);
     }
@@ -232,6 +236,7 @@ fn legacy(reader: &mut BodyReader<'_>) -> ScanResult<Option<Span>> {
         Ok(())
     })?;
     let (name, arguments) = read.value;
+    // Only this shape is read as a call. Others stay unknown fields of the message.
     let usual = is_string(reader.text, name) && is_string(reader.text, arguments);
     Ok(usual.then_some(read.span))
 }

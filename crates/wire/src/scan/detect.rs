@@ -25,6 +25,7 @@ pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
 fn by_path(path: &str) -> Option<Dialect> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_end_matches('/');
+    // Another interface of OpenAI, whose paths end in `/messages` as well.
     if path.contains("/threads/") {
         None
     } else if path.ends_with("/chat/completions") {
@@ -50,6 +51,8 @@ fn by_body(body: &str) -> Option<Dialect> {
     if messages.is_none() {
         return input.map(|_| Dialect::Responses);
     }
+    // Chat Completions has no such fields. Without them, only the parts can tell the dialects
+    // apart.
     let native = system.is_some() || version.is_some();
     let parts = messages.is_some_and(has_native_parts) && max_tokens.is_some();
     Some(if native || parts {

@@ -71,6 +71,7 @@ impl<'a> BodyReader<'a> {
             });
         }
         let mut open = self.cursor.open()?;
+        // Markers of this object are among those from here on.
         let first_marker = self.request.markers.len();
         while let Some(key) = self.cursor.field(&mut open)? {
             match MarkerName::of(&key.name) {
@@ -79,9 +80,8 @@ impl<'a> BodyReader<'a> {
             }
         }
         let span = Span::new(start, self.cursor.offset());
-        let unnamed = |marker: &&mut MarkerSpan| marker.object.is_empty();
-        let new = self.request.markers.iter_mut().skip(first_marker);
-        new.filter(unnamed).for_each(|marker| marker.object = span);
+        // The end of an object is known only now. Markers of inner objects have theirs already.
+        self.settle_markers(first_marker, span);
         Ok(ReadElement {
             span,
             is_object,
@@ -89,9 +89,8 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// Records a marker of the current object, unless it is `null`; it overrides an earlier one of
-    /// the same name. The object's own markers are those without an object among the ones from
-    /// `first` on.
+    /// Records a marker of the current object, whose own markers are those without an object among
+    /// the ones from `first` on.
     pub(super) fn marker(
         &mut self,
         name: MarkerName,
@@ -100,20 +99,55 @@ impl<'a> BodyReader<'a> {
     ) -> ScanResult<()> {
         let value = self.cursor.value()?;
         let markers = &mut self.request.markers;
-        let old = |marker: &MarkerSpan| marker.object.is_empty() && marker.name == name;
-        let old = markers.iter().skip(first).position(old);
-        if let Some(old) = old {
-            markers.remove(first + old);
+        // Of a field that is repeated many times only one is kept.
+        let is_repeated = |last: &MarkerSpan| last.object.is_empty() && last.name == name;
+        if markers.len() > first && markers.last().is_some_and(is_repeated) {
+            markers.pop();
         }
-        if !is_null(self.text, value) {
-            markers.push(MarkerSpan {
-                name,
-                field: Span::new(start, value.end as usize),
-                value,
-                object: Span::default(),
-            });
-        }
+        markers.push(MarkerSpan {
+            name,
+            field: Span::new(start, value.end as usize),
+            value,
+            object: Span::default(),
+        });
         Ok(())
+    }
+
+    /// Assigns `object` to its own markers, which are those without an object from `first` on.
+    pub(super) fn settle_markers(&mut self, first: usize, object: Span) {
+        if self.request.markers.len() <= first {
+            return;
+        }
+        // In one pass from the end: of several fields with the same name the last one counts, and
+        // looking for earlier ones at each field would be quadratic.
+        let new = self.request.markers.split_off(first);
+        let mut names = Vec::new();
+        let mut kept = Vec::with_capacity(new.len());
+        for mut marker in new.into_iter().rev() {
+            if marker.object.is_empty() {
+                let is_overridden = names.contains(&marker.name);
+                if !is_overridden {
+                    names.push(marker.name);
+                }
+                // `null` is the same as no marker, but it still overrides an earlier field.
+                if is_overridden || is_null(self.text, marker.value) {
+                    continue;
+                }
+                marker.object = object;
+            }
+            kept.push(marker);
+        }
+        self.request.markers.extend(kept.into_iter().rev());
+    }
+
+    /// Removes the markers inside `old`, a value that a later field overrides.
+    pub(super) fn forget_markers(&mut self, old: Span) {
+        let markers = &mut self.request.markers;
+        // Markers are recorded in the order of the body, so those inside a value are adjacent.
+        let before = |place: u32| move |marker: &MarkerSpan| marker.field.start < place;
+        let inside =
+            markers.partition_point(before(old.start))..markers.partition_point(before(old.end));
+        markers.drain(inside);
     }
 
     /// The string at `span`, if it is one.

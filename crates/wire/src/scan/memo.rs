@@ -63,6 +63,7 @@ impl BodyScan<'_> {
         let before = self.head_state?;
         let list = self.request.list;
         let mut markers = self.request.markers;
+        // Markers before the list are part of the saved head. Those after it are scanned again.
         markers.retain(|marker| list.contains(marker.field));
         Some(ScanMemo {
             dialect: self.dialect,
@@ -115,7 +116,8 @@ impl ScanMemo {
     /// The position after `entries` entries; none if a message may continue after it.
     pub fn boundary(&self, entries: usize) -> Option<EntryBoundary> {
         let last = self.tables.entries.get(entries.checked_sub(1)?)?;
-        // In this dialect an answer continues across entries.
+        // In Responses an answer is spread over several entries, so the next entry could still
+        // belong to the message before the boundary.
         let speaks = self.dialect == Dialect::Responses
             && self.role(last.message as usize) == Some(Role::Assistant);
         (!speaks).then(|| EntryBoundary {
@@ -151,11 +153,13 @@ impl ScanMemo {
             .markers
             .extend(markers.filter(|marker| known.contains(marker.field)));
         Some(BodyReader {
+            // The depth counts for the nesting limit: the cursor is inside the body and its list.
             cursor: JsonCursor::inside(text, offset, 2),
             request,
             tables: self.tables_before(entries),
             head: head.clone(),
             start: *start,
+            // The list that is being continued counts as the first.
             lists: 1,
             head_state: Some(self.head_state.clone()),
             ..BodyReader::new(text, self.dialect)

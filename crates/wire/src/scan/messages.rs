@@ -17,6 +17,7 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
         match key {
             "role" => *role = reader.cursor.value()?,
             "content" => {
+                // A second `content` overrides the first.
                 reader.tables.parts.truncate(parts);
                 content(reader)?;
             }
@@ -40,6 +41,7 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
 /// Adds the messages of an entry: one for each run of outputs or of other parts.
 fn split(reader: &mut BodyReader<'_>, role: Role, first: usize) {
     let tables = &mut reader.tables;
+    // Parts are in one table for all messages, so a message must be added before its own parts.
     let parts: Vec<PartSpan> = tables.parts.drain(first..).collect();
     let is_output = |part: &PartSpan| part.kind == PartKind::Output;
     if role != Role::User || !parts.iter().any(is_output) {
@@ -106,6 +108,7 @@ struct MessagesPartFields {
 fn part(reader: &mut BodyReader<'_>) -> ScanResult<PartSpan> {
     let read = reader.object_or_value(|reader, key, fields: &mut MessagesPartFields| {
         let value = match key {
+            // Outputs can have cache markers inside their content, which must be found.
             "content" => reader.inner_list()?,
             _ => reader.cursor.value()?,
         };
@@ -149,6 +152,8 @@ fn known(reader: &BodyReader<'_>, span: Span, fields: &MessagesPartFields) -> Op
         }
         "tool_use" => {
             text(fields.name)?;
+            // The same requirements as in the reader. A part that lacks one of these fields is
+            // opaque in both.
             let content = Some(fields.input).filter(|input| !input.is_empty())?;
             Some(PartSpan {
                 kind: PartKind::Call,

@@ -93,6 +93,7 @@ impl<'a> BodyScan<'a> {
 }
 
 fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
+    // Spans have offsets of four bytes, which halves the size of the tables.
     if u32::try_from(body.len()).is_err() {
         let why = UnscannableReason::TooLong;
         return Err(Unscannable { offset: 0, why });
@@ -101,6 +102,7 @@ fn text_of(body: &[u8]) -> Result<&str, Unscannable> {
 }
 
 fn not_utf8(body: &[u8]) -> Unscannable {
+    // The fast check does not say where the fault is. The slow one runs only for bodies that fail.
     let offset = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
     let why = UnscannableReason::NotUtf8;
     Unscannable { offset, why }

@@ -44,11 +44,13 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
     reader.check_scratch()?;
     let type_name = reader.string(fields.type_name).unwrap_or_default();
     match type_name.as_ref() {
+        // The type may be missing in a message.
         "message" | "" if !fields.role.is_empty() => message(reader, span, &fields),
         "reasoning" => {
             let part = reasoning(reader, span, &fields);
             said(reader, span, &[part])
         }
+        // The provider's own summary of earlier items. It belongs to no answer of the model.
         "compaction" | "compaction_summary" => {
             alone(reader, span, Role::User, bare(PartKind::Opaque, span))
         }
@@ -66,7 +68,7 @@ pub(super) fn entry(reader: &mut BodyReader<'_>) -> ScanResult<()> {
             alone(reader, span, Role::System, bare(PartKind::Opaque, span))
         }
         other => {
-            // It refers to an item that the provider keeps.
+            // An item reference stands for an item that only the provider has.
             reader.request.partial |= other == "item_reference";
             said(reader, span, &[bare(PartKind::Opaque, span)])
         }
@@ -85,6 +87,7 @@ fn field(
     fields: &mut ResponsesItemFields,
 ) -> ScanResult<()> {
     let value = match key {
+        // The parts are buffered, because the role that decides about them may follow.
         "content" => content(reader)?,
         "output" => reader.inner_list()?,
         _ => reader.cursor.value()?,
@@ -170,6 +173,7 @@ fn message(
     let role = match reader.string(fields.role).as_deref() {
         Some("assistant") => {
             let texts = parts.iter().all(|part| part.kind == PartKind::Text);
+            // An answer with other parts, such as a refusal, is kept as a whole.
             if parts.is_empty() || !texts {
                 parts = vec![bare(PartKind::Opaque, span)];
             }
@@ -201,6 +205,7 @@ fn reasoning(reader: &BodyReader<'_>, span: Span, fields: &ResponsesItemFields) 
 
 fn is_output(reader: &BodyReader<'_>, fields: &ResponsesItemFields, type_name: &str) -> bool {
     let named = is_string(reader.text, fields.call_id)
+        // This type names its call by `id`.
         || (type_name == "local_shell_call_output" && is_string(reader.text, fields.id));
     type_name.ends_with("_output") && named
 }
@@ -236,6 +241,7 @@ fn said(reader: &mut BodyReader<'_>, span: Span, parts: &[PartSpan]) -> ScanResu
     reader.tables.entry(span, reader.text.len())?;
     if goes_on {
         if let Some(entry) = reader.tables.entries.last_mut() {
+            // `entry` assumes that a new message follows; this one belongs to the message before.
             entry.message = entry.message.saturating_sub(1);
         }
     } else {

@@ -67,7 +67,7 @@ pub(crate) struct ScanTables {
     pub(crate) parts: Vec<PartSpan>,
 }
 
-/// The minimum size that the tables may have.
+/// The size that the tables may always have, so that short bodies are never rejected.
 const FREE: usize = 64 << 10;
 
 impl ScanTables {

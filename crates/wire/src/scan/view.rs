@@ -102,6 +102,7 @@ impl<'a> BodyScan<'a> {
                 Some(Cow::Owned(own.to_owned()))
             }),
             Dialect::Chat => {
+                // A custom tool call has its name in a field that is named like its type.
                 let own = || pick(json, [&type_name]).and_then(|[own]| own);
                 let inner = [function, own()].into_iter().flatten();
                 let mut names = inner.filter_map(|json| pick(json, ["name"]));
@@ -121,6 +122,7 @@ impl<'a> BodyScan<'a> {
         match self.dialect {
             Dialect::Chat => chat::read_message(self.json(first.span)).ok(),
             Dialect::Messages => {
+                // An entry of Messages can hold several messages: outputs and texts are split.
                 let number = at.checked_sub(first.message as usize)?;
                 let read = messages::read_message(self.json(first.span)).ok()?;
                 read.into_iter().nth(number)
@@ -141,6 +143,7 @@ impl<'a> BodyScan<'a> {
             let entry = self.entry_range(at).start;
             if of_entry.0 != entry {
                 let first = self.tables.entries.get(entry)?;
+                // The first call may start in the middle of an entry.
                 let before = at.checked_sub(first.message as usize)?;
                 let mut read = messages::read_message(self.json(first.span)).ok()?;
                 of_entry = (entry, read.split_off(before.min(read.len())).into_iter());
@@ -162,6 +165,7 @@ impl<'a> BodyScan<'a> {
 
     fn gathered(&self, entries: Range<usize>) -> Option<Message> {
         if super::element::is_string(self.text, self.request.list) {
+            // An `input` that is a string has no entries. It means one user message.
             let text = self.string(self.request.list)?;
             return Some(Message::user(text));
         }
@@ -216,6 +220,8 @@ impl<'a> BodyScan<'a> {
         if self.head.is_some() && at == 0 {
             return 0..0;
         }
+        // Only Responses spreads one message (reasoning, text and calls of an answer) over several
+        // entries.
         if self.dialect != Dialect::Responses {
             return first..first.saturating_add(1);
         }
@@ -229,6 +235,7 @@ impl<'a> BodyScan<'a> {
             return self.len()..self.len();
         };
         let first = row.message as usize;
+        // Only Messages packs several messages (outputs and what the user says) into one entry.
         if self.dialect != Dialect::Messages {
             return first..first.saturating_add(1);
         }
@@ -241,6 +248,8 @@ impl<'a> BodyScan<'a> {
         let after = self
             .tables
             .entries
+            // Entries are in the order of the text, so a binary search finds the last one that
+            // starts before the span.
             .partition_point(|entry| entry.span.start <= span.start);
         let at = after.checked_sub(1)?;
         let entry = self.tables.entries.get(at)?;

@@ -44,6 +44,8 @@ impl<'a> Containers<'a> {
 
     /// Removes every field `name` of `object`.
     pub(crate) fn drop_field(&mut self, object: Span, name: &str) {
+        // Every one: the last of several fields with one name counts, and removing only that one
+        // would bring an earlier one back.
         for field in fields(self.text, object) {
             if field.name == name {
                 self.drop_element(object, field.span);

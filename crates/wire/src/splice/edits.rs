@@ -52,6 +52,8 @@ impl ByteEdits {
             .sort_by_key(|(span, _)| (span.start, !span.is_empty(), Reverse(span.end)));
         let mut at = 0;
         self.0.retain(|(span, _)| {
+            // A replacement that starts inside the one before it lies completely in it, because
+            // values and members of JSON nest and never overlap.
             let stands = span.start >= at;
             at = at.max(if stands { span.end } else { 0 });
             stands

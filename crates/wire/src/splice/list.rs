@@ -86,6 +86,7 @@ impl Splicer<'_, '_, '_> {
             return false;
         };
         let parts = self.scan.parts(message);
+        // Parts are sorted by position, and a long answer has many of them.
         let first = parts.partition_point(|part| part.span.start < span.start);
         let inside = parts.iter().enumerate().skip(first);
         inside
@@ -243,6 +244,7 @@ impl Splicer<'_, '_, '_> {
     /// Turns an input string into a list, if anything in it changes.
     fn rewrite_text_input(&mut self) {
         let span = self.scan.request().list;
+        // The string is one user message, behind the instructions if there are any.
         let user = usize::from(self.scan.has_head());
         let mut jsons = Vec::new();
         for (before, batch) in &self.draft.inserted {

@@ -34,6 +34,7 @@ impl ContainerMembers {
         let mut spans = Vec::new();
         let mut cursor = JsonCursor::at(text, container.start as usize);
         let is_object = cursor.peek() == Some(b'{');
+        // The text was scanned before, so reading it again cannot fail.
         if let Ok(mut open) = cursor.open() {
             loop {
                 if is_object {
@@ -166,6 +167,8 @@ impl ContainerMembers {
                     "",
                 );
             }
+            // A removed member also counts as previous: the next removal starts where this one
+            // ended, so that the ranges do not overlap.
             if !dropped || previous.is_some() {
                 previous = Some(*span);
             }
@@ -177,6 +180,8 @@ impl ContainerMembers {
         }
         let end = self.spans.get(last).map_or(0, |span| span.end);
         if !tail.is_empty() {
+            // Behind the last remaining member, and not at the end of the container: removed
+            // members after it take their commas along.
             edits.insert(end, tail);
         }
     }

@@ -62,6 +62,8 @@ pub fn splice<'a>(
     scan: &BodyScan<'a>,
     changes: &[BodyChange],
 ) -> Result<SplicedBody<'a>, RefusedChange> {
+    // All changes are validated before the first edit, so a body is changed completely or not at
+    // all.
     let draft = BodyDraft::new(scan, changes)?;
     let mut splicer = Splicer {
         scan,
@@ -143,6 +145,7 @@ impl Splicer<'_, '_, '_> {
     }
 
     fn finish(mut self) -> (ByteEdits, Vec<usize>) {
+        // Containers are written last, after all changes to their members are known.
         self.containers.write(&mut self.edits);
         self.skipped.sort_unstable();
         (self.edits, self.skipped)

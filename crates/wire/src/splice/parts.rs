@@ -85,6 +85,8 @@ impl Splicer<'_, '_, '_> {
         };
         match part.kind {
             PartKind::Reasoning { .. } => {
+                // Servers repeat the same reasoning in several fields; what is removed must be gone
+                // from all.
                 for name in THOUGHTS {
                     self.containers.drop_field(object, name);
                 }
@@ -97,11 +99,13 @@ impl Splicer<'_, '_, '_> {
     fn remove_chat_call(&mut self, at: PartIndex, object: Span, part: &PartSpan) {
         let list = self.value_of(object, "tool_calls");
         let Some(list) = list.filter(|list| list.contains(part.span)) else {
+            // A call outside the list is one in the legacy field.
             return self.containers.drop_field(object, "function_call");
         };
         if self.is_any_left(at.0, list) {
             self.containers.drop_element(list, part.span);
         } else {
+            // Providers reject an empty list of calls.
             self.containers.drop_field(object, "tool_calls");
         }
     }
@@ -158,6 +162,7 @@ impl Splicer<'_, '_, '_> {
                 continue;
             };
             let named = fields(self.scan.text(), span);
+            // An entry that is nothing but an id would become an empty object.
             if named.iter().any(|field| field.name == "id") && named.len() > 1 {
                 self.containers.drop_field(span, "id");
             }

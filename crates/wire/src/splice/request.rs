@@ -117,6 +117,7 @@ impl Splicer<'_, '_, '_> {
             return;
         }
         let others = fields(text, self.scan.request().context_management);
+        // Nothing else is in the field, so it goes as a whole instead of keeping an empty list.
         if cleared.len() == elements.len() && others.len() == 1 {
             return self.containers.drop_field(body, "context_management");
         }

@@ -92,6 +92,8 @@ fn places(batch: &[SentMessage], before: usize) -> Vec<Option<usize>> {
     let mut before = before;
     let mut places: Vec<Option<usize>> = Vec::with_capacity(batch.len());
     for entry in batch.iter().rev() {
+        // A message can stay only before those that stay after it. One that was moved back is
+        // removed and inserted anew.
         let place = place(entry, before);
         before = place.unwrap_or(before);
         places.push(place);
@@ -198,6 +200,8 @@ fn step(message: usize, part: usize, was: &Part, is: &Part) -> PartDifference {
         (was, is) if was == is => PartDifference::Same,
         (Part::Call(was), Part::Call(is)) => {
             let id = is.id.clone();
+            // Equal except for the id: then only the id is rewritten, and the arguments keep their
+            // bytes.
             let same = Call {
                 id: id.clone(),
                 ..was.clone()

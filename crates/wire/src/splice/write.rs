@@ -22,6 +22,7 @@ pub(super) fn sendable(message: &Message, dialect: Dialect) -> Message {
         if let Part::Output(output) = part {
             output.stored = None;
             output.trimmed = false;
+            // The other dialects have no such field.
             output.is_error &= dialect == Dialect::Messages;
         }
     }
@@ -61,6 +62,7 @@ pub(super) fn output_content(
     marker: Option<CacheMarker>,
 ) -> Option<String> {
     let mut output = Output {
+        // Unknown fields are outside the content, and the original ones stay in the body.
         extra: Vec::new(),
         ..output.clone()
     };
@@ -98,6 +100,7 @@ fn set_marker(output: &mut Output, marker: CacheMarker) {
     if output.content.iter().any(is_marked) {
         return;
     }
+    // Providers reject markers on blank texts.
     let texts = output.content.iter_mut().rev();
     let last = texts.into_iter().find_map(|part| match part {
         Part::Text(text) if !text.text.trim().is_empty() => Some(text),

@@ -17,6 +17,7 @@ pub(super) fn event(
     each: &mut impl FnMut(StreamEvent<'_>),
 ) -> Option<()> {
     let [choices, usage, failure] = pick(data, ["choices", "usage", "error"])?;
+    // An error that is `null` is none.
     if let Some(failure) = non_null(failure) {
         each(StreamEvent::Error(error(failure, data)));
         return Some(());
@@ -113,6 +114,7 @@ fn keep_unknown(call: &mut Call, fields: JsonFields<'_>) {
         if value.as_str() == "null" {
             continue;
         }
+        // Pieces may repeat a field; the newest value counts.
         call.extra.retain(|(known, _)| *known != name);
         if call.extra.len() < MOST_UNKNOWN {
             call.extra.push((name, value));

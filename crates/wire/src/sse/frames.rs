@@ -48,6 +48,7 @@ impl EventFrames {
 
     /// Reads the next bytes and passes on each completed event.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(EventFrame<'_>)) {
+        // The two bytes of a line end may come in two pieces.
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -97,6 +98,7 @@ impl EventFrames {
             return self.whole_line(line, each);
         }
         self.keep(line);
+        // The buffer is taken out and put back, so that its memory is reused for the next line.
         let mut kept = std::mem::take(&mut self.line);
         self.whole_line(&kept, each);
         kept.clear();
@@ -115,6 +117,7 @@ impl EventFrames {
             match data.split_first() {
                 None => self.add(b""),
                 Some((b':', value)) => self.add(value.strip_prefix(b" ").unwrap_or(value)),
+                // Another field whose name begins with "data".
                 Some(_) => {}
             }
         }

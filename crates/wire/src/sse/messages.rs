@@ -56,6 +56,7 @@ fn add(
     each: &mut impl FnMut(StreamEvent<'_>),
 ) -> Option<()> {
     let names = ["text", "thinking", "partial_json", "signature"];
+    // A delta has one of these fields; its `type` says the same and need not be compared.
     let [said, thought, json, seal] = pick(delta, names)?;
     if let Some(delta) = said.and_then(TextDelta::new) {
         each(StreamEvent::Text(delta));
@@ -101,6 +102,7 @@ fn report(state: &mut StreamState, usage: Option<&str>, each: &mut impl FnMut(St
     let new = Usage::from_messages(&value);
     let old = state.usage;
     let newest = |name: &str, new: u64, old: u64| {
+        // A figure that is missing or null was reported before and did not change.
         let given = value.get(name).is_some_and(|figure| !figure.is_null());
         if given { new } else { old }
     };

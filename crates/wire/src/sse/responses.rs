@@ -22,6 +22,7 @@ pub(super) fn event(
             each(StreamEvent::Reasoning(TextDelta::new(delta?)?));
         }
         "\"response.created\"" => state.start(each),
+        // This event repeats the complete item, so the deltas of arguments need not be collected.
         "\"response.output_item.done\"" => {
             if let Some(call) = item.and_then(call) {
                 each(StreamEvent::Call(call));

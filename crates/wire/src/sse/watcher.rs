@@ -95,7 +95,7 @@ impl StreamState {
             EventFrame::Overlong => return each(StreamEvent::Overlong),
             EventFrame::Data(data) => data,
         };
-        // Some servers of other dialects send it too.
+        // The end in Chat Completions. Some servers of other dialects send it too.
         if data.trim_ascii() == b"[DONE]" {
             return self.end(each);
         }
@@ -170,6 +170,8 @@ impl StreamState {
 
     /// True if there is room for `more` bytes, which then count.
     fn is_kept(&mut self, more: usize) -> bool {
+        // Beyond the limit pieces are dropped, but the stream still passes: only what is read of it
+        // is incomplete.
         let fits = self.kept_bytes + more <= MAX_KEPT;
         self.kept_bytes += if fits { more } else { 0 };
         fits

@@ -2,13 +2,15 @@
 //!
 //! A step of the agent has its answer, its calls and their outputs together.
 
+use std::collections::HashMap;
+
 use serde_json::value::RawValue;
 use trimtab_model::{Call, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage};
 
 use super::private_marks;
 use super::thread::{MessageOrigin, ReadConversation};
 use super::{Conversation, TranscriptForm};
-use crate::json::{self, JsonFields, JsonType, owned, string, type_of};
+use crate::json::{self, JsonFields, JsonType, owned, string};
 
 /// True for the fields of a trajectory.
 pub(super) fn is_trajectory(fields: &JsonFields<'_>) -> bool {
@@ -43,10 +45,12 @@ fn read_step(step: &JsonFields<'_>, messages: &mut Vec<Message>) {
             let thought = thought.filter(|thought| !thought.is_empty());
             let calls: Vec<Call> = step.list("tool_calls").map(calls).unwrap_or_default();
             let thought = thought.map(Part::reasoning).into_iter();
+            // The calls are needed again below, to find the call of each result.
             let made = calls.iter().cloned().map(Part::Call);
             let parts = thought.chain(said).chain(made).collect();
             let mut answer = Message::new(Role::Assistant, parts);
             answer.meta.usage = step.fields("metrics").map(|metrics| usage(&metrics));
+            // A step may only observe something.
             if !answer.parts.is_empty() {
                 messages.push(answer);
             }
@@ -109,10 +113,15 @@ fn calls(list: Vec<&RawValue>) -> Vec<Call> {
 fn observed(step: &JsonFields<'_>, calls: &[Call]) -> Vec<Message> {
     let observation = step.fields("observation").unwrap_or_default();
     let results = observation.list("results").unwrap_or_default();
+    // Of calls with the same id the first one counts. It is inserted last, so it stays.
+    let by_id: HashMap<&str, &Call> = calls.iter().rev().map(|call| (&*call.id, call)).collect();
+    let only_call = calls
+        .first()
+        .filter(|_| calls.len() == 1 && results.len() == 1);
     let (mut outputs, mut others) = (Vec::new(), Vec::new());
     for result in results.iter().filter_map(|raw| json::fields(raw)) {
         let parts = result.get("content").map(content).unwrap_or_default();
-        match call_of(&result, calls, results.len()) {
+        match call_of(&result, &by_id, only_call) {
             Some(call) => {
                 let mut output = Output::new(&call.id, "");
                 output.tool = Some(call.name.clone());
@@ -122,6 +131,8 @@ fn observed(step: &JsonFields<'_>, calls: &[Call]) -> Vec<Message> {
                 outputs.push(Part::Output(output));
             }
             None if parts.is_empty() => {}
+            // An observation of no call comes from the environment, so the model saw it like a user
+            // message.
             None => others.push(Message::new(Role::User, parts)),
         }
     }
@@ -130,19 +141,14 @@ fn observed(step: &JsonFields<'_>, calls: &[Call]) -> Vec<Message> {
 }
 
 /// The call of a result: the one that it names, or the only one if it names none.
-fn call_of<'c>(result: &JsonFields<'_>, calls: &'c [Call], results: usize) -> Option<&'c Call> {
-    match (
-        result
-            .get("source_call_id")
-            .filter(|raw| type_of(raw) == JsonType::Text),
-        calls,
-    ) {
-        (Some(id), _) => {
-            let id = string(id)?;
-            calls.iter().find(|call| call.id == id)
-        }
-        (None, [call]) if results == 1 => Some(call),
-        (None, _) => None,
+fn call_of<'c>(
+    result: &JsonFields<'_>,
+    by_id: &HashMap<&str, &'c Call>,
+    only_call: Option<&'c Call>,
+) -> Option<&'c Call> {
+    match result.text("source_call_id") {
+        Some(id) => by_id.get(id.as_ref()).copied(),
+        None => only_call,
     }
 }
 

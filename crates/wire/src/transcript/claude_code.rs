@@ -86,6 +86,7 @@ impl ClaudeCodeSession {
             return;
         };
         let model = fields.get("model").and_then(string);
+        // The client shows these as answers, but no model wrote them and they are not sent.
         if line.is_true("isApiErrorMessage") || model.as_deref() == Some(SYNTHETIC) {
             return self.passed_over(line, uuid);
         }
@@ -124,6 +125,7 @@ impl ClaudeCodeSession {
     /// The sub-agent of a line: its own, or that of the previous line.
     fn agent(&mut self, line: &JsonFields<'_>) -> String {
         let parent = || line.get("parentUuid").and_then(string);
+        // Older versions name no agent, but their lines form a chain.
         let known = || self.agent_of.get(&parent()?).cloned();
         let named = line.get("agentId").and_then(string).or_else(known);
         named.unwrap_or_else(|| {

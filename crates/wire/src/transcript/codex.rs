@@ -111,6 +111,7 @@ impl CodexRollout {
                 message.meta.kind = kind_of(message);
             }
         }
+        // Only the last message can have got a new part.
         if let Some(last) = self.gatherer.messages.last_mut() {
             drop_bookkeeping(last);
         }
@@ -126,6 +127,8 @@ impl CodexRollout {
         let limit = |fields: &JsonFields<'_>| fields.number("model_context_window");
         match type_name.as_ref() {
             "task_started" => self.window = limit(event).or(self.window),
+            // Without this, answers of two turns without a user message between them would become
+            // one.
             "task_complete" | "turn_aborted" => self.gatherer.end_answer(),
             "token_count" => {
                 let info = event.fields("info").unwrap_or_default();
@@ -164,6 +167,7 @@ impl CodexRollout {
         let summary = payload.get("message").and_then(string).unwrap_or_default();
         let mut found = summary.is_empty();
         for message in self.gatherer.messages.iter_mut().skip(start) {
+            // The client puts words of its own around the summary.
             let is_summary = !found && message.text().contains(&summary);
             found |= is_summary;
             if is_summary {

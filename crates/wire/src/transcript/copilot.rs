@@ -21,6 +21,7 @@ impl TranscriptLog for CopilotSession {
         self.threads.unit = number;
         let line: JsonFields = serde_json::from_str(line)?;
         let session = line.get("sessionId").and_then(string);
+        // The first id counts; later lines repeat it.
         self.id = self.id.take().or(session);
         let (Some(type_name), Some(data)) = (line.text("type"), line.fields("data")) else {
             return Ok(());
@@ -60,7 +61,7 @@ impl CopilotSession {
     }
 
     fn plain(&mut self, role: Role, line: &JsonFields<'_>, data: &JsonFields<'_>) {
-        // The typed text, and the text that was sent.
+        // The text that was sent comes first; the other one is what the user typed.
         let sent = ["transformedContent", "content"]
             .into_iter()
             .find_map(|name| data.get(name).and_then(string));

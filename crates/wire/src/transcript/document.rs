@@ -27,6 +27,7 @@ fn object(outer: &JsonFields<'_>, entries: Option<Vec<JsonFields<'_>>>) -> Optio
     let (fields, entries) = if let Some(entries) = entries {
         (outer.clone(), Some(entries))
     } else {
+        // The conversation is in a nested request, as in batch files.
         let inner = conversation(outer)?;
         let entries = inner.get("messages").and_then(json::parse);
         (inner, entries)
@@ -83,6 +84,7 @@ fn list(
 }
 
 fn request(fields: &JsonFields<'_>, entries: Vec<JsonFields<'_>>) -> Conversation {
+    // The fields of a request are surer than its messages, which may be plain text in any dialect.
     let form = if is_messages_request(fields) {
         TranscriptForm::Messages
     } else {

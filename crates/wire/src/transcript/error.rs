@@ -66,6 +66,8 @@ impl ReadError {
 
     /// A syntax error at `line` of the file.
     pub(super) fn syntax(error: &serde_json::Error, line: u64) -> Self {
+        // The parser counts lines within the text that it was given, which may start later in the
+        // file.
         let inside = u64::try_from(error.line()).unwrap_or(1).max(1);
         let full = error.to_string();
         let message = full

@@ -110,6 +110,7 @@ pub(super) fn recognise(raw: &RawValue) -> Option<LineContent> {
 }
 
 fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
+    // Gemini CLI also writes a list `messages`, so it must be checked before other documents.
     if is_gemini(fields) {
         return Some(LineContent::Log(TranscriptForm::GeminiCli));
     }
@@ -126,6 +127,7 @@ fn recognise_object(fields: &JsonFields<'_>) -> Option<LineContent> {
     if is_claude_code(fields) {
         return Some(LineContent::Log(TranscriptForm::ClaudeCode));
     }
+    // Entries of Responses need not have a role.
     let entry = fields.has("call_id") || type_name == "reasoning";
     (fields.type_of("role") == Some(JsonType::Text) || entry).then_some(LineContent::Message)
 }
@@ -153,11 +155,13 @@ pub(super) fn conversation<'a>(fields: &JsonFields<'a>) -> Option<JsonFields<'a>
             fields.type_of("input"),
             Some(JsonType::List | JsonType::Text)
         );
+        // A call of Responses also has an `input`, but it has a type.
         fields.type_of("messages") == Some(JsonType::List) || (input && !fields.has("type"))
     };
     if holds(fields) {
         return Some(fields.clone());
     }
+    // The fields of batch files that hold a request.
     ["body", "params", "request"]
         .into_iter()
         .filter_map(|name| fields.fields(name))
@@ -197,6 +201,7 @@ fn dialect_of_part(part: &RawValue) -> Option<TranscriptForm> {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" => {
             Some(TranscriptForm::Messages)
         }
+        // Other dialects have parts of these names as well, without a `source`.
         "image" | "document" if fields.has("source") => Some(TranscriptForm::Messages),
         "input_text" | "output_text" | "input_image" => Some(TranscriptForm::Responses),
         "image_url" | "file" => Some(TranscriptForm::Chat),

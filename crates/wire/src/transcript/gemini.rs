@@ -206,6 +206,7 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         })
         .collect();
     let mut parts: Vec<Part> = thought(Some(thoughts.join("\n\n"))).into_iter().collect();
+    // An answer with calls only has an empty text.
     let said = parts_of(fields).into_iter();
     parts.extend(said.filter(|part| !part.is_blank()));
     let mut outputs = Vec::new();
@@ -228,7 +229,8 @@ fn answer(fields: &JsonFields<'_>) -> GeminiEntry {
         usage_inside(
             count("input"),
             count("cached"),
-            count("output") + count("thoughts"),
+            // Saturating, because the figures are the file's.
+            count("output").saturating_add(count("thoughts")),
         )
     });
     GeminiEntry {

@@ -28,6 +28,7 @@ impl<R: BufRead> TranscriptLines<R> {
     /// Moves to the next line; false at the end.
     pub(super) fn advance(&mut self) -> Result<bool, ReadError> {
         loop {
+            // The buffer is reused, so only the longest line takes memory.
             self.buffer.clear();
             if self.input.read_until(b'\n', &mut self.buffer)? == 0 {
                 return Ok(false);

@@ -23,6 +23,7 @@ impl TranscriptLog for MessagePerLine {
         let fields: JsonFields = serde_json::from_str(line)?;
         let form = dialect_of_message(&fields);
         let before = self.gatherer.messages.len();
+        // The first line that has a feature of one dialect decides for lines that fit all of them.
         self.form = self.form.or(form);
         match form.or(self.form) {
             Some(TranscriptForm::Responses) => self.gatherer.push(raw),

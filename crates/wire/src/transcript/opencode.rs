@@ -40,6 +40,7 @@ pub(super) fn read(
         read.model = model.or(read.model.take());
         let parts = entry.list("parts").unwrap_or_default();
         if info.text("role").is_some_and(|role| role == "assistant") {
+            // A summary replaces everything before it.
             if info.is_true("summary") {
                 read.compactions.push(read.messages.len());
             }
@@ -66,6 +67,7 @@ fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message
     for raw in parts {
         let fields = json::fields(raw).unwrap_or_default();
         match fields.text("type").unwrap_or_default().as_ref() {
+            // Outputs of a step belong before the next answer, so the step is closed here.
             "step-start" => {
                 let done =
                     std::mem::replace(&mut current, Message::new(Role::Assistant, Vec::new()));
@@ -81,6 +83,7 @@ fn answer(info: &JsonFields<'_>, parts: &[&RawValue], messages: &mut Vec<Message
     close(current, &mut outputs, messages);
     let added = messages.iter_mut().skip(first);
     if let Some(last) = added.rev().find(|message| message.role == Role::Assistant) {
+        // The figures of a message are those of its last answer.
         last.meta.usage = info.fields("tokens").map(|tokens| usage(&tokens));
         last.meta.stop_reason = info.get("finish").and_then(string);
         last.meta.kind = info.is_true("summary").then_some(MessageKind::Summary);

@@ -104,6 +104,7 @@ impl<R: BufRead> TranscriptReader<R> {
         let text = self.lines.text()?;
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Ok(()),
+            // The end of the line came before the end of the value.
             Err(error) if error.is_eof() => self.lines.take_rest(),
             Err(error) => Err(ReadError::syntax(&error, self.lines.number)),
         }
@@ -204,6 +205,7 @@ impl<R: BufRead> Iterator for TranscriptReader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
+        // An empty state ends the iterator, as it promises.
         if step.is_err() {
             self.state = ReaderState::Read(VecDeque::new());
         }

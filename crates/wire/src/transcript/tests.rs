@@ -195,6 +195,17 @@ fn gemini_log(size: usize) -> String {
 }
 
 #[test]
+fn gemini_usage_saturates() {
+    let most = u64::MAX;
+    let text = format!(
+        r#"{{"sessionId":"g","projectHash":"p","startTime":"t"}}
+{{"id":"a","type":"gemini","content":"hm","tokens":{{"input":7,"output":{most},"thoughts":1}}}}
+"#
+    );
+    assert_eq!(read(&text)[0].messages[0].meta.usage.unwrap().output, most);
+}
+
+#[test]
 fn gemini_entry_that_comes_again_is_read_in_linear_work() {
     assert_linear(gemini_log);
     // As many notes of where messages came from as there are lines, and one for each output.

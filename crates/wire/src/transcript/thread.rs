@@ -67,10 +67,13 @@ impl Thread {
         let at = known.unwrap_or(self.conversation.messages.len());
         self.came(at);
         let messages = &mut self.conversation.messages;
+        // Claude Code writes each part of an answer on its own line, so pieces of one id become one
+        // message again.
         if known.is_some()
             && let Some(first) = messages.get_mut(at)
         {
             first.parts.extend(message.parts);
+            // Each line repeats the usage so far; the last one is complete.
             first.meta.usage = message.meta.usage.or(first.meta.usage);
             let reason = message.meta.stop_reason;
             first.meta.stop_reason = reason.or_else(|| first.meta.stop_reason.take());
@@ -126,6 +129,7 @@ impl Threads {
             .chain(side)
             .map(|(name, thread)| {
                 let mut conversation = thread.conversation;
+                // A sub-agent has no session id of its own.
                 conversation.id = match (session, name) {
                     (Some(session), Some(name)) => Some(format!("{session}/{name}")),
                     (session, name) => name.or_else(|| session.map(str::to_owned)),
@@ -148,6 +152,7 @@ pub(super) fn note_origins(
     unit: usize,
 ) -> impl Iterator<Item = MessageOrigin> + use<> {
     let count = messages.len();
+    // Without a new message the unit extended the last one.
     let first = before.min(count.saturating_sub(1));
     (first..count).map(move |message| MessageOrigin { message, unit })
 }

@@ -102,7 +102,7 @@ Columns:
   breaks       windows that change what was sent before, so that the cache is written again
   own calls    calls of a model for summaries, for each 100 calls of the conversation
   over         windows that are larger than the model's
-  faults       windows that a provider would refuse
+  faults       windows that a provider would refuse, and calls for which there was no window
   newest shown tokens of outputs that the model is shown when they come in
   cut unseen   outputs that are cut before the model has seen them
   fresh, old   names and lines that calls took from the two newest outputs, or from older ones, \

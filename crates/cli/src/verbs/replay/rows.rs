@@ -1,5 +1,7 @@
 //! What was found, by preset and conversation.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use trimtab::replay::{ReplayReport, ReplaySettings};
@@ -28,7 +30,7 @@ pub struct PresetRows {
     pub on_curve: bool,
     /// Each conversation.
     pub rows: Vec<ReplayRow>,
-    /// All of them together.
+    /// All of them together that every preset could send.
     pub sum: ReplayRow,
 }
 
@@ -38,6 +40,9 @@ pub struct ReplayRows {
     pub presets: Vec<PresetRows>,
     /// Tokens at each call with everything sent as it came, by conversation.
     pub all_sizes: Vec<Vec<u64>>,
+    /// The conversations that are left out of the sums: some preset had no window for a call of
+    /// theirs, and a call that is not sent costs nothing.
+    pub left_out: Vec<String>,
 }
 
 /// Puts together what the jobs gave, in the order of [`jobs`](super::jobs::jobs).
@@ -64,17 +69,36 @@ pub fn rows(
         found.push(PresetRows {
             name: contender.name.clone(),
             on_curve: contender.on_curve,
-            sum: sum(&rows),
+            sum: sum(rows.iter()),
             rows,
         });
     }
+    let left_out = leave_out_unsent(&mut found);
     ReplayRows {
         presets: found,
+        left_out,
         all_sizes: all.into_iter().map(|done| done.sizes).collect(),
     }
 }
 
-fn sum(rows: &[ReplayRow]) -> ReplayRow {
+/// Leaves conversations that some preset could not send out of all sums, and names them. Where
+/// none would be left, the sums stay as they are.
+fn leave_out_unsent(presets: &mut [PresetRows]) -> Vec<String> {
+    let every = presets.iter().flat_map(|preset| &preset.rows);
+    let unsent = every.filter(|row| row.report.unsent > 0);
+    let unsent: BTreeSet<String> = unsent.filter_map(|row| row.id.clone()).collect();
+    let is_sent = |row: &&ReplayRow| row.id.as_ref().is_none_or(|id| !unsent.contains(id));
+    let mut rows = presets.iter().flat_map(|preset| &preset.rows);
+    if unsent.is_empty() || !rows.any(|row| is_sent(&row)) {
+        return Vec::new();
+    }
+    for preset in presets {
+        preset.sum = sum(preset.rows.iter().filter(is_sent));
+    }
+    unsent.into_iter().collect()
+}
+
+fn sum<'a>(rows: impl Iterator<Item = &'a ReplayRow>) -> ReplayRow {
     let (mut report, mut all) = (ReplayReport::default(), ReplayReport::default());
     for row in rows {
         report.add(&row.report);

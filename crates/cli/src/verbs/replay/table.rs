@@ -14,32 +14,49 @@ const BREAKS: usize = 12;
 
 /// The report as text.
 pub fn text(rows: &ReplayRows, settings: &ReplaySettings, every: bool) -> String {
-    let conversations = rows.presets.first().map_or(0, |preset| preset.rows.len());
+    let conversations = rows.all_sizes.len().saturating_sub(rows.left_out.len());
     let first = rows.presets.first().map(|preset| &preset.sum.report);
     let calls = first.map_or(0, |report| report.calls);
     let needs = first.map_or(0, |report| report.needing);
     let mut text = format!(
-        "{conversations} {}, {} calls, {} of them with text from outputs, window {}\n\n",
-        if conversations == 1 {
-            "conversation"
-        } else {
-            "conversations"
-        },
+        "{}, {} calls, {} of them with text from outputs, window {}\n",
+        counted(conversations),
         grouped(calls),
         grouped(needs),
         grouped(settings.window),
     );
+    text.push_str(&left_out(rows));
+    text.push('\n');
     text.push_str(&lines(rows, every));
     text.push_str(&distances(rows));
     for preset in &rows.presets {
-        for told in preset.sum.report.fault_texts.iter().take(3) {
+        let faults = preset.rows.iter().flat_map(|row| &row.report.fault_texts);
+        for told in faults.take(3) {
             let _ = writeln!(text, "{}: {}", preset.name, visible(told));
         }
     }
-    if conversations == 1 && rows.presets.len() == 1 {
+    if rows.all_sizes.len() == 1 && rows.presets.len() == 1 {
         text.push_str(&breaks(rows));
     }
     text
+}
+
+fn counted(conversations: usize) -> String {
+    let plural = if conversations == 1 { "" } else { "s" };
+    format!("{conversations} conversation{plural}")
+}
+
+/// Which conversations are not in the sums.
+fn left_out(rows: &ReplayRows) -> String {
+    if rows.left_out.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<_> = rows.left_out.iter().map(|id| visible(id)).collect();
+    format!(
+        "left out, because a preset had no window for a call: {}: {}\n",
+        counted(ids.len()),
+        ids.join(", ")
+    )
 }
 
 /// How far the presets are from the oracle.

@@ -1,4 +1,4 @@
-//! The fact block: what a summary leaves out, within a budget.
+//! Writes the fact block: what a summary leaves out, within a budget.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::compaction::text::{clip_line, untagged};
 use crate::compaction::text_budget::TextBudget;
 use crate::facts::{self, FactKind};
 
-/// What the block begins with.
+/// The beginning of the block.
 const OPENING: &str = "[Facts of the replaced messages]";
-/// What the list of stored outputs begins with.
+/// The beginning of the list of stored outputs.
 pub(super) const OUTPUTS: &str = "[Stored outputs: ref and call]";
-/// What ends the block.
+/// The end of the block.
 pub(super) const CLOSING: &str = "[End of facts]";
-/// Characters of one fact.
+/// The maximum of characters of one fact.
 const LONGEST: usize = 240;
-/// How much of the room the list of outputs may take before the facts have theirs.
+/// The share of the room that the list of outputs may take before the facts, in percent.
 const OUTPUTS_FIRST: u64 = 65;
 
 /// The text that makes up for what a summary leaves out.
@@ -28,13 +28,13 @@ pub struct FactBlock {
     pub text: String,
     /// The refs that it names.
     pub refs: Vec<Ref>,
-    /// Stored outputs for which there was no room.
+    /// The number of stored outputs for which there was no room.
     pub unnamed: usize,
     /// The coverage with this block.
     pub coverage: Coverage,
 }
 
-/// Renders the block within `text_budget`.
+/// Writes the block within `budget`.
 pub(super) fn render(
     missing: &[MissingFact<'_>],
     outputs: &[StoredOutput<'_>],
@@ -45,9 +45,12 @@ pub(super) fn render(
     let Some(mut tokens) = budget.tokens.checked_sub(frame.sum()) else {
         return nothing(outputs);
     };
-    // Texts may weigh more together than one by one.
+    // Token estimates are not additive: the block can weigh more than its lines. Halving ends at
+    // an empty block, which fits.
     loop {
         let inner = budget.with(tokens);
+        // Refs have priority, because they are the only way to the full outputs. What they do not
+        // use goes to the facts, and what the facts leave goes to labels of further outputs.
         let first = outputs_within(outputs, &inner.share(OUTPUTS_FIRST));
         let facts = facts_within(missing, &inner.with(tokens - first.weight));
         let listed = outputs_within(outputs, &inner.with(tokens - facts.weight));
@@ -66,14 +69,14 @@ fn nothing(outputs: &[StoredOutput<'_>]) -> FactBlock {
     }
 }
 
-/// Lines of facts, one for each kind.
+/// Lines of facts, one per kind.
 struct FactLines {
     lines: Vec<String>,
     facts: usize,
     weight: u64,
 }
 
-/// The facts that matter most, as many as there is room for.
+/// The most important facts, as many as fit.
 fn facts_within(missing: &[MissingFact<'_>], budget: &TextBudget<'_>) -> FactLines {
     let mut left = budget.tokens;
     let mut facts = 0;
@@ -129,11 +132,11 @@ fn shown(fact: &MissingFact<'_>) -> String {
     untagged(&clip_line(&text, LONGEST))
 }
 
-/// Outputs that are named, newest first.
+/// The named outputs, newest first.
 struct ListedOutputs {
-    /// How many are named with their call.
+    /// The number of outputs named with their call.
     labelled: usize,
-    /// How many older ones are named by their ref alone.
+    /// The number of older ones named by their ref alone.
     bare: usize,
     weight: u64,
 }
@@ -143,8 +146,8 @@ fn entry(output: &StoredOutput<'_>) -> String {
     format!("- {} {label}", output.id).trim_end().to_owned()
 }
 
-/// As many of the newest outputs as there is room for: all with their call, else all by
-/// their ref and as many as possible with their call, else the newest.
+/// The newest outputs that fit: all with their call; otherwise all by their ref and as many as
+/// possible with their call; otherwise only the newest.
 fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> ListedOutputs {
     let bare = |output: &StoredOutput<'_>| budget.weight(output.id) + 1;
     let mut left = budget.tokens;
@@ -153,6 +156,8 @@ fn outputs_within(outputs: &[StoredOutput<'_>], budget: &TextBudget<'_>) -> List
         bare: 0,
         weight: 0,
     };
+    // First all by their bare refs, then labels as far as they fit: a ref without a label is worth
+    // more than a label.
     for output in outputs.iter().rev() {
         let Some(rest) = left.checked_sub(bare(output)) else {
             break;
@@ -201,7 +206,7 @@ fn assemble(facts: FactLines, listed: &ListedOutputs, outputs: &[StoredOutput<'_
     }
 }
 
-/// `text` without the fact block in it.
+/// `text` without its fact block.
 pub(in crate::compaction) fn without_block(text: &str) -> String {
     let Some((before, block)) = text.split_once(OPENING) else {
         return text.to_owned();

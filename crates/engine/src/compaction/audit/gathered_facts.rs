@@ -1,4 +1,4 @@
-//! The facts of the replaced messages, each once, with where they stand.
+//! Collects the facts of the replaced messages, each once, with its occurrences.
 
 use std::collections::hash_map::Entry;
 
@@ -10,17 +10,17 @@ use crate::facts::{self, Fact, FactKind};
 use crate::view::figures::{first_bytes, last_bytes};
 use crate::view::placeholder::without_markers;
 
-/// Bytes of all outputs together that are read: looking for facts must cost less than reading
-/// the conversation did. What is not read is behind a ref.
+/// The bytes of all outputs together that are read: searching for facts must cost less than reading
+/// the conversation did. The rest can be retrieved by its ref.
 const READ_IN_ALL: usize = 128 << 10;
-/// Bytes at either end of one output that are read: at least, and at most.
+/// The minimum and maximum of bytes at either end of one output that are read.
 const READ: (usize, usize) = (256, 64 << 10);
-/// An output with more facts than this is a listing; that something is in it means little.
+/// An output with more facts is a listing. To occur in a listing means little.
 const LISTING: usize = 60;
-/// Bytes of a name from which on nobody could guess it.
+/// Names of at least this many bytes cannot be guessed.
 const UNGUESSABLE: usize = 6;
 
-/// Where a fact stands.
+/// The place where a fact occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FactSource {
     User,
@@ -35,19 +35,19 @@ struct SeenFact<'m> {
     kind: FactKind,
     /// The newest message that has it.
     message: usize,
-    /// In how many messages it stands.
+    /// The number of messages that contain it.
     messages: u32,
     weight: u32,
     stored: Option<&'m Ref>,
-    /// True while it is known from one output only, and that is no listing.
+    /// True while it occurs in one output only, which is not a listing.
     rare: bool,
 }
 
 pub(super) struct GatheredFacts<'m> {
-    /// Bytes at either end of an output that are read.
+    /// The bytes at either end of an output that are read.
     read: usize,
     seen: HashMap<&'m str, SeenFact<'m>>,
-    /// The facts of the part that is being read.
+    /// The facts of the current part.
     part: Vec<(Fact<'m>, bool)>,
 }
 
@@ -102,8 +102,10 @@ impl<'m> GatheredFacts<'m> {
         self.count_part(at, FactSource::Output, output.stored.as_ref());
     }
 
-    /// Reads the facts of `text`, each with whether it stands in an error line.
+    /// Extracts the facts of `text`, each with whether it occurs in an error line.
     fn extract(&mut self, text: &'m str) {
+        // An error line is reported before the facts behind its error word, so their place in it is
+        // known.
         let mut error = 0..0;
         facts::extract(text, &mut |fact| {
             if fact.kind == FactKind::Error {
@@ -113,7 +115,7 @@ impl<'m> GatheredFacts<'m> {
         });
     }
 
-    /// Takes the facts of one part into account.
+    /// Adds the facts of the current part.
     fn count_part(&mut self, at: usize, place: FactSource, stored: Option<&'m Ref>) {
         let listing = self.part.len() > LISTING;
         for (fact, in_error) in self.part.drain(..) {
@@ -132,10 +134,12 @@ impl<'m> GatheredFacts<'m> {
                 }
                 Entry::Occupied(mut entry) => {
                     let seen = entry.get_mut();
+                    // Two occurrences in one message are no repetition.
                     if seen.message != at {
                         seen.messages += 1;
                         seen.message = at;
                     }
+                    // One bit per reason, so that a reason counts once however often it occurs.
                     seen.weight |= weight;
                     seen.rare &= rare;
                     seen.stored = stored.or(seen.stored);
@@ -144,7 +148,7 @@ impl<'m> GatheredFacts<'m> {
         }
     }
 
-    /// The facts that matter, with how much; in no order.
+    /// The important facts with their weights, in no order.
     pub(super) fn that_matter(self) -> impl Iterator<Item = MissingFact<'m>> {
         self.seen.into_iter().filter_map(|(text, seen)| {
             let weight = total(text, &seen);
@@ -159,16 +163,17 @@ impl<'m> GatheredFacts<'m> {
     }
 }
 
+// Reasons by rank: each outweighs all lower ones together.
 const CONSTRAINT: u32 = 1 << 10;
 const USER: u32 = 1 << 9;
 const ERROR: u32 = 1 << 8;
 const CARRIED: u32 = 1 << 7;
 const ARGUMENTS: u32 = 1 << 6;
-/// What comes up again, and a little more for every further time.
+/// Repeated facts, and a little more for every repetition.
 const REPEATED: u32 = 1 << 5;
 const RARE: u32 = 1 << 3;
 
-/// What the place of a fact makes it matter, one bit for each reason.
+/// The reasons for which the place of a fact makes it important, one bit each.
 fn fact_weight(kind: FactKind, place: FactSource, in_error: bool) -> u32 {
     let place = match place {
         _ if kind == FactKind::Constraint => CONSTRAINT,

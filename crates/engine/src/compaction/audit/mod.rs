@@ -1,8 +1,8 @@
-//! Which facts of the replaced messages a summary leaves out.
+//! Finds the facts of the replaced messages that a summary leaves out.
 //!
-//! Not every fact matters: a listing has thousands of paths, and they are behind its ref. What
-//! matters is what the user said, what the model used in a call, what stands in an error,
-//! what comes up again, and the rare id that nobody could guess.
+//! Not every fact matters: a listing has thousands of paths, and its ref retrieves them. Facts
+//! matter if the user stated them, the model used them in a call, they occur in an error, they are
+//! repeated, or they are rare ids that nobody could guess.
 
 mod block;
 mod gathered_facts;
@@ -24,26 +24,25 @@ use gathered_facts::GatheredFacts;
 use outputs::{StoredOutput, stored_outputs};
 use summary_text::SummaryText;
 
-/// The least share of the facts that matter which a good summary has.
+/// The minimum coverage of a good summary.
 const GOOD_COVERAGE: f64 = 0.6;
 
-/// How many of the facts that matter a summary has. Facts that one statement of the summary
-/// covers together, such as the lines of one file, count once.
+/// How many of the important facts a summary has. Facts that one statement of the summary covers
+/// together, such as the lines of one file, count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The facts that matter.
+    /// The important facts.
     pub facts: usize,
-    /// Those that the summary has.
+    /// Facts in the summary.
     pub covered: usize,
-    /// Those that it does not have.
+    /// Facts that are not in the summary.
     pub missing: usize,
-    /// Those of the missing ones that the fact block has.
+    /// Missing facts that are in the fact block.
     pub added: usize,
 }
 
 impl Coverage {
-    /// What part of the facts that matter is in the summary or in the block; 1 if there
-    /// are none.
+    /// The share of important facts in the summary or in the block; 1 if there are none.
     pub fn ratio(&self) -> f64 {
         if self.facts == 0 {
             return 1.0;
@@ -51,7 +50,7 @@ impl Coverage {
         (self.covered + self.added) as f64 / self.facts as f64
     }
 
-    /// What to say of a summary that leaves out too much.
+    /// A warning about a summary that leaves out too much.
     ///
     /// ```
     /// use trimtab_engine::compaction::audit::Coverage;
@@ -71,30 +70,30 @@ impl Coverage {
     }
 }
 
-/// A fact that matters and is not in the summary.
+/// An important fact that is not in the summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingFact<'m> {
-    /// What it is.
+    /// Its kind.
     pub kind: FactKind,
-    /// The fact, as it stands in its message.
+    /// The fact, as in its message.
     pub text: &'m str,
-    /// How much it matters.
+    /// Its importance.
     pub weight: u32,
-    /// The newest replaced message that has it.
+    /// The newest replaced message that contains it.
     pub message: usize,
-    /// The newest stored output that has it.
+    /// The newest stored output that contains it.
     pub stored: Option<&'m Ref>,
 }
 
-/// What a summary leaves out.
+/// The result of an audit: what a summary leaves out.
 pub struct SummaryAudit<'m> {
     coverage: Coverage,
     missing: Vec<MissingFact<'m>>,
     outputs: Vec<StoredOutput<'m>>,
 }
 
-/// Looks for what matters in the `replaced` messages in what was `summary_text` for them: the
-/// summary, what is retained, and whatever else of theirs stays in the window.
+/// Looks up the important facts of the `replaced` messages in `written`: the summary, the retained
+/// text, and whatever else of them stays in the window.
 ///
 /// ```
 /// use trimtab_engine::compaction::audit::audit;
@@ -108,6 +107,7 @@ pub struct SummaryAudit<'m> {
 /// ```
 pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> SummaryAudit<'m> {
     let outputs = stored_outputs(replaced);
+    // The number of outputs decides how much of each is read.
     let count = |message: &M| message.borrow().outputs().count();
     let mut gathered = GatheredFacts::with_outputs(replaced.iter().map(count).sum());
     for (at, message) in replaced.iter().enumerate() {
@@ -119,6 +119,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     let mut covered = HashSet::new();
     for fact in gathered.that_matter() {
         if written.has(fact.kind, fact.text) {
+            // Facts that one statement covers have the same key, and count once.
             covered.insert(summary_text::fact_key(fact.kind, fact.text));
         } else {
             missing.push(fact);
@@ -127,6 +128,7 @@ pub fn audit<'m, M: Borrow<Message>>(replaced: &'m [M], written: &[&str]) -> Sum
     coverage.covered = covered.len();
     coverage.missing = missing.len();
     coverage.facts = coverage.covered + coverage.missing;
+    // The facts come from a hash map. A total order makes the block the same in every run.
     missing.sort_by(|a, b| {
         let newest = b.message.cmp(&a.message);
         b.weight
@@ -147,15 +149,15 @@ impl<'m> SummaryAudit<'m> {
         self.coverage
     }
 
-    /// What is missing, what matters most first.
+    /// The missing facts, most important first.
     pub fn missing(&self) -> &[MissingFact<'m>] {
         &self.missing
     }
 
-    /// The text that makes up for what is missing, within `text_budget`: the missing facts that
-    /// matter most, by kind and with the refs of the outputs that they came from, and every
-    /// stored output of the replaced messages by its ref. Where the room forbids that, older
-    /// outputs are named by their bare ref, and then the oldest are left out.
+    /// The text that makes up for what is missing, within `budget`: the most important missing
+    /// facts, by kind and with the refs of their outputs, and the refs of all stored outputs of the
+    /// replaced messages. If there is not enough room, older outputs are named by their bare ref,
+    /// and then the oldest are left out.
     pub fn fact_block(&self, budget: &TextBudget<'_>) -> FactBlock {
         let mut block = block::render(&self.missing, &self.outputs, budget);
         block.coverage = Coverage {

@@ -1,4 +1,4 @@
-//! The stored outputs of the replaced messages, each with the call that gave it.
+//! Lists the stored outputs of the replaced messages, each with its call.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -9,23 +9,23 @@ use trimtab_model::{Call, Message, MessageKind, Part, Ref};
 use super::block::{CLOSING, OUTPUTS};
 use crate::compaction::text::short_arguments;
 
-/// Characters of the arguments that are shown.
+/// The characters of the arguments that are shown.
 const ARGUMENTS: usize = 60;
 
 /// One stored output.
 pub(super) struct StoredOutput<'m> {
-    /// What its ref is called.
+    /// The id of its ref.
     pub(super) id: &'m str,
-    /// The ref, unless only an earlier fact block knows it.
+    /// The ref, unless only an earlier fact block names it.
     pub(super) stored: Option<&'m Ref>,
     tool: &'m str,
     call: Option<&'m Call>,
-    /// What an earlier fact block said of it.
+    /// Its label in an earlier fact block.
     earlier_label: &'m str,
 }
 
 impl StoredOutput<'_> {
-    /// The call that gave it, in short.
+    /// Its call, in short.
     pub(super) fn label(&self) -> String {
         match self.call {
             Some(call) => short_arguments(call, ARGUMENTS),
@@ -51,6 +51,7 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
             Some(MessageKind::Summary | MessageKind::Retain)
         );
         let parts = message.parts.iter();
+        // An earlier fact block may be the only place that still names an old output.
         let texts = parts.filter_map(Part::as_text).filter(|_| is_summary);
         let outputs = message
             .parts
@@ -69,6 +70,7 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
             });
         for output in texts.flat_map(named_in).chain(outputs) {
             match places.get(output.id).and_then(|at| all.get_mut(*at)) {
+                // The output itself says more than its line in an earlier fact block.
                 Some(known) if known.stored.is_none() => *known = output,
                 Some(_) => {}
                 None => {
@@ -81,14 +83,14 @@ pub(super) fn stored_outputs<M: Borrow<Message>>(replaced: &[M]) -> Vec<StoredOu
     all
 }
 
-/// The outputs that the fact block in an earlier summary names.
+/// The outputs that the fact block of an earlier summary names.
 fn named_in(summary: &str) -> impl Iterator<Item = StoredOutput<'_>> {
     let block = summary.split_once(OUTPUTS).map_or("", |(_, block)| block);
     let lines = block.lines().skip(1).take_while(|line| *line != CLOSING);
     lines.flat_map(named_in_line)
 }
 
-/// `- REF tool(arguments)`, or a line of bare refs.
+/// Parses `- REF tool(arguments)`, or a line of bare refs.
 fn named_in_line(line: &str) -> Vec<StoredOutput<'_>> {
     let named = |id, said| StoredOutput {
         id,

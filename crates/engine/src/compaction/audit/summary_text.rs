@@ -1,19 +1,19 @@
-//! What a summary says, so that facts can be looked up in it.
+//! An index of a summary, to look up facts in it.
 
 use foldhash::{HashSet, HashSetExt as _};
 use trimtab_model::work;
 
 use crate::facts::{self, FactKind};
 
-/// Letters of the shortest word that is compared.
+/// The length of the shortest word that is compared.
 const SHORTEST: usize = 3;
 
-/// What was written.
+/// The indexed texts.
 pub(super) struct SummaryText<'w> {
     texts: Vec<&'w str>,
-    /// Names, as they stand there.
+    /// Names, as written.
     names: HashSet<&'w str>,
-    /// Words, in small letters.
+    /// Words in lower case.
     words: HashSet<String>,
 }
 
@@ -26,6 +26,8 @@ impl<'w> SummaryText<'w> {
                 names.extend(forms(fact.text));
             });
             let spaced = text.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;=".contains(c));
+            // Words between spaces as well: a summary may write a name in a way that is no fact on
+            // its own.
             names.extend(spaced.map(|name| name.trim_matches(['.', ':', '!', '?'])));
             words.extend(words_of(text).map(str::to_lowercase));
         }
@@ -36,7 +38,7 @@ impl<'w> SummaryText<'w> {
         }
     }
 
-    /// True if it has the fact `text`: a name as it is, a sentence or a line in most of its
+    /// True if it contains the fact `text`: a name exactly, a sentence or a line in most of its
     /// words.
     pub(super) fn has(&self, kind: FactKind, text: &str) -> bool {
         match kind {
@@ -46,8 +48,7 @@ impl<'w> SummaryText<'w> {
         }
     }
 
-    /// True if the words of `text` stand there in a row. What is written is only searched for
-    /// those whose words are all there.
+    /// True if the words of `text` occur in a row. The texts are searched only if all words occur.
     fn has_words(&self, text: &str) -> bool {
         let known = text.split(' ').all(|word| self.names.contains(word));
         known && self.contains(text)
@@ -61,7 +62,7 @@ impl<'w> SummaryText<'w> {
         })
     }
 
-    /// True if two thirds of the words are there.
+    /// True if two thirds of the words occur.
     fn tells(&self, text: &str) -> bool {
         let text = facts::unescaped(text);
         let (mut all, mut known) = (0, 0);
@@ -69,6 +70,7 @@ impl<'w> SummaryText<'w> {
             all += 1;
             known += usize::from(self.words.contains(&word.to_lowercase()));
         }
+        // A text without words, such as a line of signs, can only be compared as a whole.
         match all {
             0 => self.contains(&text),
             all => known * 3 >= all * 2,
@@ -81,11 +83,13 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| word.chars().count() >= SHORTEST)
 }
 
-/// What of a fact has to be written for it to be covered: all facts of the same essence are
-/// covered by the same words.
+/// The part of a fact that a summary must contain to cover it. Facts with the same key are covered
+/// by the same words.
 pub(super) fn fact_key(kind: FactKind, text: &str) -> String {
     match kind {
         FactKind::Constraint | FactKind::Error | FactKind::Command => {
+            // Numbers are left out: errors that differ only in a line number are covered by the
+            // same words.
             let words: Vec<&str> = words_of(text).filter(|word| !has_digit(word)).collect();
             words.join(" ").to_lowercase()
         }
@@ -97,8 +101,8 @@ fn has_digit(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// The forms in which a name may be written: as it is, without the parentheses of a call,
-/// without its line number, without the way to it.
+/// The forms in which a name may be written: unchanged, without the parentheses of a call, without
+/// its line number.
 fn forms(text: &str) -> impl Iterator<Item = &str> {
     let name = text.strip_suffix("()").unwrap_or(text);
     let name = name.strip_prefix("./").unwrap_or(name);

@@ -1,4 +1,5 @@
-//! What the model said in words: it is little beside the outputs, and says what was decided.
+//! Writes the section about the model's texts. They are short compared to the outputs, and contain
+//! the decisions.
 
 use std::collections::HashSet;
 
@@ -9,12 +10,12 @@ use super::section::{SectionTitle, SummarySection};
 use crate::compaction::text::clip_line;
 use crate::compaction::text_budget::TextBudget;
 
-/// How many characters of one message are kept, while that leaves room for all messages.
+/// The characters of one message: the first length with which all messages fit.
 const LENGTHS: [usize; 5] = [4_000, 1_000, 400, 200, 120];
-/// And where there is no room for all of them.
+/// The length if not all of them fit.
 const SHORTEST: usize = 60;
 
-/// All that was said, each message once. Long words are cut before old ones go.
+/// All texts, without repetitions. Long texts are cut before old ones are dropped.
 pub(super) fn assistant_text_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -25,6 +26,7 @@ pub(super) fn assistant_text_section(
     let said = said.filter(|text| !text.is_empty());
     let mut known = HashSet::new();
     let all = replaced.earlier_items(SectionTitle::Words).chain(said);
+    // Agents repeat short announcements. One of each is enough.
     let all: Vec<String> = all.filter(|text| known.insert(text.clone())).collect();
     let within = |length: usize| {
         let items = all.iter().map(|text| match text.chars().count() {

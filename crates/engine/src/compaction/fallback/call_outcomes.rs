@@ -1,4 +1,4 @@
-//! What was run.
+//! Writes the section about calls and their outcomes.
 
 use trimtab_model::Call;
 
@@ -8,14 +8,14 @@ use super::section::{SectionTitle, SummarySection};
 use crate::compaction::text::{clip_line, short_arguments};
 use crate::compaction::text_budget::TextBudget;
 
-/// Characters of the arguments of a call.
+/// The characters of a call's arguments.
 const ARGUMENTS: usize = 80;
-/// Characters of an item that an earlier summary had.
+/// The characters of an item from an earlier summary.
 const CARRIED: usize = 140;
-/// More runs than this are not looked at.
+/// Only the newest runs are examined.
 const MOST: usize = 400;
 
-/// The calls with how they ended, equal ones in a row as one.
+/// The calls with their outcomes; equal ones in a row are one item.
 pub(super) fn calls_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,

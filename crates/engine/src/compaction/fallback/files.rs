@@ -1,4 +1,4 @@
-//! The files that calls named.
+//! Writes the section about files that calls named.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use super::replaced::ReplacedMessages;
 use super::section::{SectionTitle, SummarySection};
 use crate::compaction::text_budget::TextBudget;
 
-/// More calls than this are not looked at.
+/// Only the newest calls are examined.
 const MOST: usize = 400;
 
-/// What is known to have been done with a file.
+/// What was done with a file, as far as it is known.
 #[derive(Default)]
 struct FileHistory<'m> {
     read: bool,
@@ -21,7 +21,7 @@ struct FileHistory<'m> {
     stored: Option<&'m Ref>,
 }
 
-/// The files, the one touched last at the end.
+/// The files, with the one used last at the end.
 pub(super) fn files_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -31,6 +31,7 @@ pub(super) fn files_section(
     let mut files: HashMap<String, FileHistory<'_>> = HashMap::new();
     for (call, output) in replaced.calls.iter().rev().take(MOST) {
         let outcome = CallOutcome::of(call, *output);
+        // A call that failed has not read or written anything for certain.
         let done = matches!(outcome, CallOutcome::Answered | CallOutcome::Succeeded);
         for (path, how) in named_by(call) {
             let file = files.entry(path.clone()).or_insert_with(|| {
@@ -57,7 +58,7 @@ fn line(path: &str, file: &FileHistory<'_>) -> String {
         (true, true) => "read, written",
         (false, true) => "written",
         (true, false) => "read",
-        // By a command that may do anything, or by a call that failed.
+        // Named in a command, which may do anything, or in a call that failed.
         (false, false) => "named in a call",
     };
     match file.stored {

@@ -1,10 +1,10 @@
-//! The summary that no model wrote.
+//! Writes a summary without a model.
 //!
-//! A compaction must work when the summariser fails, or when there is none. What can be said
-//! without understanding is said in a fixed form: what the user asked for, what the model said,
-//! what was run, which files were touched, what failed, what is open, and the facts with the
-//! refs of the outputs that they came from. A summary of this form that is replaced is read back
-//! and carried on, so that a chain of them keeps the first request and never grows.
+//! A compaction must work if the summariser fails, or if there is none. What can be said without
+//! understanding is written in a fixed form: what the user asked for, what the model said, what was
+//! run, which files were used, what failed, what is open, and facts with the refs of their outputs.
+//! An earlier summary of this form is read back and continued, so that a chain of them keeps the
+//! first request and never grows.
 
 mod assistant_text;
 mod call_outcomes;
@@ -25,11 +25,11 @@ use super::text_budget::TextBudget;
 use replaced::ReplacedMessages;
 use section::{SectionTitle, SummarySection};
 
-/// What such a summary begins with.
+/// The beginning of such a summary.
 pub(crate) const OPENING: &str = "[Summary made without a model]";
 
-/// Of every hundred tokens, how many each section may have, besides what those before it left;
-/// the rest is for the facts.
+/// The percentage of each section, in addition to what earlier sections left; the rest is for the
+/// facts.
 const SHARES: [(SectionTitle, u64); 8] = [
     (SectionTitle::FirstRequest, 10),
     (SectionTitle::UserMessages, 15),
@@ -41,18 +41,18 @@ const SHARES: [(SectionTitle, u64); 8] = [
     (SectionTitle::Earlier, 7),
 ];
 
-/// A summary that no model wrote.
+/// A summary without a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FallbackSummary {
-    /// The summary; empty if there is no room for any, or nothing to replace.
+    /// The summary; empty if there is no room for it, or nothing to replace.
     pub summary: String,
     /// The refs that it names.
     pub refs: Vec<Ref>,
-    /// How many of the facts that matter it has.
+    /// How many of the important facts it has.
     pub coverage: Coverage,
 }
 
-/// The summary of the `replaced` messages, within `text_budget` and smaller than they are.
+/// Summarises the `replaced` messages, within `budget` and smaller than they are.
 ///
 /// ```
 /// use trimtab_engine::compaction::{fallback, text_budget::TextBudget};
@@ -70,20 +70,21 @@ pub struct FallbackSummary {
 /// ```
 pub fn summarise<M: Borrow<Message>>(replaced: &[M], budget: &TextBudget<'_>) -> FallbackSummary {
     let replaced = ReplacedMessages::new(replaced);
+    // A summary must be smaller than what it replaces.
     let room = budget.with(budget.tokens.min(weight_below(&replaced.messages, budget)));
     let mut tokens = room.tokens;
-    // Texts may weigh more together than one by one.
+    // Token estimates are not additive: the summary can weigh more than its sections.
     while tokens > 0 {
-        let made = within(&replaced, &room.with(tokens));
+        let made = summary_within(&replaced, &room.with(tokens));
         if room.holds(&made.summary) {
             return made;
         }
         tokens /= 2;
     }
-    within(&replaced, &room.with(0))
+    summary_within(&replaced, &room.with(0))
 }
 
-fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
+fn summary_within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackSummary {
     let mut left = budget.tokens.saturating_sub(budget.weight(OPENING) + 1);
     let mut unused = 0;
     let mut sections = Vec::new();
@@ -93,18 +94,20 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
             .tokens
             .saturating_add(unused)
             .min(left);
-        let section = write(title, replaced, &budget.with(share));
+        let section = write_section(title, replaced, &budget.with(share));
         let used = section.weight(budget).min(share);
+        // What a section does not use goes to the next one.
         unused = share - used;
         left -= used;
         sections.push(section);
     }
     let said = text_of(sections);
+    // Audited after the sections are written, so that the block lists only what they lack.
     let audit = audit(&replaced.messages, &[&said]);
     let block = audit.fact_block(&budget.with(left.saturating_sub(2)));
     let texts = [OPENING, &said, &block.text];
     let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-    // An opening without sections says nothing.
+    // An opening without sections would say nothing.
     let summary = if texts.len() > 1 {
         texts.join("\n")
     } else {
@@ -117,7 +120,7 @@ fn within(replaced: &ReplacedMessages<'_>, budget: &TextBudget<'_>) -> FallbackS
     }
 }
 
-fn write(
+fn write_section(
     title: SectionTitle,
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -134,7 +137,8 @@ fn write(
     }
 }
 
-/// The sections that say something, in the order in which they are read best.
+/// The sections that are not empty, in the best order for reading. They were filled in the order of
+/// their importance.
 fn text_of(mut sections: Vec<SummarySection>) -> String {
     sections.retain(|section| !section.items.is_empty());
     sections.sort_by_key(|section| section.title);
@@ -142,7 +146,8 @@ fn text_of(mut sections: Vec<SummarySection>) -> String {
     texts.join("\n")
 }
 
-/// One less than what the messages weigh, as far as that is below the budget.
+/// One less than the weight of the messages, at most the budget. Stops at the budget, because the
+/// messages may be huge.
 fn weight_below(messages: &[&Message], budget: &TextBudget<'_>) -> u64 {
     let mut weight = 0u64;
     for part in messages.iter().flat_map(|message| &message.parts) {

@@ -1,4 +1,4 @@
-//! Where the work stopped, and what failed.
+//! Writes the sections about open work and about errors.
 
 use std::collections::HashSet;
 
@@ -13,16 +13,16 @@ use crate::facts;
 use crate::view::figures::last_bytes;
 use crate::view::placeholder::without_markers;
 
-/// Characters of an item.
+/// The maximum of characters of an item.
 const LONGEST: usize = 200;
-/// Errors that are kept.
+/// The maximum of errors.
 const ERRORS: usize = 12;
-/// Bytes at the end of an output that are searched for errors.
+/// The bytes at the end of an output that are searched for errors.
 const READ: usize = 32 << 10;
-/// Outputs that are searched for errors.
+/// Only the newest outputs are searched for errors.
 const OUTPUTS: usize = 100;
 
-/// The newest list of things to do, and the calls that nobody answered.
+/// The newest list of things to do, and the unanswered calls.
 pub(super) fn open_work_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -33,7 +33,7 @@ pub(super) fn open_work_section(
     SummarySection::newest(SectionTitle::OpenWork, items, budget)
 }
 
-/// The entries of the newest call of a tool for lists of things to do.
+/// The entries of the newest call to a tool for such lists.
 fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
     let mut calls = replaced
         .messages
@@ -60,6 +60,7 @@ fn todo_list(replaced: &ReplacedMessages<'_>) -> Vec<String> {
 }
 
 fn todo(entry: &Value) -> String {
+    // Every client has its own names for these fields.
     let field = |names: [&str; 4]| names.iter().find_map(|name| entry.get(name)?.as_str());
     let what = field(["content", "text", "title", "task"]).or(entry.as_str());
     let what = what.map_or_else(|| entry.to_string(), str::to_owned);
@@ -67,7 +68,7 @@ fn todo(entry: &Value) -> String {
     clip_line(&format!("[{state}] {what}"), LONGEST)
 }
 
-/// The newest errors, each once.
+/// The newest errors, without repetitions.
 pub(super) fn errors_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -94,6 +95,8 @@ fn errors_of(output: &Output) -> Vec<String> {
             errors.push(clip_line(fact.text, LONGEST));
         });
     }
+    // The client says that the call failed, but no line looks like an error. Its first line is the
+    // best guess.
     if output.is_error && errors.is_empty() {
         let pieces = without_markers(&text);
         let mut lines = pieces.iter().flat_map(|piece| piece.lines());
@@ -103,7 +106,7 @@ fn errors_of(output: &Output) -> Vec<String> {
     errors
 }
 
-/// Errors that differ in their numbers only are one.
+/// The text without digits: errors that differ only in numbers are repetitions.
 fn without_digits(error: &str) -> String {
     error
         .chars()

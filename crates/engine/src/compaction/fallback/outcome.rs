@@ -1,4 +1,4 @@
-//! How a call ended, as far as its output says so.
+//! Finds out how a call ended, as far as its output says.
 
 use serde_json::Value;
 use trimtab_model::{Call, Output};
@@ -7,14 +7,14 @@ use crate::facts;
 use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
-/// Lines at either end of an output in which clients say how a command ended.
+/// Clients write the exit status of a command into this many lines at either end of an output.
 const LINES: usize = 6;
-/// Bytes of a line that are read.
+/// The bytes of a line that are read.
 const LINE_BYTES: usize = 200;
-/// Bytes of an output that are parsed as JSON.
+/// A longer output is not parsed as JSON.
 const PARSED: usize = 1 << 20;
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
     /// There is no output.
@@ -23,21 +23,22 @@ pub(super) enum CallOutcome {
     Answered,
     /// The output says that the call succeeded.
     Succeeded,
-    /// The output says that the call failed, and with which exit code, if it has one.
+    /// The output says that the call failed, with its exit code if there is one.
     Failed(Option<i64>),
 }
 
 impl CallOutcome {
-    /// How `call` ended, of which `output` came back.
+    /// The outcome of `call` with this `output`.
     ///
-    /// Only outputs of commands are searched for an exit code: what other tools give back, such
-    /// as the text of a file, may have one in it that is not theirs.
+    /// Only outputs of commands are searched for an exit code. Outputs of other tools, such as the
+    /// text of a file, may contain one that is not theirs.
     pub(super) fn of(call: &Call, output: Option<&Output>) -> Self {
         let Some(output) = output else {
             return Self::Unanswered;
         };
         let code = runs_command(call).then(|| exit_code(&output.text()));
         match (output.is_error, code.flatten()) {
+            // An error with exit code 0 has failed all the same: the client says so itself.
             (true, Some(0) | None) => Self::Failed(None),
             (false, Some(0)) => Self::Succeeded,
             (_, Some(code)) => Self::Failed(Some(code)),
@@ -45,7 +46,7 @@ impl CallOutcome {
         }
     }
 
-    /// The outcome in words.
+    /// The outcome as text.
     pub(super) fn text(self) -> String {
         match self {
             Self::Unanswered => "no output yet".to_owned(),
@@ -64,8 +65,8 @@ pub(super) fn runs_command(call: &Call) -> bool {
     has_command
 }
 
-/// The exit code that a client wrote into the output of a command, in one of the forms that are
-/// in use: a field of a JSON object, or a line of its own at the head or at the end.
+/// The exit code that a client wrote into the output of a command, in one of the usual forms: a
+/// field of a JSON object, or a separate line at either end.
 fn exit_code(text: &str) -> Option<i64> {
     let trimmed = text.trim();
     if trimmed.starts_with('{') && trimmed.len() <= PARSED {
@@ -78,22 +79,23 @@ fn exit_code(text: &str) -> Option<i64> {
     head.or_else(|| trimmed.lines().rev().take(LINES).find_map(code_of_line))
 }
 
-/// The names of fields that hold an exit code.
+/// The names of fields that contain an exit code.
 static EXIT_FIELD: LazyRegex =
     LazyRegex::new("^(?:exit_code|exitCode|returncode|return_code|exit_status|exit)$");
 
-/// The exit code in an object, or in the object that describes its result.
+/// The exit code in an object, or in the nested object that describes its result.
 fn code_in(value: &Value) -> Option<i64> {
     let mut fields = value.as_object()?.iter();
     let own = fields.find_map(|(name, code)| code.as_i64().filter(|_| EXIT_FIELD.is_match(name)));
     own.or_else(|| {
+        // Some clients put the exit code into a nested object.
         let parts = ["metadata", "result", "details"];
         parts.iter().find_map(|part| code_in(value.get(part)?))
     })
 }
 
-/// A line that says nothing but how a command ended. `code 1` and `status 1` say too little without
-/// a verb. A sentence goes on after the figure, the statement of a client does not.
+/// A line that states only how a command ended. `code 1` and `status 1` are too vague without a
+/// verb. After the number, a sentence would continue, but the line of a client does not.
 static EXIT_LINE: LazyRegex = LazyRegex::new(
     r#"(?xi) ^[\s\[<(*\#]* (?:the\s)? (?:(?:process|command|shell|program)\s)?
     (?: (?:exited|failed|completed|finished|terminated)\swith\s

@@ -1,4 +1,4 @@
-//! The files that the arguments of a call name.
+//! Finds the files that the arguments of a call name.
 
 use serde_json::Value;
 use trimtab_model::Call;
@@ -7,16 +7,16 @@ use super::outcome::runs_command;
 use crate::compaction::text::clip_line;
 use crate::facts::{self, FactKind};
 
-/// What a call does with a file that it names, as far as its arguments say so.
+/// What a call does with a file, as far as its arguments say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileAccess {
     Read,
     Written,
-    /// Nobody can tell: a command may do anything with it.
+    /// Unknown: a command may do anything with it.
     Named,
 }
 
-/// The fields of a call's arguments that name a file.
+/// The argument fields that name a file.
 const FIELDS: [&str; 7] = [
     "file_path",
     "filePath",
@@ -26,15 +26,15 @@ const FIELDS: [&str; 7] = [
     "notebook_path",
     "absolute_path",
 ];
-/// A field that names a file, or the folder that is searched.
+/// An argument field that names a file, or a folder to search.
 const FILE_OR_FOLDER: &str = "path";
-/// Parts of the names of tools that write.
+/// Words in the names of tools that write.
 const WRITERS: [&str; 9] = [
     "write", "edit", "patch", "create", "replace", "insert", "delete", "move", "update",
 ];
-/// Parts of the names of tools that read a file.
+/// Words in the names of tools that read a file.
 const READERS: [&str; 4] = ["read", "view", "open", "cat"];
-/// What stands before the path of a file in a patch.
+/// The text before the path of a file in a patch.
 const PATCH_HEADERS: [&str; 5] = [
     "*** Update File: ",
     "*** Add File: ",
@@ -42,16 +42,17 @@ const PATCH_HEADERS: [&str; 5] = [
     "*** Move to: ",
     "+++ b/",
 ];
-/// Bytes of a command that are searched for paths.
+/// The bytes of commands that are searched for paths.
 const SEARCHED: usize = 2 << 10;
-/// Bytes of arguments that are parsed.
+/// The bytes of arguments that are parsed.
 const PARSED: usize = 256 << 10;
-/// Characters of a path.
+/// The maximum of characters of a path.
 const LONGEST: usize = 160;
 
-/// The files that `call` names, with what it does with them.
+/// The files that `call` names, and what it does with them.
 pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     let arguments = &call.arguments;
+    // Patches first: some clients send a patch as a command, or as plain text instead of JSON.
     let patched = in_patch(arguments);
     if !patched.is_empty() {
         return with_use(patched, FileAccess::Written);
@@ -59,6 +60,7 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     if runs_command(call) {
         return with_use(in_commands(call), FileAccess::Named);
     }
+    // Parsing builds a tree of the whole text, and large arguments are file contents.
     if arguments.len() > PARSED {
         return Vec::new();
     }
@@ -72,6 +74,7 @@ pub(super) fn named_by(call: &Call) -> Vec<(String, FileAccess)> {
     } else {
         FileAccess::Read
     };
+    // A search tool has a field `path` for its folder.
     let takes_file = how == FileAccess::Written || is_one_of(&READERS);
     let mut paths = Vec::new();
     in_fields(&arguments, takes_file, &mut paths);
@@ -84,7 +87,7 @@ fn with_use(paths: Vec<&str>, how: FileAccess) -> Vec<(String, FileAccess)> {
     named.map(|path| (clip_line(path, LONGEST), how)).collect()
 }
 
-/// The files that a patch changes. In arguments that are JSON its line ends are escaped.
+/// The files that a patch changes. In JSON arguments, its line ends are escaped.
 fn in_patch(arguments: &str) -> Vec<&str> {
     if !PATCH_HEADERS
         .iter()
@@ -98,6 +101,7 @@ fn in_patch(arguments: &str) -> Vec<&str> {
             let mut headers = PATCH_HEADERS.iter();
             headers.find_map(|header| line.strip_prefix(header))
         })
+        // In JSON, the path ends with an escape or with the end of the string.
         .map(|path| path.split(['"', '\t', '\\']).next().unwrap_or_default())
         .collect()
 }
@@ -119,7 +123,7 @@ fn in_commands(call: &Call) -> Vec<&str> {
     paths
 }
 
-/// The paths in the fields that name files, however deep they stand.
+/// The paths in the fields that name files, at any depth.
 fn in_fields<'v>(value: &'v Value, takes_file: bool, paths: &mut Vec<&'v str>) {
     match value {
         Value::Array(values) => {
@@ -143,7 +147,7 @@ fn in_fields<'v>(value: &'v Value, takes_file: bool, paths: &mut Vec<&'v str>) {
     }
 }
 
-/// True for a path whose last part has an ending, as files have and folders do not.
+/// True for a path whose last part has an extension: folders rarely do.
 fn is_file(path: &str) -> bool {
     let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
     last.trim_start_matches('.').contains('.')

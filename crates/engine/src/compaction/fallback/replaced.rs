@@ -1,4 +1,4 @@
-//! The messages that a summary replaces, as its sections need them.
+//! The messages that a summary replaces, prepared for its sections.
 
 use std::borrow::{Borrow, Cow};
 
@@ -58,7 +58,7 @@ impl<'m> ReplacedMessages<'m> {
         items.into_iter()
     }
 
-    /// What summaries of another form say, and what those of ours carried of such.
+    /// The text of earlier summaries of another form, and what ours kept of such.
     pub(super) fn earlier(&self, budget: &TextBudget<'_>) -> SummarySection {
         let others = self.earlier_summaries.iter().filter(|text| !is_ours(text));
         let others = others.map(|text| without_block(text));

@@ -3,7 +3,7 @@
 use crate::compaction::text::untagged;
 use crate::compaction::text_budget::TextBudget;
 
-/// The sections, in the order in which they are read best.
+/// The sections, in the best order for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SectionTitle {
     FirstRequest,
@@ -31,7 +31,7 @@ impl SectionTitle {
     }
 }
 
-/// A title and what stands under it.
+/// A title and its items.
 #[derive(Clone, Debug)]
 pub(super) struct SummarySection {
     pub(super) title: SectionTitle,
@@ -39,8 +39,8 @@ pub(super) struct SummarySection {
 }
 
 impl SummarySection {
-    /// The newest of `items` that there is room for, in their own order. Tags in them are
-    /// disarmed, and those that say nothing are left out.
+    /// The newest of `items` that fit, in their original order. Tags in them are escaped, and empty
+    /// ones are left out.
     pub(super) fn newest<I>(title: SectionTitle, items: I, budget: &TextBudget<'_>) -> Self
     where
         I: IntoIterator<Item = String, IntoIter: DoubleEndedIterator>,
@@ -74,23 +74,24 @@ impl SummarySection {
     }
 }
 
-/// As much of the head of `text` as fits as the only item.
+/// The longest prefix of `text` that fits as the only item.
 pub(super) fn head_of(text: &str, title: SectionTitle, budget: &TextBudget<'_>) -> String {
     let around = budget.weight(title.line()) + 4;
-    // Indenting and disarming make a text longer, but no head of it shorter than another.
+    // Indenting and escaping make a text longer, but a longer prefix never becomes shorter than a
+    // shorter one. So the search for the longest prefix stays valid.
     let as_long = |text: &str| budget.weight(&as_item(text));
     let budget = TextBudget::new(budget.tokens.saturating_sub(around), &as_long);
     budget.head(text).trim_end().to_owned()
 }
 
-/// An item on its own line; further lines of it are indented, so that none is taken for a
-/// title or an item.
+/// An item on its own line. Its further lines are indented, so that none looks like a title or an
+/// item.
 fn as_item(text: &str) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     format!("- {}", untagged(&lines.join("\n  ")))
 }
 
-/// The items that stand under `title` in a summary of this form.
+/// The items under `title` in a summary of this form.
 pub(super) fn items(summary: &str, title: SectionTitle) -> Vec<String> {
     let mut within = false;
     let mut items: Vec<String> = Vec::new();

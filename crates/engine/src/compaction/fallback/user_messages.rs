@@ -1,4 +1,4 @@
-//! What the user said.
+//! Writes the sections about user messages.
 
 use trimtab_model::Message;
 
@@ -7,11 +7,11 @@ use super::section::{SectionTitle, SummarySection, head_of};
 use crate::compaction::text::clip_line;
 use crate::compaction::text_budget::TextBudget;
 
-/// Characters of the first sentence of an older message.
+/// The maximum of characters of an older message's first sentence.
 const SENTENCE: usize = 200;
-/// Of every hundred tokens, how many go to messages word for word.
+/// The percentage of the budget for verbatim messages.
 const WORD_FOR_WORD: u64 = 70;
-/// More messages than this are not looked at.
+/// Only the newest messages are examined.
 const MOST: usize = 200;
 
 fn user_messages<'r>(
@@ -21,13 +21,14 @@ fn user_messages<'r>(
     messages.filter(|message| message.is_real_user() && !message.is_empty())
 }
 
-/// What the user asked for at the very beginning.
+/// The first request of the user.
 pub(super) fn first_request_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
 ) -> SummarySection {
     let title = SectionTitle::FirstRequest;
     let first = replaced.earlier_items(title).next().or_else(|| {
+        // After an earlier summary, the first message here is not the first request.
         let mut said = user_messages(replaced).filter(|_| !replaced.has_summary());
         said.next().map(|message| message.text().into_owned())
     });
@@ -35,7 +36,7 @@ pub(super) fn first_request_section(
     SummarySection::newest(title, head, budget)
 }
 
-/// The newest messages word for word, and the first sentence of those before them.
+/// The newest messages verbatim, and the first sentence of older ones.
 pub(super) fn user_messages_section(
     replaced: &ReplacedMessages<'_>,
     budget: &TextBudget<'_>,
@@ -47,6 +48,8 @@ pub(super) fn user_messages_section(
     for message in user_messages(replaced).rev().take(MOST) {
         let text = message.text();
         let weight = budget.weight(&text);
+        // The newest message is always quoted, cut if it must be. After the first that does not
+        // fit, all older ones are shortened.
         whole = whole && (weight <= left || items.is_empty());
         items.push(if whole {
             left = left.saturating_sub(weight);

@@ -1,4 +1,4 @@
-//! Making messages and texts fit into what is left of the summariser's window.
+//! Cuts messages and texts to the room in the summariser's window.
 
 use trimtab_model::{Message, Part};
 
@@ -8,7 +8,7 @@ use crate::compaction::text::head_and_tail;
 /// The tokens of a message.
 pub type WeighMessage<'w> = &'w dyn Fn(&Message) -> u64;
 
-/// Characters below which cutting stops.
+/// Texts are not cut below this many characters.
 const SHORTEST: usize = 16;
 
 /// A budget for the conversation in one request.
@@ -23,23 +23,23 @@ impl<'w> RequestBudget<'w> {
         Self { budget, weigh }
     }
 
-    /// What an answer of `max_output` tokens may take of it when it is given again.
+    /// The share of the previous answer, which has at most `max_output` tokens.
     pub(super) fn share(&self, max_output: u64) -> Self {
         Self::new(max_output.min(self.previous()), self.weigh)
     }
 
-    /// What is left beside `text`.
+    /// The rest besides `text`.
     pub(super) fn without(&self, text: &str) -> Self {
         let left = self.budget.saturating_sub(self.weight_of(text));
         Self::new(left, self.weigh)
     }
 
-    /// What is left beside an answer that is given again.
+    /// The rest besides the previous answer.
     pub(super) fn beside_previous(&self) -> Self {
         Self::new(self.budget - self.previous(), self.weigh)
     }
 
-    /// The most that such an answer may take: a third.
+    /// The maximum for the previous answer: a third.
     fn previous(&self) -> u64 {
         self.budget / 3
     }
@@ -52,10 +52,11 @@ impl<'w> RequestBudget<'w> {
         (self.weigh)(&Message::user(text))
     }
 
-    /// `text`, cut in its middle as far as it must be.
+    /// `text`, cut in its middle as far as necessary.
     pub(super) fn text(&self, text: &str) -> String {
         let mut shown = text.to_owned();
         let mut limit = text.chars().count();
+        // Halving weighs the text a logarithmic number of times, whatever the measure.
         while self.weight_of(&shown) > self.budget && limit > SHORTEST {
             limit /= 2;
             shown = head_and_tail(text, limit);
@@ -63,7 +64,7 @@ impl<'w> RequestBudget<'w> {
         shown
     }
 
-    /// What was said in `messages`, each cut in its middle as far as it must be for all to fit.
+    /// The texts of `messages`, each cut in its middle as far as necessary for all to fit.
     pub(super) fn conversation(&self, messages: &[&Message], output_limit: usize) -> String {
         let mut shown = request::conversation(messages.iter().copied(), output_limit);
         let mut limit = longest(messages);
@@ -74,11 +75,12 @@ impl<'w> RequestBudget<'w> {
                 .map(|message| cut_long_texts(message, limit));
             shown = request::conversation(short, output_limit);
         }
+        // Even the shortest messages can be too many. Then the text as a whole is cut.
         self.text(&shown)
     }
 
-    /// `messages` with long texts cut in their middle, until all fit; as they were if that is
-    /// not enough.
+    /// `messages` with long texts cut in their middle until all fit; the originals if that is not
+    /// enough.
     pub(super) fn messages(&self, messages: Vec<Message>) -> Result<Vec<Message>, Vec<Message>> {
         if self.weight(&messages) <= self.budget {
             return Ok(messages);
@@ -91,7 +93,7 @@ impl<'w> RequestBudget<'w> {
                     .iter()
                     .map(|message| cut_long_texts(message, limit))
             };
-            // Weighed before it is kept: one copy at a time.
+            // Weigh first and keep later, so that only one copy exists at a time.
             if short().map(|message| (self.weigh)(&message)).sum::<u64>() <= self.budget {
                 return Ok(short().collect());
             }
@@ -100,7 +102,7 @@ impl<'w> RequestBudget<'w> {
     }
 }
 
-/// A limit below which something is cut.
+/// The length of the longest text: cutting starts below it.
 fn longest(messages: &[&Message]) -> usize {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts.map(length).max().unwrap_or(0)
@@ -115,7 +117,7 @@ fn length(part: &Part) -> usize {
     }
 }
 
-/// `message` with every long text in it cut in its middle.
+/// `message` with every long text cut in its middle.
 fn cut_long_texts(message: &Message, limit: usize) -> Message {
     let mut message = message.clone();
     for part in &mut message.parts {
@@ -123,7 +125,7 @@ fn cut_long_texts(message: &Message, limit: usize) -> Message {
             Part::Text(text) => text.text = head_and_tail(&text.text, limit),
             Part::Call(call) if call.arguments.len() > limit => {
                 let shown = head_and_tail(&call.arguments, limit);
-                // Providers want JSON here.
+                // Providers require valid JSON here.
                 call.arguments = serde_json::json!({ "cut": shown }).to_string();
             }
             Part::Output(output) => {

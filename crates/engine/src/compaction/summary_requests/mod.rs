@@ -1,11 +1,10 @@
-//! What the summariser is asked, within its own window.
+//! Splits the input of the summariser into requests that fit its window.
 //!
-//! A conversation that is too long for the window it fills is often too long for the
-//! summariser as well. It is then asked in chunks, cut where no round is split; each request
-//! but the first is given what was answered to the one before it, so that the last answer
-//! stands for everything. All of it is data: [`requests`] decides, [`SummaryRequests::next`] gives
-//! one request after the other as the answers come in, [`SummaryRequests::result`] is what they
-//! come to.
+//! A conversation that is too long for its own window is often too long for the summariser too. It
+//! is then sent in chunks, cut where no round is split. Each request after the first contains the
+//! answer to the previous one, so that the last answer covers everything. All of this is data:
+//! [`requests`] decides, [`SummaryRequests::next`] returns one request after another as the answers
+//! come in, and [`SummaryRequests::result`] combines the answers.
 
 mod fit;
 mod units;
@@ -20,63 +19,63 @@ use super::request::{self, SummaryRequestForm};
 use fit::RequestBudget;
 pub use fit::WeighMessage;
 
-/// What the text of a conversation stands between when one answer is to be built on another.
+/// The tag around the previous answer, in requests with the conversation as text.
 const PREVIOUS: &str = "previous-summary";
-/// What each of several answers stands between when they are merged.
+/// The tag around each of several answers that are merged.
 const PART: &str = "summary-part";
-/// What a summary is introduced by where the messages themselves are sent.
+/// The introduction of a summary, in requests with the messages themselves.
 const PREVIOUS_MESSAGE: &str = "[Previous conversation summary]\n\n";
-/// What the design `turns` says where it leaves out what is too large.
+/// The note of the design `turns` about oversized messages.
 const OMITTED: &str =
     "\n[Note: Some oversized messages were omitted from this summary for efficiency.]";
-/// What the model is told that merges two summaries.
+/// The instructions to merge two summaries.
 const MERGE: &str = "Two summaries of consecutive parts of one conversation follow, the older \
 first. Merge them into one that keeps everything either of them says; where they differ, the \
 newer one is right.";
-/// With less room than this for the conversation there is no point in asking.
+/// With less room for the conversation, a request is pointless.
 const LEAST: u64 = 512;
-/// More requests than this are not made: outputs are cut shorter instead.
+/// The maximum of requests. Outputs are cut shorter instead of sending more.
 const MOST: usize = 8;
-/// Characters of an output where all of a conversation fits one request: the first with which it
-/// does is used.
+/// The characters of an output if the whole conversation fits one request: the first limit with
+/// which it does.
 const WIDE_LIMITS: [usize; 5] = [64_000, 24_000, 12_000, 6_000, 3_000];
-/// The same where nobody knows what fits.
+/// The same if the window is unknown.
 const UNKNOWN_WINDOW_LIMIT: usize = 6_000;
-/// Characters of an output: the first that needs no more than [`MOST`] requests is used.
+/// The characters of an output: the first limit that needs at most [`MOST`] requests.
 const OUTPUT_LIMITS: [usize; 3] = [request::OUTPUT_LIMIT, 600, 200];
 
 /// The model that writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryModel {
-    /// Its window in tokens; none if it is not known.
+    /// Its window in tokens; none if unknown.
     pub window: Option<u64>,
-    /// How long its answer may be, in tokens.
+    /// The limit of its answer in tokens.
     pub max_output: u64,
-    /// The dialect it is spoken to in.
+    /// Its dialect.
     pub dialect: Dialect,
-    /// Characters of an output that it is given; none for as many as its window allows.
+    /// The characters of an output that it gets; none for as many as fit.
     pub output_chars: Option<usize>,
 }
 
 /// One request to a summariser: these messages, no tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryRequest {
-    /// The messages, the instructions at their end.
+    /// The messages; the last one contains the instructions.
     pub messages: Vec<Message>,
-    /// How long its answer may be, in tokens.
+    /// The limit of the answer in tokens.
     pub max_output: u64,
-    /// True if it was given what was answered before.
+    /// True if it contains the previous answer.
     pub takes_previous: bool,
 }
 
-/// What is asked in one request.
+/// The content of one request.
 #[derive(Clone, Debug)]
 enum RequestStep {
-    /// About these messages.
+    /// These messages.
     Messages(Vec<Message>),
-    /// About this text of messages.
+    /// Messages as text.
     Text(String),
-    /// To make one of the answers so far.
+    /// Merge the answers so far.
     Merge,
 }
 
@@ -88,17 +87,16 @@ pub struct SummaryRequests {
     retain: bool,
     summariser: SummaryModel,
     note: &'static str,
-    /// What it is told beside the conversation.
+    /// Additional context besides the conversation.
     background: String,
 }
 
-/// The requests for a summary of the messages `old`, as `form` and `prompt` have it, within
-/// the window of the `summariser`; `weigh` gives the tokens of a message in it.
+/// The requests for a summary of the messages `old`, in the form `form` with `prompt`, within the
+/// window of the `summariser`; `weigh` returns the tokens of a message in it.
 ///
-/// Every message is in exactly one request; one that is too large by itself is cut in its
-/// middle. There is no request where nothing could be read, or where the window has no room
-/// for the conversation beside the instructions and the answer: the summary that needs no
-/// model is for that.
+/// Every message is in exactly one request; one that is too large on its own is cut in its middle.
+/// There is no request if nothing can be read, or if the window has no room for the conversation
+/// besides the instructions and the answer. Then the summary without a model is used.
 ///
 /// ```
 /// use trimtab_engine::compaction::summary_requests::{SummaryModel, requests};
@@ -143,7 +141,7 @@ pub fn requests<M: Borrow<Message>>(
 }
 
 impl SummaryRequests {
-    /// The same, each with `background` before the conversation, or before the instructions where
+    /// Adds `background` to each request, before the conversation, or before the instructions if
     /// the messages themselves are sent. The window of the summariser must have room for it.
     #[must_use]
     pub fn with_background(mut self, background: String) -> Self {
@@ -151,7 +149,7 @@ impl SummaryRequests {
         self
     }
 
-    /// How many requests there are in all.
+    /// The number of requests.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
@@ -161,24 +159,26 @@ impl SummaryRequests {
         self.steps.is_empty()
     }
 
-    /// The request that follows the `answers` so far, one for each request before it and none
-    /// for one that failed. None if there is nothing more to ask: every request was made, or
-    /// one failed on which the rest depends.
+    /// The request that follows the `answers` so far: one for each earlier request, none for one
+    /// that failed. None if there is nothing more to ask: all requests were made, or one failed on
+    /// which the rest depends.
     pub fn next(
         &self,
         answers: &[Option<&str>],
         weigh: WeighMessage<'_>,
     ) -> Option<SummaryRequest> {
         let step = self.steps.get(answers.len())?;
+        // A failed request ends the chain: the next one would build on its answer.
         let before: Option<Vec<&str>> = answers.iter().copied().collect();
         let before = before?;
         let (messages, takes_previous) = match step {
-            RequestStep::Merge => (vec![self.merge(&before, weigh)?], true),
-            _ if self.merges() => (self.ask(step, None, weigh), false),
+            RequestStep::Merge => (vec![self.merge_request(&before, weigh)?], true),
+            // Batches that are merged later do not build on each other.
+            _ if self.merges() => (self.request_messages(step, None, weigh), false),
             step => {
                 let previous = before.last().map(|answer| self.answer_text(answer));
                 let takes_previous = previous.is_some();
-                (self.ask(step, previous, weigh), takes_previous)
+                (self.request_messages(step, previous, weigh), takes_previous)
             }
         };
         Some(SummaryRequest {
@@ -188,10 +188,10 @@ impl SummaryRequests {
         })
     }
 
-    /// What the answers come to: the text to read as the summariser's answer. None if there
-    /// are not enough of them.
+    /// Combines the answers: the text to parse as the summariser's answer. None if there are not
+    /// enough of them.
     ///
-    /// Where only the merging of two summaries failed, both stand one behind the other.
+    /// If only the merging of two summaries failed, they are concatenated.
     pub fn result(&self, answers: &[Option<&str>]) -> Option<String> {
         let last = self.len().checked_sub(1)?;
         let answer = answers.get(last).copied().flatten();
@@ -208,7 +208,7 @@ impl SummaryRequests {
         Some(if self.note.is_empty() {
             text
         } else {
-            noted(&text, self.note)
+            with_note(&text, self.note)
         })
     }
 
@@ -216,29 +216,30 @@ impl SummaryRequests {
         matches!(self.steps.last(), Some(RequestStep::Merge))
     }
 
-    /// The room that the conversation has beside everything else; none if there is none.
+    /// The room of the conversation besides everything else; none if there is none.
     fn room<'w>(&self, weigh: WeighMessage<'w>) -> Option<RequestBudget<'w>> {
         let Some(window) = self.summariser.window else {
+            // Nothing is known that could be exceeded.
             return Some(RequestBudget::new(u64::MAX, weigh));
         };
         let instructions = weigh(&Message::user(self.instructions.as_str()));
-        // Estimates may be off by a little.
+        // Estimates can be slightly too low.
         let margin = window / 20;
         let around = instructions + self.summariser.max_output + margin;
         let left = window.checked_sub(around)?;
         Some(RequestBudget::new(left, weigh))
     }
 
-    /// What an answer says, for the one that builds on it.
+    /// The text of an answer, for the request that builds on it.
     fn answer_text(&self, answer: &str) -> String {
         let answer = SummaryAnswer::parse(answer, self.retain);
         let texts = [answer.retain, answer.effective_summary];
         let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
-        // Escaped before it is cut: it only gets longer by it.
+        // Escape before cutting, because escaping makes it longer.
         request::escaped(&texts.join("\n\n"))
     }
 
-    fn ask(
+    fn request_messages(
         &self,
         step: &RequestStep,
         previous: Option<String>,
@@ -266,6 +267,8 @@ impl SummaryRequests {
             let at = system.count();
             messages.insert(at, Message::user(format!("{PREVIOUS_MESSAGE}{text}")));
         }
+        // Behind the messages: in front, it would change the beginning that the provider may have
+        // in its cache.
         if !self.background.is_empty() {
             messages.push(Message::user(self.background.trim_end()));
         }
@@ -273,7 +276,7 @@ impl SummaryRequests {
         messages
     }
 
-    fn merge(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
+    fn merge_request(&self, answers: &[&str], weigh: WeighMessage<'_>) -> Option<Message> {
         let parts = u64::try_from(answers.len().max(1)).unwrap_or(1);
         let room = self.room(weigh)?.without(MERGE);
         let each = RequestBudget::new(room.budget / parts, weigh).without(&tagged(PART, ""));
@@ -289,7 +292,7 @@ impl SummaryRequests {
         Some(Message::user(text))
     }
 
-    /// What was said in whole turns, in one batch or in two that are merged; in more where
+    /// User and assistant texts in whole turns, in one batch or in two that are merged; in more if
     /// two do not fit.
     fn turns<M: Borrow<Message>>(&mut self, old: &[M], room: &RequestBudget<'_>) {
         let window = self.summariser.window.unwrap_or(u64::MAX);
@@ -319,7 +322,7 @@ fn in_messages<M: Borrow<Message>>(
     let dialect = summariser.dialect;
     let chunked =
         |limit: usize, room: &RequestBudget<'_>| units::in_messages(&all, limit, dialect, room);
-    chosen(old, summariser, room, chunked)
+    best_chunks(old, summariser, room, chunked)
         .into_iter()
         .map(RequestStep::Messages)
         .collect()
@@ -333,13 +336,13 @@ fn in_text<M: Borrow<Message>>(
 ) -> Vec<RequestStep> {
     let all: Vec<&Message> = old.iter().map(Borrow::borrow).collect();
     let chunked = |limit: usize, room: &RequestBudget<'_>| units::in_text(&all, limit, room);
-    let chunks = chosen(old, summariser, room, chunked).into_iter();
+    let chunks = best_chunks(old, summariser, room, chunked).into_iter();
     chunks.map(RequestStep::Text).collect()
 }
 
-/// One chunk if one will do, with outputs as long as it has room for; else chunks that leave room
-/// for the answer before them, with outputs as long as the number of requests allows.
-fn chosen<M: Borrow<Message>, C>(
+/// One chunk if possible, with outputs as long as fit; otherwise chunks that leave room for the
+/// previous answer, with outputs as long as the number of requests allows.
+fn best_chunks<M: Borrow<Message>, C>(
     old: &[M],
     summariser: SummaryModel,
     room: &RequestBudget<'_>,
@@ -352,6 +355,7 @@ fn chosen<M: Borrow<Message>, C>(
             return chunks;
         }
     }
+    // From the second request on, each also contains the previous answer.
     let beside = room.beside_previous();
     let mut chunks = Vec::new();
     for limit in several {
@@ -363,8 +367,8 @@ fn chosen<M: Borrow<Message>, C>(
     chunks
 }
 
-/// The characters of an output that are tried for one request, and those for several. Those that
-/// make no output shorter than the ones before are left out.
+/// The output limits that are tried for one request, and those for several. Limits that shorten no
+/// output further are left out.
 fn output_limits<M: Borrow<Message>>(
     old: &[M],
     summariser: SummaryModel,
@@ -377,6 +381,7 @@ fn output_limits<M: Borrow<Message>>(
     };
     let least = summariser.output_chars.unwrap_or(usual);
     let outputs = old.iter().flat_map(|message| message.borrow().outputs());
+    // A limit that cuts nothing gives the same request again.
     let longest = outputs.map(|output| output.text().len()).max().unwrap_or(0);
     let useful = |limits: Vec<usize>| -> Vec<usize> {
         let shorten = limits.iter().skip(1).filter(|limit| **limit < longest);
@@ -393,7 +398,8 @@ fn tagged(tag: &str, text: &str) -> String {
 }
 
 /// An answer with a note at the end of its summary.
-fn noted(text: &str, note: &str) -> String {
+fn with_note(text: &str, note: &str) -> String {
+    // Lower-casing ASCII keeps all byte positions.
     let end = text
         .to_ascii_lowercase()
         .rfind("</summary>")

@@ -1,4 +1,4 @@
-//! Runs of messages that are never split, and chunks of them.
+//! Divides messages into units that are never split, and packs them into chunks.
 
 use std::borrow::Borrow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::compaction::request;
 use crate::normalise::{NormaliseOptions, OpenCallRepair, normalise};
 use crate::removal::SafeCuts;
 
-/// The shortest runs of messages that can be cut apart without splitting a round.
+/// The shortest runs of messages that can be separated without splitting a round.
 pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
     let cuts = SafeCuts::of(messages);
     let starts = (0..messages.len()).filter(|at| !cuts.splits(*at));
@@ -24,7 +24,7 @@ pub(super) fn units<M: Borrow<Message>>(messages: &[M]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The messages in chunks that fit, as they can be sent.
+/// The messages in chunks that fit, in a valid form.
 pub(super) fn in_messages<M: Borrow<Message>>(
     all: &[M],
     output_limit: usize,
@@ -38,15 +38,17 @@ pub(super) fn in_messages<M: Borrow<Message>>(
     });
     let chunks = packed(sized, room.budget);
     let chunks = chunks.into_iter().map(|units| units.concat());
+    // A chunk begins and ends anywhere in the conversation, so it needs the same repairs as a
+    // window.
     let valid = chunks.map(|chunk| valid(chunk, dialect));
     let valid = valid.filter(|chunk| !chunk.is_empty());
-    // A repair may have made it longer.
+    // Repairs may have made a chunk longer.
     valid
         .map(|chunk| within(chunk, output_limit, room))
         .collect()
 }
 
-/// `messages` cut to what fits, as text if there are too many of them.
+/// Cuts `messages` to what fits, as text if there are too many of them.
 fn within(messages: Vec<Message>, output_limit: usize, room: &RequestBudget<'_>) -> Vec<Message> {
     room.messages(messages).unwrap_or_else(|messages| {
         let messages: Vec<&Message> = messages.iter().collect();
@@ -54,7 +56,7 @@ fn within(messages: Vec<Message>, output_limit: usize, room: &RequestBudget<'_>)
     })
 }
 
-/// What the model sees of `messages`, without what only the model that wrote it may see again.
+/// The visible content of `messages` without reasoning, which only the model that wrote it may get.
 fn sendable<M: Borrow<Message>>(messages: &[M], output_limit: usize) -> Vec<Message> {
     let shown = request::project_to(messages.iter().map(Borrow::borrow), output_limit);
     let without_reasoning = shown.map(|mut message: Message| {
@@ -105,7 +107,7 @@ pub(super) fn in_text(
     said.map(|text| request::framed(&text)).collect()
 }
 
-/// Puts as many units into a chunk as fit, in their order.
+/// Packs as many units into each chunk as fit, in order.
 fn packed<U>(units: impl Iterator<Item = (u64, U)>, budget: u64) -> Vec<Vec<U>> {
     let mut chunks: Vec<Vec<U>> = Vec::new();
     let mut left = 0;
@@ -113,6 +115,8 @@ fn packed<U>(units: impl Iterator<Item = (u64, U)>, budget: u64) -> Vec<Vec<U>> 
         match chunks.last_mut() {
             Some(chunk) if weight <= left => chunk.push(unit),
             _ => {
+                // A unit that is too large by itself was cut before, so every unit fits an empty
+                // chunk.
                 chunks.push(vec![unit]);
                 left = budget;
             }

@@ -1,4 +1,4 @@
-//! Does a rewrite pay? The break-even arithmetic.
+//! Computes whether a rewrite pays.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::switch::{SwitchReason, TokenRates};
 
-/// What a rewrite costs and saves, for the report.
+/// The costs and savings of a rewrite, for the report.
 ///
-/// Costs are in thousandths of a token that touches no cache.
+/// Costs are in thousandths of an uncached token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewriteAccount {
-    /// Why there was a switch point.
+    /// The reason of the switch point.
     pub switch: SwitchReason,
     /// Tokens of the window before.
     pub before: u64,
@@ -19,13 +19,13 @@ pub struct RewriteAccount {
     pub after: u64,
     /// Tokens from the first change on, after the rewrite: they are written again.
     pub suffix: u64,
-    /// What writing them again costs beyond reading them.
+    /// The cost of writing them again instead of reading them.
     pub cost: u64,
-    /// What every further call saves.
+    /// The saving of every further call.
     pub saving: u64,
-    /// After so many calls it has paid; none if it never does.
+    /// The number of calls after which it has paid; none if it never does.
     pub break_even: Option<u64>,
-    /// How many further calls are expected.
+    /// The expected number of further calls.
     pub calls: u64,
     /// Outputs that became excerpts.
     pub excerpts: usize,
@@ -36,8 +36,8 @@ pub struct RewriteAccount {
 }
 
 impl RewriteAccount {
-    /// The account of a rewrite that takes a window from `before` to `after` tokens and
-    /// changes its last `suffix` tokens.
+    /// The account of a rewrite that shrinks a window from `before` to `after` tokens and changes
+    /// its last `suffix` tokens.
     ///
     /// ```
     /// # use trimtab_engine::planner::{RewriteAccount, TokenRates, SwitchReason};
@@ -55,12 +55,12 @@ impl RewriteAccount {
     ) -> Self {
         let (before, after, suffix) = tokens;
         let extra = match switch {
-            // What is not cached has to be written anyway.
+            // Uncached tokens must be written anyway.
             SwitchReason::Cold => 0,
             _ => rates.write.saturating_sub(rates.read),
         };
         let cost = suffix.saturating_mul(extra);
-        // What is left is billed at the ordinary price.
+        // After the rewrite, tokens cost the ordinary price.
         let risen = before.saturating_mul(rates.rise) / 1_000;
         let saving = risen.saturating_sub(after).saturating_mul(rates.read);
         let break_even = if cost == 0 {

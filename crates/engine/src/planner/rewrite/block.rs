@@ -1,5 +1,5 @@
-//! The block that stands for the oldest rounds: where they are, what the model said in them, and
-//! what was in their outputs.
+//! The block that represents the oldest rounds: their refs, what the model said in them, and lines
+//! from their outputs.
 
 use std::fmt::Write;
 
@@ -9,33 +9,33 @@ use super::words::{self, MessageWords};
 use crate::normalise::Slot;
 use crate::view::placeholder::read_call;
 
-/// What the block begins with.
+/// The beginning of a block.
 const HEAD: &str = "[trimtab: earlier rounds left out; everything in them: ";
-/// What the refs of still earlier rounds, the words of the model and the outputs begin with. No
+/// The beginnings of its sections: refs of still earlier rounds, words of the model, outputs. No
 /// line of words begins like these.
 const EARLIER: &str = "before that, in the same way: ";
 const WORDS: &str = "said by you in them:";
 const OUTPUTS: &str = "from outputs in them:";
-/// The call that reads a block's rounds takes at most so many bytes.
+/// The maximum length of the call that reads a block's rounds.
 const LONGEST_CALL: usize = 80;
 
-/// What a block says.
+/// The contents of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockContents {
     /// The refs of blocks before it, oldest first.
     pub(super) earlier: Vec<String>,
     /// What the model said.
     pub(super) words: Vec<MessageWords>,
-    /// What tools gave back, oldest first.
+    /// Lines from outputs, oldest first.
     pub(super) outputs: Vec<String>,
-    /// The most that all of it may take, in bytes.
+    /// The limit of the whole block in bytes.
     pub(super) bytes: usize,
-    /// The most that the words may take of that.
+    /// The limit of the words.
     pub(super) words_bytes: usize,
 }
 
 impl BlockContents {
-    /// The text of the block, where the rounds that are left out now are stored at `archived`.
+    /// The text of the block. The rounds that are hidden now are stored at `archived`.
     pub(crate) fn text(&self, archived: Option<&Ref>) -> String {
         let call = archived.map_or_else(String::new, |archived| read_call(archived, 0));
         let mut text = format!("{HEAD}{call}]");
@@ -48,6 +48,8 @@ impl BlockContents {
         if !words.is_empty() {
             let _ = write!(text, "\n{WORDS}{words}");
         }
+        // The newest lines come first, because they are needed most. They are written in their
+        // original order.
         let mut left = self.bytes.saturating_sub(text.len() + OUTPUTS.len() + 2);
         let newest = self.outputs.iter().rev();
         let fitting = newest.take_while(|output| {
@@ -66,7 +68,7 @@ impl BlockContents {
     }
 }
 
-/// The bytes that a block takes beside the words and the lines about outputs.
+/// The bytes of a block besides the words and the lines about outputs.
 pub(super) fn fixed_bytes(earlier: &[String]) -> usize {
     let refs: usize = earlier.iter().map(|earlier| earlier.len() + 1).sum();
     let lines = [HEAD, EARLIER, WORDS, OUTPUTS];
@@ -74,12 +76,13 @@ pub(super) fn fixed_bytes(earlier: &[String]) -> usize {
     lines + LONGEST_CALL + refs
 }
 
-/// What an earlier block said that the next one says again: the refs of what it stood for, and
-/// the words of the model, oldest first.
+/// Reads what the next block repeats from an earlier one: the refs that it represents, and the
+/// words of the model, oldest first.
 pub(super) fn read(slots: &[Slot]) -> (Vec<String>, Vec<MessageWords>) {
     let block = slots.iter().rev().find(|slot| is_block(&slot.message));
     let text = block.map(|slot| slot.message.text().into_owned());
     let mut lines = text.as_deref().unwrap_or_default().lines().peekable();
+    // The head contains the retrieval call as JSON, see `read_call`.
     let own = lines.next().and_then(|head| {
         let (_, behind) = head.split_once("\"ref_id\":\"")?;
         behind.split_once('"').map(|(id, _)| id.to_owned())

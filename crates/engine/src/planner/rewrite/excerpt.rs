@@ -1,8 +1,8 @@
-//! What is left of an output that is no longer new: lines of it, in their order, and names.
+//! Makes excerpts: the lines and names of an output that stay when it is no longer new.
 //!
-//! Lines are chosen by what later calls went back to in recorded sessions: definitions, errors,
-//! the first and the last lines, lines with names that the agent used already, and lines with
-//! names that stand nowhere else in the window. Names without their line come last.
+//! Lines are chosen by what later calls needed in recorded sessions: definitions, errors, the first
+//! and the last lines, lines with names that the agent has used, and lines with names that occur
+//! nowhere else in the window. Names without their line come last.
 
 use std::collections::HashSet;
 
@@ -15,28 +15,28 @@ use crate::view::names::{self, NameSet};
 use crate::view::placeholder::read_call;
 use crate::view::structure::{self, CutRequest};
 
-/// What an excerpt begins with.
+/// The beginning of an excerpt.
 const HEAD: &str = "[trimtab: output shortened";
-/// Stands where lines are missing.
+/// Marks missing lines.
 const GAP: &str = "\u{2026}";
-/// Of a longer line so many bytes are shown.
+/// Longer lines are cut to this many bytes.
 const LONGEST_LINE: usize = 400;
-/// A line with fewer letters and digits says nothing.
+/// A line with fewer letters and digits carries no information.
 const LEAST_LETTERS: usize = 4;
-/// So many lines at the head and at the end of an output say what it is.
+/// This many lines at the beginning and at the end of an output show what it is.
 const FIRST_LINES: usize = 3;
 const LAST_LINES: usize = 2;
-/// A line is worth so much by what it is and by the names in it, in tenths of a new name.
+/// The values of a line and of the names in it, in tenths of a new name.
 const DEFINITION: u64 = 10;
 const ERROR: u64 = 10;
 const EDGE: u64 = 5;
 const USED_NAME: u64 = 20;
 const NEW_NAME: u64 = 10;
-/// More used or new names than this make a line no better.
+/// Further used or new names do not increase the value of a line.
 const MOST_USED: usize = 2;
 const MOST_NEW: usize = 3;
 
-/// Words that begin a definition, a heading or the head of a hunk.
+/// The beginnings of definitions, headings and hunks.
 const DEFINITIONS: [&str; 30] = [
     "fn ",
     "pub ",
@@ -70,7 +70,7 @@ const DEFINITIONS: [&str; 30] = [
     "diff ",
 ];
 
-/// What the window shows and what the agent has used: names are worth more or less by that.
+/// What the window shows and what the agent has used. The values of names depend on both.
 pub(super) struct NameInterest {
     /// Names that the window shows anyway.
     pub(super) shown: NameSet,
@@ -78,26 +78,25 @@ pub(super) struct NameInterest {
     pub(super) used: NameSet,
 }
 
-/// How much of an output is kept, in bytes, and the share of that which is for names without
-/// their line, in percent.
+/// The bytes of an output that are kept, and the percentage of them for names without their line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExcerptBudget {
     pub(super) bytes: usize,
     pub(super) names_percent: u64,
 }
 
-/// True for an output that is shown as an excerpt.
+/// True for an output that is already an excerpt.
 pub(super) fn is_excerpt(output: &Output) -> bool {
     output.trimmed && output.text().starts_with(HEAD)
 }
 
-/// Bytes that an excerpt takes beside what is kept.
+/// The bytes of an excerpt besides the kept text.
 pub(super) fn overhead_bytes(stored: &Ref) -> usize {
     HEAD.len() + read_call(stored, 0).len() + 40
 }
 
-/// An output shown as an excerpt of `text`, which is all of it. What it shows is known from then
-/// on.
+/// Shows an output as an excerpt of `text`, its full text. The names that it shows count as known
+/// afterwards.
 pub(super) fn excerpt(
     output: &Output,
     text: &str,
@@ -122,12 +121,12 @@ pub(super) fn excerpt(
     })
 }
 
-/// The lines and names of `text` that are kept.
+/// The lines and names of `text` to keep.
 pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInterest) -> String {
     let for_names = percent(allowed.bytes as u64, allowed.names_percent.min(100));
     let for_names = usize::try_from(for_names).unwrap_or(allowed.bytes);
     let mut kept = if structure::detect(text) == structure::OutputFormat::Json {
-        json(text, allowed.bytes - for_names)
+        cut_json(text, allowed.bytes - for_names)
     } else {
         best_lines(text, allowed.bytes - for_names, interest)
     };
@@ -137,7 +136,9 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
     let mut known = NameSet::default();
     known.add(&kept);
     let found = names::ranked_names(text, &interest.shown);
+    // Names in the kept lines need no second mention.
     let found = found.into_iter().filter(|name| !known.has(name));
+    // Names that the agent has used come first.
     let (used, others): (Vec<&str>, Vec<&str>) = found.partition(|name| interest.used.has(name));
     let listed = names::list_names(used.into_iter().chain(others), left);
     if !listed.is_empty() {
@@ -147,8 +148,8 @@ pub(super) fn kept_text(text: &str, allowed: ExcerptBudget, interest: &NameInter
     kept.trim_start_matches('\n').to_owned()
 }
 
-/// JSON stays JSON.
-fn json(text: &str, bytes: usize) -> String {
+/// Cuts JSON so that it stays JSON; empty if it does not fit.
+fn cut_json(text: &str, bytes: usize) -> String {
     let cut = CutRequest {
         cap: bytes as u64,
         measure: &|text| text.len() as u64,
@@ -162,7 +163,7 @@ fn json(text: &str, bytes: usize) -> String {
     }
 }
 
-/// The best lines within so many bytes, in their order.
+/// The lines with the highest values within `bytes`, in their original order.
 fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
     let all: Vec<&str> = text.lines().map(str::trim_end).collect();
     let errors = error_lines(text);
@@ -175,12 +176,14 @@ fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
             ranked.push((worth, at));
         }
     }
+    // Equal values keep the order of the text, so that the result is deterministic.
     ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut left = bytes;
     let mut chosen: Vec<usize> = Vec::new();
     for (_, at) in ranked {
         let length = all.get(at).map_or(0, |line| line.len().min(LONGEST_LINE));
-        // Most lines stand alone and have a gap before them.
+        // Most chosen lines have no chosen neighbour, so count a gap with each.
+        // A shorter line of less value may still fit.
         let Some(rest) = left.checked_sub(length + GAP.len() + 2) else {
             continue;
         };
@@ -188,10 +191,10 @@ fn best_lines(text: &str, bytes: usize, interest: &NameInterest) -> String {
         chosen.push(at);
     }
     chosen.sort_unstable();
-    written(&all, &chosen)
+    render_lines(&all, &chosen)
 }
 
-fn written(all: &[&str], chosen: &[usize]) -> String {
+fn render_lines(all: &[&str], chosen: &[usize]) -> String {
     let mut text = String::new();
     let mut next = 0;
     for at in chosen {
@@ -211,27 +214,29 @@ fn written(all: &[&str], chosen: &[usize]) -> String {
     text
 }
 
-/// The lines of a text that look like errors, counted from 0.
+/// The numbers of lines that look like errors, from 0.
 fn error_lines(text: &str) -> HashSet<usize> {
     let starts: Vec<usize> = std::iter::once(0)
         .chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1))
         .collect();
     let mut lines = HashSet::new();
     facts::errors(text, &mut |fact| {
+        // `starts` begins with 0, so at least one start is at or before the fact.
         lines.insert(starts.partition_point(|start| *start <= fact.at) - 1);
     });
     lines
 }
 
-/// What a line is worth for its length, where its place makes it worth `by_place` already.
+/// The value of a line relative to its length. `by_place` is the value of its position.
 fn line_value(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
     let said = line.trim_start();
     let letters = said.bytes().filter(u8::is_ascii_alphanumeric);
-    // Nobody goes back to a closing brace.
+    // Later calls never need a closing brace.
     if said.is_ascii() && letters.take(LEAST_LETTERS).count() < LEAST_LETTERS {
         return 0.0;
     }
     let (mut used, mut new) = (0, 0);
+    // Very long lines are data. Their first names are enough to judge them.
     for name in names::names_in(first_bytes(said, LONGEST_LINE * 5)) {
         used += usize::from(interest.used.has(name));
         new += usize::from(!interest.shown.has(name));
@@ -241,7 +246,8 @@ fn line_value(line: &str, by_place: u64, interest: &NameInterest) -> f64 {
         + DEFINITION * u64::from(is_definition)
         + USED_NAME * used.min(MOST_USED) as u64
         + NEW_NAME * new.min(MOST_NEW) as u64;
-    // Longer lines are worth a little less for each byte: a power of 0.7 of their length.
+    // Per byte, long lines are worth less. An exponent below 1 keeps short lines from always
+    // winning.
     let length = (said.len().min(LONGEST_LINE) + 20) as f64;
     worth as f64 / length.powf(0.7)
 }

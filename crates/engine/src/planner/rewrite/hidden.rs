@@ -1,16 +1,15 @@
-//! What a block says of the outputs in the rounds that it stands for: the names in each, under its
-//! own ref.
+//! Writes the lines of a block about outputs in hidden rounds: the names in each, after its ref.
 //!
-//! Names alone take a tenth of the room that their lines take. In recorded sessions a call needs
-//! a name from an old output about as often as a line, and far fewer lines than names are kept in
-//! the same room. Lines are kept by outputs that stay whole. A run that failed is told by its
-//! error instead: an agent that forgets why something failed tries it again.
+//! Names alone take a tenth of the room of their lines. In recorded sessions, a call needs a name
+//! from an old output about as often as a line, and the same room holds far more names than lines.
+//! Outputs that stay in full keep the lines. For a run that failed, its error is written instead,
+//! because an agent that forgets why something failed tries it again.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use trimtab_model::{Call, Output};
+use trimtab_model::{Call, Output, work};
 
 use super::excerpt::NameInterest;
 use super::purpose::{OutputPurpose, purpose};
@@ -19,39 +18,39 @@ use crate::log::Log;
 use crate::policy::scale_to_room;
 use crate::view::names;
 
-/// What the names of an output may take, in percent of it, and in bytes for a room of 40,000
-/// tokens; of one that was not read, a third.
+/// The limits of the names of one output: in percent of it, and in bytes for a room of 40,000
+/// tokens; a third of that for an output that was not read.
 const NAMES_PERCENT: usize = 50;
 const NAMES_BYTES: u64 = 4_000;
 const RUN_SHARE: usize = 3;
-/// The names of an output may take at least so many bytes.
+/// The names of an output may take at least this many bytes.
 const LEAST_NAMES: usize = 120;
-/// What the errors of runs may take, in percent of the room for outputs. In a small room a few
-/// lines are still told, in at most a quarter of it.
+/// The share of the errors of runs in the room for outputs, in percent.
 const ERRORS_PERCENT: usize = 8;
+/// In a small room, errors still get this many bytes, but at most a quarter of the room.
 const LEAST_ERRORS: usize = 400;
-/// An error is told in at most so many bytes.
+/// The limit of an error in bytes.
 const LONGEST_ERROR: usize = 160;
-/// So many runs are searched for errors, the newest first, each in so many bytes at its end.
+/// The newest runs are searched for errors, each in this many bytes at its end.
 const SEARCHED_RUNS: usize = 100;
 const SEARCHED_BYTES: usize = 16 << 10;
-/// What statements about errors begin with, in the languages that agents mostly work on.
+/// The beginnings of statements about errors, in the languages that agents mostly work on.
 const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
-/// So many messages are looked at, the newest first.
+/// Only the newest messages are considered.
 const LOOKED_AT: usize = 2_000;
-/// A call stands within so many messages before its output.
+/// A call is searched within this many messages before its output.
 const CALL_WITHIN: usize = 16;
-/// Bytes of a call's arguments.
+/// The bytes of a call's arguments that are shown.
 const ARGUMENTS: usize = 40;
 /// An argument is not shown in fewer bytes than this.
 const LEAST_ARGUMENT: usize = 8;
-/// Stands where something is missing.
+/// Marks a cut.
 const CUT: &str = "\u{2026}";
 
-/// The room that there is.
+/// The available room.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRoom {
-    /// For what is said of the outputs, in bytes.
+    /// For the lines about outputs, in bytes.
     pub(super) bytes: usize,
     /// For messages, in tokens.
     pub(super) messages: u64,
@@ -62,14 +61,13 @@ struct HiddenOutput<'l> {
     at: usize,
     output: &'l Output,
     call: Option<&'l Call>,
-    /// The same call was made again later, so only its error is told.
+    /// True if the same call was made again later. Then only its error is written.
     repeated: bool,
 }
 
-/// A line for each output of `log` that is not at the positions in `shown`, oldest first: the error
-/// of a run that failed, else the names in it. Where there is not room for all, the newest errors
-/// have their share, then files and searches come before what was run, and files that a call named
-/// last come first.
+/// A line for each output of `log` that is not at a position in `shown`, oldest first: the error of
+/// a failed run, otherwise the names in it. If there is not enough room, the newest errors get
+/// their share first, then files and searches, then runs. Files that a call named last come first.
 pub(super) fn hidden_output_lines(
     log: &Log,
     shown: &HashSet<usize>,
@@ -77,6 +75,7 @@ pub(super) fn hidden_output_lines(
     interest: &mut NameInterest,
 ) -> Vec<String> {
     let ranked = ranked(log, shown);
+    // Errors first: their share is small, and forgetting them makes an agent repeat its mistakes.
     let mut lines = error_lines(&ranked, room_for_errors(room.bytes));
     let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
     let used: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
@@ -101,7 +100,7 @@ fn room_for_errors(bytes: usize) -> usize {
     (bytes * ERRORS_PERCENT / 100).max(LEAST_ERRORS.min(bytes / 4))
 }
 
-/// The newest errors of runs that failed, each told once, with the positions of their outputs.
+/// The newest errors of failed runs, without repetitions, with the positions of their outputs.
 fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)> {
     let failed = |hidden: &&HiddenOutput<'_>| hidden.was_run() || hidden.output.is_error;
     let mut runs: Vec<&HiddenOutput<'_>> = ranked.iter().filter(failed).collect();
@@ -126,9 +125,9 @@ fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)
     lines
 }
 
-/// The hidden outputs, those first that are likely to be needed.
+/// The hidden outputs, ordered by how likely they are to be needed.
 fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
-    // The newest call that names a file, by the name of the file.
+    // For each file name the newest call that contains it.
     let mut named: HashMap<&str, usize> = HashMap::new();
     let mut calls = HashSet::new();
     let mut found = Vec::new();
@@ -136,13 +135,18 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         let Some(message) = log.get(at) else {
             continue;
         };
+        // The log is walked backwards, so the first entry of a name is its newest call.
         for file in message.calls().flat_map(files) {
             named.entry(file).or_insert(at);
         }
-        for output in message.outputs().filter(|_| !shown.contains(&at)) {
-            let call = call_of(log, at, &output.call_id);
-            // Of a call that was made again, the names in the newest output are those that hold. An
-            // error that is gone by now is still something that happened.
+        if shown.contains(&at) || !message.has_outputs() {
+            continue;
+        }
+        let calls_before = calls_before(log, at);
+        for output in message.outputs() {
+            let call = calls_before.get(output.call_id.as_str()).copied();
+            // If a call was repeated, only the names in its newest output are current. An earlier
+            // error still happened, even if it is gone now.
             let repeated = call.is_some_and(|call| !calls.insert((&call.name, &call.arguments)));
             found.push(HiddenOutput {
                 at,
@@ -152,6 +156,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
             });
         }
     }
+    // The key parses arguments, so it is computed once per output.
     found.sort_by_cached_key(|hidden| {
         let files = hidden.call.into_iter().flat_map(files);
         let last = files.filter_map(|file| named.get(file)).max().copied();
@@ -163,19 +168,26 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
     found
 }
 
-/// The names of files, without their folders, in the arguments of a call.
+/// The file names, without folders, in the arguments of a call.
 fn files(call: &Call) -> impl Iterator<Item = &str> {
     let names =
         names::names_in(&call.arguments).map(|name| name.rsplit('/').next().unwrap_or(name));
     names.filter(|name| name.contains('.'))
 }
 
-fn call_of<'l>(log: &'l Log, output: usize, id: &str) -> Option<&'l Call> {
+/// The calls that the outputs of a message may answer, by id. Of equal ids, the nearest counts.
+///
+/// A client chooses how many calls and outputs a message has, so each output must not search them.
+fn calls_before(log: &Log, output: usize) -> HashMap<&str, &Call> {
     let before = (output.saturating_sub(CALL_WITHIN)..output).rev();
-    let mut calls = before
-        .filter_map(|at| log.get(at))
-        .flat_map(|message| message.calls());
-    calls.find(|call| call.id == id)
+    let mut calls = HashMap::new();
+    for message in before.filter_map(|at| log.get(at)) {
+        for call in message.calls() {
+            work::step(1);
+            calls.entry(call.id.as_str()).or_insert(call);
+        }
+    }
+    calls
 }
 
 impl HiddenOutput<'_> {
@@ -188,14 +200,15 @@ impl HiddenOutput<'_> {
         let stored = self.output.stored.as_ref()?;
         let of_call = self.call.map_or_else(
             || "output".to_owned(),
-            |call| format!("{} {}", call.name, brief(&call.arguments)),
+            |call| format!("{} {}", call.name, brief_arguments(&call.arguments)),
         );
         Some(format!("{stored} {of_call}: "))
     }
 
-    /// The first error near its end that is not a line of source code, else the first at all.
+    /// The first error near its end that is not a line of source code, otherwise the first one.
     fn error(&self) -> Option<String> {
         let text = self.output.text();
+        // A run prints its result at its end.
         let from = text.ceil_char_boundary(text.len().saturating_sub(SEARCHED_BYTES));
         let mut first = None;
         let mut reported = None;
@@ -212,8 +225,8 @@ impl HiddenOutput<'_> {
         )
     }
 
-    /// Its names within so many bytes, behind its ref and its call; none where there are none. What
-    /// is listed is known from then on.
+    /// Its names within `left` bytes, after its ref and its call; none if there are none. Listed
+    /// names count as known afterwards.
     fn line(&self, left: usize, room: u64, interest: &mut NameInterest) -> Option<String> {
         let head = self.head()?;
         let text = self.output.text();
@@ -228,6 +241,7 @@ impl HiddenOutput<'_> {
             .max(LEAST_NAMES)
             .min(left.saturating_sub(head.len() + 1));
         let found = names::ranked_names(&text, &interest.shown);
+        // A name without its line must say something on its own.
         let found = found.into_iter().filter(|name| names::stands_alone(name));
         let (used, others): (Vec<&str>, Vec<&str>) =
             found.partition(|name| interest.used.has(name));
@@ -247,8 +261,9 @@ fn is_source_code(line: &str) -> bool {
     STATEMENTS.iter().any(|word| first.starts_with(word))
 }
 
-/// The texts that a call was given, on one line, of long ones the end.
-fn brief(arguments: &str) -> String {
+/// The text arguments of a call on one line. Long ones are cut to their end, where a path has its
+/// file name.
+fn brief_arguments(arguments: &str) -> String {
     let mut values = Vec::new();
     match serde_json::from_str(arguments) {
         Ok(value) => collect(&value, &mut values),
@@ -263,7 +278,7 @@ fn brief(arguments: &str) -> String {
         if !text.is_empty() {
             text.push(' ');
         }
-        text.push_str(&ending(&value, left));
+        text.push_str(&last_part(&value, left));
     }
     text
 }
@@ -277,13 +292,14 @@ fn collect(value: &Value, values: &mut Vec<String>) {
     }
 }
 
-/// The last `bytes` of a text, without line breaks; a mark says that something is missing.
-fn ending(text: &str, bytes: usize) -> String {
+/// The last `bytes` of a text without line breaks, with a mark if something is missing.
+fn last_part(text: &str, bytes: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let least = flat.len().saturating_sub(bytes);
     if least == 0 {
         return flat;
     }
+    // A character has at most four bytes, so this takes at most three steps.
     let from = (least..=flat.len()).find(|at| flat.is_char_boundary(*at));
     let end = from.and_then(|from| flat.get(from..)).unwrap_or_default();
     format!("{CUT}{end}")
@@ -292,18 +308,40 @@ fn ending(text: &str, bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use trimtab_model::Message;
 
     #[test]
     fn arguments_are_told_by_their_ends_in_few_bytes() {
         let long = format!(r#"{{"path":"src/{}/main.rs","limit":20}}"#, "x".repeat(90));
-        let told = brief(&long);
+        let told = brief_arguments(&long);
         assert!(
             told.starts_with(CUT) && told.ends_with("/main.rs"),
             "{told}"
         );
         assert!(told.len() <= ARGUMENTS + CUT.len(), "{told}");
-        assert_eq!(brief(r#"{"path":"a.rs","limit":20}"#), "a.rs");
-        assert_eq!(brief("no JSON\nat all"), "no JSON at all");
+        assert_eq!(brief_arguments(r#"{"path":"a.rs","limit":20}"#), "a.rs");
+        assert_eq!(brief_arguments("no JSON\nat all"), "no JSON at all");
+    }
+
+    #[test]
+    fn output_belongs_to_the_nearest_call_with_its_id() {
+        let call = |path: &str| Message::assistant("").with_call(Call::new("c", "read", path));
+        let log: Log = [
+            call("one.rs"),
+            Message::output("c", "1"),
+            call("two.rs"),
+            Message::output("c", "2"),
+            Message::output("unknown", "3"),
+        ]
+        .into_iter()
+        .collect();
+        let mut found = ranked(&log, &HashSet::new());
+        found.sort_by_key(|hidden| hidden.at);
+        let arguments = found
+            .iter()
+            .map(|hidden| Some(hidden.call?.arguments.as_str()));
+        let arguments: Vec<Option<&str>> = arguments.collect();
+        assert_eq!(arguments, [Some("one.rs"), Some("two.rs"), None]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Old text is shortened at a switch point: outputs become excerpts, the oldest rounds a block
-//! (ours).
+//! The ageing of our own preset: shortens old text at a switch point. Outputs become excerpts, and
+//! the oldest rounds become a block.
 //!
-//! Rewriting what was sent before costs money: everything behind the first change has to be
-//! written to the provider's cache again. Reading old text with every call costs money, too. So
-//! nothing changes until a [`SwitchPoint`], and then all at once. What is hidden goes
-//! through the same [`CompactionDraft`] as what a summary replaces.
+//! Rewriting text that was sent before costs money: everything behind the first change must be
+//! written to the provider's cache again. Reading old text with every call also costs money. So
+//! nothing changes until a [`SwitchPoint`], and then everything at once. Hidden rounds go through
+//! the same [`CompactionDraft`] as rounds that a summary replaces.
 //!
-//! What is kept was measured on recorded sessions; `docs/steady.md` has the figures.
+//! The settings were measured on recorded sessions; `docs/steady.md` has the figures.
 
 mod account;
 mod block;
@@ -45,26 +45,26 @@ pub use account::RewriteAccount;
 pub(super) use block::BlockContents;
 pub use switch::{PriceCliff, SwitchReason, TokenRates};
 
-/// What a rewrite has to gain, in percent of the window.
+/// The minimum gain of a rewrite, in percent of the window.
 const LEAST_GAIN: u64 = 5;
-/// A session is taken to go on for so many percent of the calls that it had so far.
+/// A session is expected to continue for this share of its calls so far, in percent.
 const EXPECTED_PERCENT: u64 = 60;
-/// Bytes that a block may have for each of its tokens.
+/// The bytes per token of a block.
 const BLOCK_BYTES_PER_TOKEN: u64 = 4;
 
-/// What a rewrite changes, beside what it hides.
+/// What a rewrite changes besides hiding rounds.
 #[derive(Clone, Debug)]
 pub(super) struct RewriteResult {
-    /// The outputs that are shown as excerpts, or shorter.
+    /// Outputs that are shown as excerpts, or shorter.
     pub(super) edits: Vec<Edit>,
-    /// What the block says that stands for what is hidden.
+    /// The contents of the block that represents the hidden rounds.
     pub(super) block: Option<BlockContents>,
-    /// What it costs and saves.
+    /// Its cost and savings.
     pub(super) account: RewriteAccount,
 }
 
-/// The rewrite that takes old text out of the window; none if this is no switch point, or if it
-/// is not worth it.
+/// Drafts the rewrite that removes old text from the window; none if this is not a switch point, or
+/// if it is not worth it.
 pub(super) fn rewrite(
     conversation: &ConversationState<'_>,
     conditions: &CallConditions<'_>,
@@ -76,8 +76,8 @@ pub(super) fn rewrite(
     }
     let total = conversation.window.measures().total();
     let (calls, since) = calls(conversation);
-    // Two processes that serve one session learn different corrections. What nothing forces is
-    // decided without them, so that both decide alike.
+    // Two processes that serve one session learn different calibrations. Optional rewrites are
+    // decided without calibration, so that both decide alike.
     let uncorrected = |measure: &Measure| measure.tokens();
     let plain = CallConditions {
         tokens: &uncorrected,
@@ -110,6 +110,7 @@ pub(super) fn rewrite(
             edits.extend(reductions.show(seen, output.clone()));
         }
     }
+    // Built last: it lists names that neither the window nor an excerpt shows.
     let block = || reductions.block(conversation, &hidden, &mut interest);
     let rewritten = RewriteResult {
         edits,
@@ -127,8 +128,8 @@ pub(super) fn rewrite(
     ))
 }
 
-/// How many calls of the model there were, and how many since the last rewrite. What was not sent
-/// yet was not read by our doing.
+/// The number of calls to the model, and of those since the last rewrite. If nothing was sent yet,
+/// none of them was a read that we caused.
 fn calls(conversation: &ConversationState<'_>) -> (u64, u64) {
     let calls = conversation.log.answers_since(0) as u64;
     if conversation.sent == 0 {
@@ -146,7 +147,7 @@ fn is_worth_it(
 ) -> bool {
     match switch_point.switch {
         SwitchReason::HighWater | SwitchReason::Cold => true,
-        // A cliff that it does not get below, or that costs less than the rewrite, is no reason.
+        // A rewrite for a price cliff must get below it, and must cost less than it saves.
         SwitchReason::PriceCliff => account.after <= switch_point.room && account.pays(),
         SwitchReason::ReadTooOften => {
             let tokens = (account.before, account.after, account.suffix);
@@ -156,7 +157,7 @@ fn is_worth_it(
 }
 
 impl Reductions<'_, '_> {
-    /// No window is rewritten for next to nothing, unless it would not fit otherwise.
+    /// True if the reductions change enough to justify a rewrite, or make the window fit.
     fn gain_enough(&self) -> bool {
         let before = self.survey.total;
         let any =
@@ -168,13 +169,14 @@ impl Reductions<'_, '_> {
     /// The names that the window shows anyway, and those that the user or the model wrote.
     fn interest(&self) -> NameInterest {
         let (mut known, mut used) = (NameSet::default(), NameSet::default());
+        // Names in these outputs do not count as shown: which lines stay is not decided yet.
         let excerpts = self.excerpts.keys().filter_map(|index| {
             let seen = self.survey.outputs.get(*index)?;
             Some((seen.slot, seen.part))
         });
         let excerpts: HashSet<(usize, usize)> = excerpts.collect();
         let segments = self.survey.segments.iter().enumerate();
-        // A block that another one replaces is not shown any more.
+        // A block that a new one replaces is no longer shown.
         let goes = |segment: &Segment| !self.hidden.is_empty() && self.is_block(segment);
         for (index, segment) in segments.filter(|(_, segment)| !goes(segment)) {
             let stays = !self.hidden.contains(&index);
@@ -183,6 +185,7 @@ impl Reductions<'_, '_> {
                 let is_said = matches!(slot.message.role, Role::User | Role::Assistant);
                 for (part, content) in slot.message.parts.iter().enumerate() {
                     let is_output = matches!(content, Part::Output(_));
+                    // Also from hidden rounds: what the agent wrote shows what it cares about.
                     if is_said && !is_output {
                         add_part(&mut used, content);
                     }
@@ -195,7 +198,7 @@ impl Reductions<'_, '_> {
         NameInterest { shown: known, used }
     }
 
-    /// The slots of the segments that are hidden.
+    /// The slots of the hidden segments.
     fn hidden_slots(&self) -> HashSet<usize> {
         let segments = self.hidden.iter();
         let segments = segments.filter_map(|index| self.survey.segments.get(*index));
@@ -204,7 +207,8 @@ impl Reductions<'_, '_> {
             .collect()
     }
 
-    /// Excerpts, the newest first to choose.
+    /// The edits for excerpts. The newest outputs choose their lines first, because later calls
+    /// need them most.
     fn excerpt_edits(&self, interest: &mut NameInterest, hidden: &HashSet<usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         for (index, seen) in self.survey.outputs.iter().enumerate().rev() {
@@ -226,7 +230,7 @@ impl Reductions<'_, '_> {
         Some(show(&slot.message, seen.position, seen.part, output))
     }
 
-    /// What stays where it is, and what the block replaces: what is hidden, and an earlier block.
+    /// What stays, and what the block replaces: hidden rounds, and an earlier block.
     fn survivors(&self, hidden: &HashSet<usize>) -> Survivors {
         let slots = self.survey.slots;
         let goes = |at: &usize| {
@@ -234,6 +238,8 @@ impl Reductions<'_, '_> {
             let is_block = slot.is_some_and(|slot| block::is_block(&slot.message));
             hidden.contains(at) || (is_block && !hidden.is_empty())
         };
+        // The block stands where the hidden rounds end. Everything kept before that, such as user
+        // messages, stays before it.
         let last = self
             .hidden
             .last()
@@ -255,8 +261,8 @@ impl Reductions<'_, '_> {
         }
     }
 
-    /// What the block says: where everything is, what the model said in what is hidden, and what
-    /// was in its outputs.
+    /// The contents of the block: refs, what the model said in the hidden rounds, and lines from
+    /// their outputs.
     fn block(
         &self,
         conversation: &ConversationState<'_>,
@@ -282,10 +288,10 @@ impl Reductions<'_, '_> {
             self.settings.words_percent,
         );
         let words_bytes = in_bytes(words_bytes);
-        // Words that take less than their share leave it to the outputs.
-        let said = words::render_words(&words, words_bytes).len();
+        // Words that need less than their share leave the rest to the outputs.
+        let bytes_of_words = words::render_words(&words, words_bytes).len();
         let room = BlockRoom {
-            bytes: bytes.saturating_sub(block::fixed_bytes(&earlier) + said),
+            bytes: bytes.saturating_sub(block::fixed_bytes(&earlier) + bytes_of_words),
             messages: self.room,
         };
         let outputs = hidden_output_lines(conversation.log, &shown, room, interest);
@@ -301,6 +307,8 @@ impl Reductions<'_, '_> {
     fn account(&self, switch_point: &SwitchPoint, calls: u64) -> RewriteAccount {
         let first = self.first_changed();
         let segments = self.survey.segments.iter();
+        // Everything before the first change stays in the provider's cache. Only the rest is
+        // written again.
         let kept = segments.filter(|segment| segment.end <= first);
         let kept: u64 = kept.map(|segment| segment.tokens).sum();
         let tokens = (self.survey.total, self.now, self.now.saturating_sub(kept));
@@ -312,7 +320,7 @@ impl Reductions<'_, '_> {
         account
     }
 
-    /// The first slot that changes.
+    /// The first changed slot.
     fn first_changed(&self) -> usize {
         let shorter = self
             .excerpts

@@ -1,15 +1,16 @@
-//! What an output was asked for: to be read, or to see whether something worked.
+//! Decides why an output was requested: to be read, or to see whether something worked.
 //!
-//! Later calls copy lines from files, searches and query results. Of the outputs of builds, tests
-//! and edits they hardly ever use more than how it ended.
+//! Later calls copy lines from files, searches and query results. From the outputs of builds, tests
+//! and edits, they hardly ever use more than the result.
 
 use serde_json::Value;
 use trimtab_model::Call;
 
-/// What an output was asked for.
+/// Why an output was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputPurpose {
-    /// To be read: a file, a search, a page, a query result; whatever is not known to be a run.
+    /// To be read: a file, a search, a page, a query result; everything that is not known to be a
+    /// run.
     Reading,
     /// To do something: a build, a test, an edit.
     Running,
@@ -17,25 +18,26 @@ pub(super) enum OutputPurpose {
 
 /// Words in the names of tools that run a command.
 const SHELLS: [&str; 6] = ["bash", "shell", "exec", "terminal", "command", "powershell"];
-/// Words in the names of tools that change something, write to what runs, or try it.
+/// Words in the names of tools that change something, write to a running program, or test it.
 const CHANGES: [&str; 13] = [
     "edit", "write", "patch", "replace", "create", "update", "delete", "insert", "stdin", "test",
     "build", "compile", "lint",
 ];
-/// Programs that print what is there.
+/// Programs that print existing data.
 const READERS: [&str; 22] = [
     "cat", "sed", "head", "tail", "nl", "less", "more", "bat", "rg", "grep", "egrep", "ag", "ack",
     "find", "fd", "ls", "tree", "awk", "jq", "curl", "type", "cut",
 ];
-/// Programs that print what is there if one of their words says so.
+/// Programs that print existing data if one of their arguments says so.
 const QUERIED: [&str; 6] = ["git", "gh", "glab", "kubectl", "docker", "podman"];
 const QUERIES: [&str; 18] = [
     "show", "diff", "status", "log", "blame", "grep", "ls-files", "branch", "view", "list", "api",
     "search", "get", "describe", "logs", "ps", "inspect", "images",
 ];
 
-/// What the output of a call was asked for.
+/// The purpose of the output of a call.
 pub(super) fn purpose(call: Option<&Call>) -> OutputPurpose {
+    // An observation, or an output whose call is gone. Keeping too much is the smaller mistake.
     let Some(call) = call else {
         return OutputPurpose::Reading;
     };
@@ -53,10 +55,11 @@ pub(super) fn purpose(call: Option<&Call>) -> OutputPurpose {
     }
 }
 
-/// True if one of the programs of a command line prints what is there.
+/// True if one of the programs of a command line prints existing data.
 fn reads_only(arguments: &str) -> bool {
     let command = command(arguments);
     let mut parts = command.split(['|', ';', '&', '\n']);
+    // A pipe such as `make | tail` prints a part of something, and is read.
     parts.any(|part| {
         let mut words = part.split_whitespace();
         let program = words.next().unwrap_or_default();
@@ -66,7 +69,7 @@ fn reads_only(arguments: &str) -> bool {
     })
 }
 
-/// The command line in the arguments of a call: a string, or a list that ends with it.
+/// The command line in the arguments of a call: a string, or a list of words.
 fn command(arguments: &str) -> String {
     let Ok(Value::Object(members)) = serde_json::from_str(arguments) else {
         return arguments.to_owned();
@@ -77,6 +80,8 @@ fn command(arguments: &str) -> String {
         Some(Value::String(command)) => command.clone(),
         Some(Value::Array(words)) => {
             let words = words.iter().filter_map(Value::as_str);
+            // Some clients send `["bash", "-lc", "cat a"]`. On a line of its own, the last word is
+            // split as a command.
             words.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),

@@ -1,5 +1,5 @@
-//! What a rewrite reduces: outputs become excerpts, the oldest rounds go, and only where that is
-//! not enough the newest outputs are shortened.
+//! Decides what a rewrite reduces: old outputs become excerpts, the oldest rounds are hidden, and
+//! only if that is not enough the newest outputs are shortened.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,42 +19,43 @@ use crate::view::policy::CompiledViews;
 use crate::view::structure::{CutRequest, cut};
 use crate::view::tools::is_retrieval;
 
-/// So many of the newest outputs are always left as they are.
+/// The newest outputs always stay unchanged.
 const NEWEST_OUTPUTS: usize = 2;
-/// A block has at least so many tokens: enough to say where everything is.
+/// A block has at least this many tokens: enough to name its refs.
 const LEAST_BLOCK: u64 = 80;
-/// Tokens of a newest output that are shown in any case: its ref, and enough to go on with.
+/// At least this many tokens of a newest output are shown: its ref, and enough to continue with.
 const LEAST_SHOWN: u64 = 256;
-/// An excerpt has to save so many tokens.
+/// An excerpt must save at least this many tokens.
 const LEAST_SAVED: u64 = 30;
-/// Bytes of a token in excerpts and blocks, which are names for a good part.
+/// Bytes per token of excerpts and blocks. They consist largely of names, which have fewer bytes
+/// per token than prose.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// What a rewrite reduces, while it is being decided.
+/// The reductions of a rewrite, while they are being decided.
 pub(super) struct Reductions<'s, 'a> {
     pub(super) settings: &'s RewriteAgeing,
     pub(super) survey: &'s WindowSurvey<'a>,
     conditions: &'s CallConditions<'s>,
     /// The room for messages.
     pub(super) room: u64,
-    /// Tokens of the window as it would be.
+    /// Tokens of the window with the reductions so far.
     pub(super) now: u64,
-    /// The room beside what always stays.
+    /// The room besides what always stays.
     flexible: u64,
-    /// What the block may take.
+    /// The tokens allowed for the block.
     pub(super) block: u64,
-    /// The first segment that stays as it is.
+    /// The first segment of the tail, which stays unchanged.
     tail: usize,
     /// Outputs to show as excerpts, by index in the survey.
     pub(super) excerpts: HashMap<usize, ExcerptBudget>,
-    /// Outputs of the tail that are shortened, with what they are shown as.
+    /// Outputs of the tail that are shortened, with their new content.
     pub(super) shortened: Vec<(usize, Output)>,
-    /// Segments that are hidden.
+    /// Hidden segments.
     pub(super) hidden: BTreeSet<usize>,
 }
 
 impl<'s, 'a> Reductions<'s, 'a> {
-    /// What brings a window into `room`.
+    /// The reductions that bring a window into `room`.
     pub(super) fn of(
         settings: &'s RewriteAgeing,
         survey: &'s WindowSurvey<'a>,
@@ -77,6 +78,8 @@ impl<'s, 'a> Reductions<'s, 'a> {
             shortened: Vec::new(),
             hidden: BTreeSet::new(),
         };
+        // In the order of what later calls need least, see `docs/steady.md`: old outputs, old rounds,
+        // files and searches, the block, and the newest outputs.
         let protected = reductions.protected(views);
         let whole = reductions.outputs_kept_whole(&protected);
         reductions.shorten_old(&whole);
@@ -113,13 +116,15 @@ impl<'s, 'a> Reductions<'s, 'a> {
         outputs.map(|(index, _)| index).collect()
     }
 
-    /// Old outputs that stay whole: the protected ones, and the newest files and searches.
+    /// Old outputs that stay in full: the protected ones, and the newest files and searches.
     fn outputs_kept_whole(&self, protected: &HashSet<usize>) -> HashSet<usize> {
         let old: Vec<(usize, &SurveyedOutput<'_>)> = self.old_outputs().collect();
         let mut left = self.settings.whole_output_limit(self.flexible);
         let mut whole = protected.clone();
         for (index, seen) in old.into_iter().rev() {
+            // A cut output cannot be shown in full again, so it does not use up this share.
             let is_read = purpose(seen.call) == OutputPurpose::Reading && !seen.output.trimmed;
+            // A smaller, older file may still fit.
             if let Some(rest) = left.checked_sub(seen.tokens).filter(|_| is_read) {
                 left = rest;
                 whole.insert(index);
@@ -128,7 +133,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         whole
     }
 
-    /// All other old outputs become excerpts.
+    /// Turns all other old outputs into excerpts.
     fn shorten_old(&mut self, whole: &HashSet<usize>) {
         for (index, seen) in self.old_outputs() {
             if whole.contains(&index) || self.excerpts.contains_key(&index) {
@@ -141,8 +146,9 @@ impl<'s, 'a> Reductions<'s, 'a> {
         }
     }
 
-    /// How much of an output is kept, and how many tokens that saves; none if it stays.
+    /// The budget of an output's excerpt, and the tokens that it saves; none if the output stays.
     fn excerpt(&self, seen: &SurveyedOutput<'_>) -> Option<(ExcerptBudget, u64)> {
+        // Without a ref, the rest could not be retrieved.
         let stored = seen.output.stored.as_ref()?;
         if is_excerpt(&seen.output) {
             return None;
@@ -155,7 +161,8 @@ impl<'s, 'a> Reductions<'s, 'a> {
         };
         let takes = (bytes + overhead_bytes(stored)) as u64;
         let shown = seen.output.text().len().max(1) as u64;
-        // Some texts have more tokens than others of the same length.
+        // Dense texts, such as hashes, have more tokens than others of the same length. Take the
+        // larger of two estimates, so that the window fits.
         let dense = takes.saturating_mul(seen.tokens) / shown;
         let takes = takes.div_ceil(BYTES_PER_TOKEN).max(dense);
         let saved = seen.tokens.checked_sub(takes)?;
@@ -171,7 +178,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         slot.is_some_and(|slot| block::is_block(&slot.message))
     }
 
-    /// What is left of a segment, in tokens.
+    /// The tokens that are left of a segment.
     fn remaining_tokens(&self, segment: &Segment) -> u64 {
         let outputs = self.survey.outputs_of(segment);
         let saved: u64 = outputs
@@ -181,8 +188,8 @@ impl<'s, 'a> Reductions<'s, 'a> {
         segment.tokens.saturating_sub(saved)
     }
 
-    /// Rounds go, but for those with an output in `whole` and the newest of the others within
-    /// their share. What the user said stays within its own.
+    /// Hides rounds, except those with an output in `whole` and the newest of the others within
+    /// their budget. User messages stay within a budget of their own.
     fn hide(&mut self, whole: &HashSet<usize>) {
         let segments = self.survey.segments.iter().enumerate().take(self.tail);
         let old: Vec<(usize, &Segment)> = segments.collect();
@@ -193,6 +200,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let mut users = self.settings.user_budget(self.room);
         let is_user = |segment: &Segment| segment.kind == SegmentKind::User;
         let question = self.survey.segments.iter().rposition(is_user);
+        // Newest first, so that the budgets go to the newest.
         for (index, segment) in old.iter().rev() {
             let stays = match segment.kind {
                 SegmentKind::System | SegmentKind::Task | SegmentKind::Inserted => true,
@@ -204,34 +212,35 @@ impl<'s, 'a> Reductions<'s, 'a> {
                         || within(&mut keep, self.remaining_tokens(segment))
                 }
             };
+            // The second call of this function finds segments that the first one has hidden.
             if !stays && self.hidden.insert(*index) {
                 self.now = self.now.saturating_sub(self.remaining_tokens(segment));
             }
         }
+        // One block replaces all hidden rounds and an earlier block, so it is added once.
         if !hid_before && !self.hidden.is_empty() {
             self.now = self.now.saturating_sub(had_block.unwrap_or(0)) + self.block_takes();
         }
     }
 
-    /// What the block takes at most, in tokens.
+    /// The maximum of the block, in tokens.
     fn block_takes(&self) -> u64 {
         self.block * BLOCK_BYTES_PER_TOKEN / BYTES_PER_TOKEN
     }
 
-    /// Where there is no room for it, the block says less.
+    /// Shortens the block if there is not enough room for it.
     fn shorten_block(&mut self) {
         if self.hidden.is_empty() {
             return;
         }
         let over = self.now.saturating_sub(self.settings.high_mark(self.room));
         let less = over.min(self.block.saturating_sub(LEAST_BLOCK));
-        self.now -= self.block_takes();
+        let full_block = self.block_takes();
         self.block -= less;
-        self.now += self.block_takes();
+        self.now = (self.now + self.block_takes()).saturating_sub(full_block);
     }
 
-    /// The newest outputs are shortened if nothing else brings the window below its high-water
-    /// mark.
+    /// Shortens the newest outputs if nothing else brings the window below its high-water mark.
     fn shorten_newest(&mut self) {
         let high = self.settings.high_mark(self.room);
         if self.now <= high {
@@ -245,6 +254,7 @@ impl<'s, 'a> Reductions<'s, 'a> {
         let all: u64 = tail.iter().map(|(_, seen)| seen.tokens).sum();
         let allowed = all.saturating_sub(self.now - high);
         for (index, seen) in tail {
+            // Each output loses the same share of its tokens.
             let share = allowed.saturating_mul(seen.tokens).checked_div(all);
             let cap = share.unwrap_or(0).max(LEAST_SHOWN);
             let measure = |text: &str| self.conditions.weigh(&Measure::of_text(text));
@@ -264,20 +274,21 @@ impl<'s, 'a> Reductions<'s, 'a> {
     }
 }
 
-/// True for a page that the model reads back: shortening it would make the model ask again.
+/// True for an answer of the retrieval tools. Shortening it would make the model ask again.
 fn is_read_back(seen: &SurveyedOutput<'_>) -> bool {
     seen.call.is_some_and(|call| is_retrieval(&call.name))
 }
 
-/// Takes `tokens` from what is left, if there is enough; else there is nothing left.
+/// Takes `tokens` from what is left, if there is enough. Otherwise nothing is left: older segments
+/// must not fill a gap that a newer one did not fit into.
 fn within(left: &mut u64, tokens: u64) -> bool {
     let rest = left.checked_sub(tokens);
     *left = rest.unwrap_or(0);
     rest.is_some()
 }
 
-/// The first segment of the newest ones that take no more than `tokens`; the last round and the
-/// newest outputs are always among them.
+/// The first of the newest segments that take at most `tokens`; the last round and the newest
+/// outputs are always among them.
 fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
     let newest = survey.outputs.iter().rev().nth(NEWEST_OUTPUTS - 1);
     let newest = newest.or(survey.outputs.first());
@@ -290,6 +301,7 @@ fn tail(survey: &WindowSurvey<'_>, tokens: u64) -> usize {
         if !within(&mut left, segment.tokens) && !must_stay {
             break;
         }
+        // Everything after the last round, and that round itself.
         is_newest &= segment.kind != SegmentKind::Round;
         tail = index;
     }

@@ -1,4 +1,4 @@
-//! What stands in a window, in pieces that are never split.
+//! Divides a window into segments that are never split, and lists its outputs.
 
 use std::borrow::Cow;
 
@@ -11,28 +11,28 @@ use crate::normalise::{MessageSource, Slot};
 use crate::observation::observed;
 use crate::planner::{CallConditions, ConversationState};
 
-/// What a piece of a window is.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentKind {
     /// Instructions; they always stay.
     System,
-    /// What a person said before the first answer; it always stays.
+    /// User messages before the first answer; they always stay.
     Task,
-    /// What a person said.
+    /// Other user messages.
     User,
-    /// What an earlier plan put in.
+    /// Messages that an earlier plan inserted.
     Inserted,
-    /// A round, or something else that the model said.
+    /// A round, or another message of the model.
     Round,
 }
 
-/// Slots that go or stay together.
+/// Slots that stay or go together.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub(super) kind: SegmentKind,
     /// The first slot.
     pub(super) start: usize,
-    /// The first slot behind it.
+    /// The first slot after it.
     pub(super) end: usize,
     pub(super) tokens: u64,
 }
@@ -46,13 +46,13 @@ pub(super) struct SurveyedOutput<'a> {
     pub(super) position: usize,
     /// The output as the window shows it.
     pub(super) output: Cow<'a, Output>,
-    /// All that came of it, whatever the window shows.
+    /// The full original text.
     pub(super) full_text: Cow<'a, str>,
     pub(super) call: Option<&'a Call>,
     pub(super) tokens: u64,
 }
 
-/// A window in pieces.
+/// A window in segments.
 pub(super) struct WindowSurvey<'a> {
     pub(super) slots: &'a [Slot],
     pub(super) segments: Vec<Segment>,
@@ -67,7 +67,7 @@ impl<'a> WindowSurvey<'a> {
     ) -> Self {
         let (slots, log) = (conversation.slots, conversation.log);
         let pairing = rounds::pair(slots);
-        // What is archived is not sent.
+        // Archived messages are not sent, so they cost nothing.
         let weigh = |(number, slot): (usize, &Slot)| {
             let measure = conversation.projection.measure_of_slot(number);
             let sent = measure.filter(|_| slot.message.agent_visible());
@@ -95,6 +95,7 @@ impl<'a> WindowSurvey<'a> {
         let mut outputs: Vec<SurveyedOutput<'_>> = outputs
             .chain(observations(conversation, conditions))
             .collect();
+        // `outputs_of` finds the outputs of a segment by binary search.
         outputs.sort_by_key(|seen| (seen.slot, seen.part));
         Self {
             slots,
@@ -104,7 +105,7 @@ impl<'a> WindowSurvey<'a> {
         }
     }
 
-    /// What always stays: the system part, the task, and what the user said, up to `users`
+    /// The tokens that always stay: system messages, the task, and user messages up to `users`
     /// tokens.
     pub(super) fn fixed(&self, users: u64) -> u64 {
         let sum = |piece: SegmentKind| -> u64 {
@@ -119,7 +120,7 @@ impl<'a> WindowSurvey<'a> {
         &self,
         segment: &Segment,
     ) -> impl Iterator<Item = (usize, &SurveyedOutput<'a>)> {
-        // Outputs stand in the order of their slots.
+        // Outputs are in the order of their slots.
         let before = |slot: usize| self.outputs.partition_point(|seen| seen.slot < slot);
         let (from, to) = (before(segment.start), before(segment.end));
         work::step(1 + to - from);
@@ -127,7 +128,7 @@ impl<'a> WindowSurvey<'a> {
     }
 }
 
-/// What the user told of tools, as outputs without a call.
+/// Observations, as outputs without a call.
 fn observations<'a>(
     conversation: &ConversationState<'a>,
     conditions: &CallConditions<'_>,
@@ -151,7 +152,7 @@ fn observations<'a>(
     })
 }
 
-/// The text of a part of the log that is an output, or that the user told one in.
+/// The original text of an output or an observation.
 fn full_output_text(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
     let part = log
         .get(position)
@@ -164,10 +165,10 @@ fn full_output_text(log: &Log, position: usize, part: usize) -> Cow<'_, str> {
 }
 
 fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -> Vec<Segment> {
-    // The last slot of the round that a slot belongs to.
+    // For each slot the last slot of the round that it starts.
     let mut reach: Vec<usize> = (0..slots.len()).collect();
     for (at, (before, slot)) in slots.iter().zip(slots.iter().skip(1)).enumerate() {
-        // An observation goes with what the model said before it.
+        // An observation belongs to the answer before it.
         if slot.message.meta.kind == Some(MessageKind::Observation)
             && before.message.role == Role::Assistant
             && let Some(reach) = reach.get_mut(at)
@@ -185,12 +186,14 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     for (at, (slot, tokens)) in slots.iter().zip(tokens).enumerate() {
         let reaches = reach.get(at).copied().unwrap_or(at) + 1;
         match segments.last_mut() {
+            // Rounds can overlap in a log, for example if an output came late. They become one
+            // segment.
             Some(last) if at < end => {
                 last.end = at + 1;
                 last.tokens += tokens;
             }
             _ => segments.push(Segment {
-                kind: piece(slot, opening),
+                kind: segment_kind(slot, opening),
                 start: at,
                 end: at + 1,
                 tokens: *tokens,
@@ -201,7 +204,7 @@ fn segments(slots: &[Slot], pairing: &Pairing, tokens: &[u64], opening: usize) -
     segments
 }
 
-fn piece(slot: &Slot, opening: usize) -> SegmentKind {
+fn segment_kind(slot: &Slot, opening: usize) -> SegmentKind {
     match slot.source {
         MessageSource::Inserted(_) => SegmentKind::Inserted,
         MessageSource::Log(_) if slot.message.role == Role::System => SegmentKind::System,

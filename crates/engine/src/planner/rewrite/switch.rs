@@ -1,4 +1,4 @@
-//! Is this a moment at which bytes that were sent may change?
+//! Decides whether this is a switch point: a moment at which sent bytes may change.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use crate::budget::percent;
 use crate::planner::CallConditions;
 use crate::policy::RewriteAgeing;
 
-/// Whether a rewrite pays is looked at with every so many calls.
+/// The calls between two checks whether a rewrite pays.
 const CALLS_BETWEEN_LOOKS: u64 = 3;
-/// After so many calls since the last rewrite a window counts as long.
+/// After this many calls since the last rewrite, a window counts as long.
 const CALLS_OF_EARLY_LOOKS: u64 = 48;
-/// A rewrite leaves at least so much of what the one before it left, in percent.
+/// A rewrite is expected to leave at least this share of what the previous one left, in percent.
 const LEFT_AGAIN: u64 = 85;
-/// What is left of the room below a price cliff, in percent: counts differ.
+/// The usable share of the room below a price cliff, in percent, because counts differ.
 const BELOW_CLIFF: u64 = 98;
 
-/// Why bytes that were sent may change now.
+/// Why sent bytes may change now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchReason {
     /// The window is above its high-water mark.
     HighWater,
-    /// Reading what a rewrite would take out has cost as much as the rewrite.
+    /// Reading what a rewrite would remove has cost as much as the rewrite.
     ReadTooOften,
     /// The cache is cold: rewriting costs nothing extra.
     Cold,
@@ -42,20 +42,19 @@ impl fmt::Display for SwitchReason {
     }
 }
 
-/// What a token costs, as a multiple of one that touches no cache, in thousandths.
+/// Prices of tokens, in thousandths of the price of an uncached token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRates {
     /// Read from the cache.
     pub read: u64,
     /// Written to the cache.
     pub write: u64,
-    /// What every token costs as long as the prompt stays as long as it is: more than 1,000
-    /// above a price cliff.
+    /// The factor of the current prompt length: more than 1,000 above a price cliff.
     pub rise: u64,
 }
 
 impl Default for TokenRates {
-    /// A tenth for reading, a quarter more for writing: what most providers ask.
+    /// A tenth for reading and a quarter more for writing, as most providers charge.
     fn default() -> Self {
         Self {
             read: 100,
@@ -65,32 +64,33 @@ impl Default for TokenRates {
     }
 }
 
-/// A length of the prompt from which on every token costs more.
+/// A prompt length above which every token costs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriceCliff {
-    /// Above so many tokens.
+    /// The length in tokens.
     pub above: u64,
-    /// What a token costs then, in thousandths of what it costs below.
+    /// The price above it, in thousandths of the price below.
     pub rise: u64,
 }
 
 /// A switch point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SwitchPoint {
-    /// Why it is one.
+    /// The reason.
     pub(super) switch: SwitchReason,
-    /// The room for messages that the window has to be brought into.
+    /// The room for messages that the window must fit into.
     pub(super) room: u64,
-    /// What tokens cost.
+    /// The prices.
     pub(super) rates: TokenRates,
 }
 
-/// The switch point that this is for a window of `total` tokens; none if it is none.
+/// The switch point of a window of `total` tokens; none if nothing forces one.
 pub(super) fn switch_point(
     settings: &RewriteAgeing,
     conditions: &CallConditions<'_>,
     total: u64,
 ) -> Option<SwitchPoint> {
+    // The marks below are shares of the window.
     conditions.window?;
     let room = conditions.messages_room();
     let due = |switch| SwitchPoint {
@@ -102,29 +102,30 @@ pub(super) fn switch_point(
         return Some(due(SwitchReason::HighWater));
     }
     let cold = conditions.cold && total > settings.cold_mark(room);
+    // A price cliff first: it costs money with the very next call.
     cliff(conditions, total).or_else(|| cold.then(|| due(SwitchReason::Cold)))
 }
 
-/// The switch point that old text makes which may have been read too often in `calls` calls since
-/// a rewrite left `left` tokens. Whether it was is only known once it is known what a rewrite
-/// would take out: see [`was_read_too_often`].
+/// A switch point because old text may have been read too often, in `calls` calls since a rewrite
+/// left `left` tokens. Whether it was is known only when it is known what a rewrite would remove:
+/// see [`was_read_too_often`].
 pub(super) fn possible_switch_point(
     settings: &RewriteAgeing,
     conditions: &CallConditions<'_>,
     total: u64,
     (calls, left): (u64, u64),
 ) -> Option<SwitchPoint> {
-    // Where nobody knows the window, money is still a reason.
+    // Money is a reason even if the window is unknown.
     let known = conditions.window.map(|_| conditions.messages_room());
     let switch_point = SwitchPoint {
         switch: SwitchReason::ReadTooOften,
         room: known.unwrap_or(u64::MAX),
         rates: conditions.rates,
     };
-    // A rewrite seldom leaves less than this. What it would really leave is looked up only now
-    // and then, because that costs a walk over the window.
+    // A rewrite rarely leaves less than this. What it would really leave is computed only now and
+    // then, because that walks the window.
     let least = settings.low_mark(switch_point.room);
-    // In a long window the walk is long too. There, a look must promise more.
+    // In a long window the walk is long too, so it must promise more.
     let is_long = calls > CALLS_OF_EARLY_LOOKS;
     let expected = least.max(if is_long {
         percent(left, LEFT_AGAIN)
@@ -132,15 +133,16 @@ pub(super) fn possible_switch_point(
         0
     });
     let read = read_in_vain(total, expected, calls, &switch_point.rates);
+    // A rewrite must at least halve the window to be worth a look.
     let may_be = total >= least.saturating_mul(2)
         && calls.is_multiple_of(CALLS_BETWEEN_LOOKS)
         && read >= cost_limit(settings, expected, &switch_point);
     may_be.then_some(switch_point)
 }
 
-/// True if reading what a rewrite would take out has cost as much as writing the rest again, in
-/// `calls` calls since the last rewrite. That is when it is cheapest, whether or not the session
-/// goes on for long. `suffix` is what is written again.
+/// True if reading what a rewrite would remove has cost as much as writing the rest again, in
+/// `calls` calls since the last rewrite. This is the cheapest moment, however long the session
+/// continues. `suffix` is what is written again.
 pub(super) fn was_read_too_often(
     settings: &RewriteAgeing,
     switch_point: &SwitchPoint,
@@ -151,14 +153,16 @@ pub(super) fn was_read_too_often(
     read >= cost_limit(settings, suffix, switch_point)
 }
 
-/// What it cost to read a window beyond `after` tokens that grew from there to `before`.
+/// The cost of reading the part beyond `after` tokens of a window that grew from there to `before`.
 fn read_in_vain(before: u64, after: u64, calls: u64, rates: &TokenRates) -> u64 {
+    // The window grew about evenly, so on average half of the growth was read with each call.
     let grown = before.saturating_sub(after) / 2;
     grown.saturating_mul(calls).saturating_mul(rates.read)
 }
 
-/// What writing `suffix` tokens again may have cost in vain before it is done.
+/// The cost of unnecessary reads at which `suffix` tokens are written again.
 fn cost_limit(settings: &RewriteAgeing, suffix: u64, switch_point: &SwitchPoint) -> u64 {
+    // Text that stays would be read from the cache anyway, so only the difference counts.
     let extra = switch_point
         .rates
         .write
@@ -167,11 +171,12 @@ fn cost_limit(settings: &RewriteAgeing, suffix: u64, switch_point: &SwitchPoint)
     cost.saturating_mul(settings.patience(switch_point.room)) / 1_000
 }
 
-/// The cliff that the next call would go over.
+/// The price cliff that the next call would exceed.
 fn cliff(conditions: &CallConditions<'_>, total: u64) -> Option<SwitchPoint> {
     let room =
         |cliff: &PriceCliff| cliff.above.saturating_sub(conditions.tools) * BELOW_CLIFF / 100;
     let ahead = |cliff: &&PriceCliff| total > room(cliff);
+    // From the highest on: the prompt pays the price of the last cliff that it exceeds.
     let cliff = conditions.cliffs.iter().rev().find(ahead)?;
     Some(SwitchPoint {
         switch: SwitchReason::PriceCliff,

@@ -1,6 +1,6 @@
-//! What the model said in words, in rounds that are hidden.
+//! The words of the model in hidden rounds.
 //!
-//! It is little beside the outputs, and it holds what was found and decided.
+//! They are short compared to the outputs, and contain what was found and decided.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,12 +10,12 @@ use trimtab_model::{Message, Part, Role};
 use crate::budget::cut_level;
 use crate::view::figures::{first_bytes, last_bytes};
 
-/// What the words of a message begin with, and their further lines.
+/// The prefixes of the first and the further lines of a message's words.
 const FIRST: &str = "- ";
 const FURTHER: &str = "  ";
-/// Stands where something is missing.
+/// Marks a cut.
 const CUT: &str = " \u{2026} ";
-/// The words of a message are not cut to fewer bytes than this; rather the oldest go.
+/// The words of a message are not cut to fewer bytes than this. The oldest are dropped instead.
 const LEAST: usize = 120;
 
 /// The words of one message, on one or more lines.
@@ -23,7 +23,7 @@ const LEAST: usize = 120;
 pub(crate) struct MessageWords(String);
 
 impl MessageWords {
-    /// What the model says in a message; none if it says nothing, or is not the model's.
+    /// The words of a message; none if it has no text, or is not the model's.
     pub(super) fn of(message: &Message) -> Option<Self> {
         if message.role != Role::Assistant {
             return None;
@@ -34,19 +34,19 @@ impl MessageWords {
         (!lines.is_empty()).then(|| Self(lines.join("\n")))
     }
 
-    /// As many bytes as it takes in a block.
+    /// The bytes that it takes in a block.
     fn bytes(&self) -> usize {
         let lines = self.0.lines().count();
         self.0.len() + lines * FURTHER.len() + 1
     }
 
-    /// As much of it as `bytes` hold.
+    /// The words, cut to `bytes`.
     fn within(&self, bytes: usize) -> Cow<'_, Self> {
         if self.bytes() <= bytes {
             return Cow::Borrowed(self);
         }
         let cut = self.cut(bytes);
-        // What its further lines take is known once it is cut.
+        // The prefixes of further lines are known only after the cut. So cut once more if needed.
         let over = cut.bytes().saturating_sub(bytes);
         Cow::Owned(if over > 0 {
             self.cut(bytes - over.min(bytes))
@@ -55,7 +55,7 @@ impl MessageWords {
         })
     }
 
-    /// Two thirds of so many bytes from its head, the rest from its tail.
+    /// Keeps two thirds of `bytes` from the beginning and the rest from the end.
     fn cut(&self, bytes: usize) -> Self {
         let left = bytes.saturating_sub(CUT.len() + FIRST.len() + 1);
         let head = first_bytes(&self.0, left * 2 / 3).trim_end();
@@ -64,7 +64,7 @@ impl MessageWords {
     }
 }
 
-/// Reads the words in a block again, oldest first.
+/// Reads the words of an earlier block, oldest first.
 pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<MessageWords> {
     let mut words: Vec<MessageWords> = Vec::new();
     for line in lines {
@@ -78,10 +78,11 @@ pub(super) fn read<'b>(lines: impl Iterator<Item = &'b str>) -> Vec<MessageWords
     words
 }
 
-/// Words as lines of a block, within so many bytes: all of them, the long ones cut to one level.
-/// Where even that is too much, those go first that newer words repeat but for their numbers, as
-/// in "step 4 is done", then the oldest.
+/// Writes words as lines of a block, within `bytes`: all of them, with long ones cut to one length.
+/// If even that is too much, words are dropped that newer ones repeat except for numbers, as in
+/// "step 4 is done", then the oldest.
 pub(super) fn render_words(words: &[MessageWords], bytes: usize) -> String {
+    // Repetitions are dropped only if the words do not fit at their shortest.
     let all: usize = words.iter().map(|words| words.bytes().min(LEAST)).sum();
     let mut seen = HashSet::new();
     let mut left = bytes;

@@ -1,16 +1,16 @@
-//! Where a text may be cut: never inside a number, a word or what is seen as one character.
+//! Finds places to cut a text: never inside a number, a word or a visible character.
 
 use crate::view::figures::longest_start;
 
-/// How far back from the limit a safe place is looked for.
+/// How far back from the limit a safe place is searched.
 const LOOK_BACK: usize = 4_096;
 
-/// The longest start of `text` that `fits` and ends at a safe place; none if there is none.
+/// The longest prefix of `text` that `fits` and ends at a safe place; none if there is none.
 ///
-/// `fits` is asked with the byte length of a start.
+/// `fits` gets the length of a prefix in bytes.
 pub(super) fn clip(text: &str, most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let kept = safe_before(text, longest_start(text, most, fits))?;
-    // White space before the words that say how much is missing only costs.
+    // White space before the note about the missing rest is a waste.
     Some(text.get(..kept)?.trim_end().len())
 }
 
@@ -27,12 +27,12 @@ pub(super) fn safe_before(text: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// True if a cut between `prev` and `next` tears nothing apart.
+/// True if a cut between `prev` and `next` splits nothing.
 fn is_safe(prev: char, next: char) -> bool {
-    if joins(next) || joins(prev) {
+    if is_combining(next) || is_combining(prev) {
         return false;
     }
-    let spaced = |c: char| c.is_whitespace() || ideographic(c);
+    let spaced = |c: char| c.is_whitespace() || is_unspaced(c);
     if spaced(prev) || spaced(next) {
         return true;
     }
@@ -41,8 +41,9 @@ fn is_safe(prev: char, next: char) -> bool {
     closes && !next.is_numeric()
 }
 
-/// True for what belongs to the character before it, or ties two together.
-fn joins(c: char) -> bool {
+/// True for characters that combine with their neighbours: accents, joiners, variation selectors,
+/// flags, skin tones.
+fn is_combining(c: char) -> bool {
     matches!(
         u32::from(c),
         0x0300..=0x036F
@@ -62,7 +63,7 @@ fn joins(c: char) -> bool {
 }
 
 /// True for scripts without spaces between words, and for emoji.
-fn ideographic(c: char) -> bool {
+fn is_unspaced(c: char) -> bool {
     matches!(
         u32::from(c),
         0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFF00..=0xFF0F

@@ -1,9 +1,9 @@
-//! Lines that look like errors, and the lines that belong to them.
+//! Finds lines that look like errors, and the lines that belong to them.
 
 use super::lines::TextLines;
 use crate::pattern::LazyRegex;
 
-/// What an error line has in it: in small letters, with a capital, or all in capitals.
+/// The words of error lines: in lower case, capitalised, or in capitals.
 static ERROR_WORD: LazyRegex = LazyRegex::new(
     "error|fail|fatal|panic|exception|traceback|denied|refused|abort|segmentation fault|segfault\
      |assert|timed out|not found|no such file|cannot |unable to|undefined|caused by|killed\
@@ -12,9 +12,9 @@ static ERROR_WORD: LazyRegex = LazyRegex::new(
      |ERROR|FAIL|FATAL|PANIC|EXCEPTION|TRACEBACK|DENIED|REFUSED|ABORT|SEGMENTATION FAULT|SEGFAULT\
      |ASSERT|TIMED OUT|NOT FOUND|NO SUCH FILE|CANNOT |UNABLE TO|UNDEFINED|CAUSED BY|KILLED",
 );
-/// What the line of a check has that went well, whatever its name says.
+/// The marks of a check that passed, whatever its name says.
 static PASSED: LazyRegex = LazyRegex::new(r"(?: ok|PASSED|: 0)\s*$|\(pass\)|✓|✔|--- PASS|PASS ");
-/// How lines of a stack trace start.
+/// Beginnings of lines of a stack trace.
 static FRAME: LazyRegex =
     LazyRegex::new(r#"^\s*(?:at |File "|#|stack backtrace:|Caused by|goroutine |\.\.\. )"#);
 
@@ -26,20 +26,22 @@ pub(super) fn find_errors(lines: &TextLines<'_>) -> Vec<usize> {
     while let Some(hit) = ERROR_WORD.find_at(text, from) {
         let line = lines.line_at_byte(hit.start());
         let start = lines.end(line) - lines.line_with_newline(line).len();
-        if !counts(lines.get(line), hit.start() - start, hit.end() - start) {
+        // The next word of the same line may still count.
+        if !is_error_word(lines.get(line), hit.start() - start, hit.end() - start) {
             from = hit.end();
             continue;
         }
         if !PASSED.is_match(lines.get(line)) {
             found.push(line);
         }
+        // One word decides about its line, so continue with the next line.
         from = lines.end(line);
     }
     found
 }
 
-/// True unless the word is part of a longer name or is denied.
-fn counts(line: &str, from: usize, to: usize) -> bool {
+/// False if the word is part of a longer name or is negated, as in `0 errors`.
+fn is_error_word(line: &str, from: usize, to: usize) -> bool {
     let before = line.get(..from).unwrap_or_default();
     let word = line.get(from..to).unwrap_or_default();
     let after = line.get(to..).unwrap_or_default();
@@ -55,25 +57,25 @@ fn counts(line: &str, from: usize, to: usize) -> bool {
     !last.is_some_and(|last| ["0", "no", "without", "zero"].contains(&last))
 }
 
-/// The most lines that are taken to belong to one error.
+/// The maximum number of lines that belong to one error.
 const LONGEST_TRACE: usize = 60;
 
-/// How many lines behind line `at` belong to the error in it: stack frames, source excerpts.
+/// The number of lines after line `at` that belong to its error: stack frames, source excerpts.
 pub(super) fn trace_length(lines: &TextLines<'_>, at: usize) -> usize {
     let mut belonging = 0;
     while belonging < LONGEST_TRACE {
         let next = at + belonging + 1;
-        if next >= lines.len() || !belongs(lines, next) {
+        if next >= lines.len() || !belongs_to_error(lines, next) {
             break;
         }
         belonging += 1;
     }
-    // What ends a Python traceback is the exception itself.
+    // A Python traceback ends with the exception itself.
     let ends = lines.get(at).starts_with("Traceback") && at + belonging + 1 < lines.len();
     belonging + usize::from(ends)
 }
 
-fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
+fn belongs_to_error(lines: &TextLines<'_>, at: usize) -> bool {
     let line = lines.get(at);
     let inner = line.trim_start();
     if inner.trim_end().is_empty() {
@@ -81,8 +83,9 @@ fn belongs(lines: &TextLines<'_>, at: usize) -> bool {
     }
     let indented = inner.len() < line.len();
     let frame = FRAME.is_match(line);
+    // Compilers print source excerpts as `12 | code`.
     let excerpt = line.as_bytes().windows(2).take(8).any(|two| two == b" |");
-    // Go writes a function and, indented below it, its place.
+    // Go prints a function and, indented below it, its location.
     let named = lines.get(at + 1).starts_with('\t') && inner.ends_with(')');
     indented || frame || excerpt || named
 }

@@ -1,11 +1,11 @@
-//! Runs of lines that are equal, or equal but for numbers.
+//! Finds runs of lines that are equal, or equal except for numbers.
 
 use std::ops::Range;
 
 use super::lines::TextLines;
 use super::output_format::OutputFormat;
 
-/// How the lines of a run are alike.
+/// The similarity of the lines of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Likeness {
     ButForNumbers,
@@ -28,8 +28,7 @@ pub(super) struct Folds(Vec<LineRun>);
 impl Folds {
     pub(super) fn of(lines: &TextLines<'_>, kind: OutputFormat) -> Self {
         let least = match kind {
-            // Rows of a table, sides of a diff, lines of a program and hits are alike and
-            // all different.
+            // Rows of a table, sides of a diff, source lines and hits look alike, but each differs.
             OutputFormat::Table { .. }
             | OutputFormat::Diff
             | OutputFormat::Code
@@ -41,9 +40,11 @@ impl Folds {
         let mut before = lines.get(0);
         for at in 1..=lines.len() {
             let line = lines.get(at);
+            // The position after the last line ends the last run.
             let alike = alike(before, line, least).filter(|_| at < lines.len());
             before = line;
             if let Some(alike) = alike {
+                // A run is as alike as its least alike pair.
                 likeness = likeness.min(alike);
                 continue;
             }
@@ -62,19 +63,19 @@ impl Folds {
         self.0.is_empty()
     }
 
-    /// The run that holds line `at`.
+    /// The run that contains line `at`.
     fn holding(&self, at: usize) -> Option<&LineRun> {
         let next = self.0.partition_point(|run| run.lines.end <= at);
         self.0.get(next).filter(|run| run.lines.contains(&at))
     }
 
-    /// True for all lines of a run but its first and its last.
+    /// True for all lines of a run except its first and its last.
     pub(super) fn hides(&self, at: usize) -> bool {
         self.holding(at)
             .is_some_and(|run| at > run.lines.start && at + 1 < run.lines.end)
     }
 
-    /// How all lines of `gap` are like the line before it, if they are.
+    /// The similarity of all lines of `gap` to the line before it, if there is one.
     pub(super) fn likeness(&self, gap: &Range<usize>) -> Option<Likeness> {
         let before = gap.start.checked_sub(1)?;
         let run = self.holding(before)?;
@@ -103,7 +104,7 @@ fn is_equal_but_for_numbers(mut a: &[u8], mut b: &[u8]) -> bool {
         if equal == a.len() && equal == b.len() {
             return true;
         }
-        // The lines may differ in the middle of a number: go back to its first digit.
+        // The lines may differ in the middle of a number. Go back to its first digit.
         let shared = a.get(..equal).unwrap_or_default().iter().rev();
         let number = equal - shared.take_while(|b| b.is_ascii_digit()).count();
         let (rest_a, rest_b) = (a.get(number..), b.get(number..));

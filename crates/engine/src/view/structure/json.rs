@@ -1,4 +1,5 @@
-//! JSON stays JSON: long lists, long strings and deep nesting are shortened until it fits.
+//! Cuts JSON so that it stays JSON: shortens long lists, long strings and deep nesting until it
+//! fits.
 
 mod render;
 mod tree;
@@ -9,21 +10,21 @@ pub(super) use tree::{Tree, parse};
 use super::marker::{self, ShownCounts};
 use super::{CutRequest, ShortenedView};
 
-/// Elements of every list that are shown before strings are shortened.
+/// The number of elements of every list that are shown before strings are shortened.
 const FEW: usize = 3;
-/// Lengths that strings are shortened to in the end, in bytes.
+/// The lengths of strings that are finally tried, in bytes.
 const STRINGS: [usize; 5] = [1_000, 400, 160, 60, 24];
-/// No text of more bytes than this many times the cap is likely to fit: the longest token that
-/// is common.
+/// A text with more bytes than this many times the cap is unlikely to fit: the length of the
+/// longest common tokens.
 const BYTES_PER_UNIT: u64 = 8;
-/// How often the length of strings is brought closer to the longest that fits.
+/// The number of bisection steps towards the longest string length that fits.
 const REFINEMENTS: usize = 4;
-/// How often strings that are cut by structure are made shorter before their start is shown.
+/// The number of attempts with shorter strings cut by structure, before only their start is shown.
 const STRUCTURE_ATTEMPTS: usize = 3;
-/// Nesting that is tried when nothing else helps.
+/// The nesting depths that are tried when nothing else helps.
 const DEPTHS: std::ops::Range<usize> = 1..8;
 
-/// The view of `text`, whose tree is `tree`; none if not even its marker fits.
+/// The view of `text` with its `tree`; none if not even its marker fits.
 pub(super) fn cut(text: &str, tree: &Tree<'_>, request: &CutRequest<'_>) -> Option<ShortenedView> {
     RenderAttempt {
         text,
@@ -41,6 +42,8 @@ struct RenderAttempt<'a> {
 
 impl RenderAttempt<'_> {
     fn best(&self) -> Option<ShortenedView> {
+        // Whole strings are worth more than further elements of a list, so strings are shortened
+        // only if even a few elements do not fit.
         let few = FEW.min(self.tree.counts.longest);
         if let Some((items, shown)) = self.most_items(usize::MAX)
             && items >= few
@@ -58,13 +61,15 @@ impl RenderAttempt<'_> {
             if items >= few {
                 return Some(shown);
             }
+            // Fewer elements with longer strings is the best result so far. Shorter strings may
+            // allow enough elements.
             first = first.or(Some(shown));
         }
         first.or_else(|| self.shallow())
     }
 
-    /// Strings as long as they can be where a few elements of every list are shown, if they
-    /// can be longer than the shortest that are tried without need.
+    /// Shows strings as long as possible with a few elements of every list, if they can be longer
+    /// than the lengths that are tried last.
     fn long_strings(&self, few: usize) -> Option<ShortenedView> {
         let shortest = STRINGS.first().copied().unwrap_or(0);
         let enough = |string: usize| self.most_items(string).filter(|(items, _)| *items >= few);
@@ -75,6 +80,7 @@ impl RenderAttempt<'_> {
             .longest_string
             .min(cap.unwrap_or(usize::MAX));
         let mut low = high;
+        // Halving from the top: the longest string is often much longer than the cap.
         let mut found = loop {
             low /= 2;
             if low < shortest {
@@ -95,7 +101,7 @@ impl RenderAttempt<'_> {
         Some(self.by_structure(low).unwrap_or(found))
     }
 
-    /// The same with strings that are cut by structure, which may take a little more room.
+    /// The same with strings cut by structure, which may take slightly more room.
     fn by_structure(&self, string: usize) -> Option<ShortenedView> {
         let shorter = std::iter::successors(Some(string), |string| Some(string - string / 8));
         shorter.take(STRUCTURE_ATTEMPTS).find_map(|string| {
@@ -108,7 +114,7 @@ impl RenderAttempt<'_> {
         })
     }
 
-    /// What is left to show where not even one element of every list fits.
+    /// The view if not even one element of every list fits: fewer levels.
     fn shallow(&self) -> Option<ShortenedView> {
         let string = STRINGS.last().copied().unwrap_or(0);
         let to_depth = |items: usize, depth: usize| {
@@ -119,12 +125,12 @@ impl RenderAttempt<'_> {
         shallow.or_else(|| to_depth(0, 0))
     }
 
-    /// The most elements per list that fit with strings of this length.
+    /// The maximum of elements per list that fit with strings of this length.
     fn most_items(&self, string: usize) -> Option<(usize, ShortenedView)> {
         let within = |items| self.within(RenderLimits::new(items, string));
         let (mut low, mut best) = (1, within(1)?);
         let mut high = self.tree.counts.longest.saturating_add(1);
-        // Doubling first: what is rendered in vain then stays in proportion to what fits.
+        // Double first, so that unnecessary rendering stays in proportion to what fits.
         let mut step = 2;
         while low + 1 < high {
             let items = if step < high {
@@ -143,7 +149,7 @@ impl RenderAttempt<'_> {
     }
 
     fn within(&self, bounds: RenderLimits) -> Option<ShortenedView> {
-        // Whatever is measured, no text of so many bytes can fit.
+        // The measures in use count a unit for at most four bytes, so no longer text can fit.
         let ceiling = self.how.cap.saturating_mul(64);
         let ceiling = usize::try_from(ceiling).unwrap_or(usize::MAX);
         let mut rendered = render::open(self.tree, bounds, ceiling)?;

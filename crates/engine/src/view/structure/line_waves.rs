@@ -1,20 +1,20 @@
-//! In which order the lines of a text are wanted, by what the text is.
+//! Orders the lines of a text by importance, depending on its format.
 
 use super::errors::trace_length;
 use super::lines::TextLines;
 use super::output_format::{OutputFormat, hit_path, is_definition};
 use crate::pattern::LazyRegex;
 
-/// Some lines in the order in which they are wanted, and how full the room may get with them, in
+/// Lines in the order in which they are wanted, and how much of the room may be used after them, in
 /// percent.
 pub(super) type LineWave<'a> = (u64, Box<dyn Iterator<Item = usize> + 'a>);
 
-/// Changed lines of every hunk that come before the rest of any.
+/// The changed lines of every hunk that come before the rest of any hunk.
 const CHANGES_OF_EACH: usize = 8;
-/// Hits of every file that come before the rest of any.
+/// The hits of every file that come before the rest of any file.
 const HITS_OF_EACH: usize = 3;
 
-/// The waves for a text of `output_format`; `marks` are the lines that look like errors.
+/// The waves for a text of a format; `marks` are the lines that look like errors.
 pub(super) fn waves<'a>(
     kind: OutputFormat,
     lines: &'a TextLines<'_>,
@@ -25,7 +25,7 @@ pub(super) fn waves<'a>(
     let tail = |until: u64| wave(until, all.clone().rev());
     let errors = |until: u64| wave(until, both_ends(marks));
     match kind {
-        // What stands before a diff says how the command went.
+        // The lines before a diff show how the command went.
         OutputFormat::Diff => vec![
             head(10),
             wave(55, of_role(lines, DiffRole::File)),
@@ -34,7 +34,7 @@ pub(super) fn waves<'a>(
             wave(100, of_role(lines, DiffRole::Changed)),
             head(100),
         ],
-        // The header always, then rows from the head and the last ones.
+        // The whole header, then rows from the start and the end.
         OutputFormat::Table { header } => vec![
             wave(100, 0..header),
             wave(30, sections(lines)),
@@ -42,7 +42,7 @@ pub(super) fn waves<'a>(
             head(75),
             tail(100),
         ],
-        // The outcome at the end, the failures, and how it began.
+        // The result at the end, the failures, and the beginning.
         OutputFormat::Log => vec![
             head(5),
             tail(30),
@@ -51,7 +51,7 @@ pub(super) fn waves<'a>(
             head(90),
             tail(100),
         ],
-        // Words that look like errors mean nothing in a program.
+        // In a program, words that look like errors mean nothing.
         OutputFormat::Code => vec![
             wave(50, definitions(lines)),
             head(65),
@@ -81,7 +81,7 @@ fn wave<'a>(until: u64, lines: impl Iterator<Item = usize> + 'a) -> LineWave<'a>
     (until, Box::new(lines))
 }
 
-/// What a line of a diff is. `---` and `+++` only name files outside hunks, but a changed line
+/// The role of a line in a diff. `---` and `+++` name files only outside hunks, but a changed line
 /// that looks like them does no harm among the headers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DiffRole {
@@ -123,7 +123,7 @@ fn first_changes<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// The lines behind empty ones: headers of further tables.
+/// The lines after blank ones: headers of further tables.
 fn sections<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 'a {
     let is_blank = |at: usize| lines.get(at).trim().is_empty();
     (1..lines.len()).filter(move |at| is_blank(at - 1) && !is_blank(*at))
@@ -133,7 +133,7 @@ fn definitions<'a>(lines: &'a TextLines<'_>) -> impl Iterator<Item = usize> + 'a
     (0..lines.len()).filter(|at| is_definition(lines.get(*at)))
 }
 
-/// The first `most` hits of each run of lines with one path.
+/// The first `most` hits of each run of lines with the same path.
 fn first_hits<'a>(lines: &'a TextLines<'_>, most: usize) -> impl Iterator<Item = usize> + 'a {
     let (mut file, mut seen) = (None, 0);
     (0..lines.len()).filter(move |at| {
@@ -146,12 +146,12 @@ fn first_hits<'a>(lines: &'a TextLines<'_>, most: usize) -> impl Iterator<Item =
     })
 }
 
-/// The marked lines from both ends inward: the first error is the cause, the last the outcome.
+/// The marked lines from both ends inward: the first error is the cause, the last one the result.
 fn both_ends(marks: &[usize]) -> impl Iterator<Item = usize> + '_ {
     inward(marks.len()).filter_map(|at| marks.get(at).copied())
 }
 
-/// What belongs to the marked lines, and the line before each.
+/// The lines that belong to the marked lines, and the line before each.
 fn details<'a>(lines: &'a TextLines<'_>, marks: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
     both_ends(marks).flat_map(|at| {
         let behind = at + 1..=at + trace_length(lines, at);
@@ -159,7 +159,7 @@ fn details<'a>(lines: &'a TextLines<'_>, marks: &'a [usize]) -> impl Iterator<It
     })
 }
 
-/// So many numbers from both ends inward: first, last, second, second to last, and so on.
+/// The numbers below `count` from both ends inward: first, last, second, second to last, and so on.
 fn inward(count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |at| {
         if at % 2 == 0 {

@@ -1,11 +1,11 @@
-//! A text as lines that know where they are.
+//! The lines of a text with their byte positions.
 
 use trimtab_model::work;
 
 /// The lines of a text, with their ends.
 pub(super) struct TextLines<'a> {
     text: &'a str,
-    /// Where each line starts, and the end of the text.
+    /// The start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
@@ -14,6 +14,7 @@ impl<'a> TextLines<'a> {
         work::step_text(text);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+        // A final newline ends the last line and starts no further one.
         if starts.last() != Some(&text.len()) {
             starts.push(text.len());
         }
@@ -42,12 +43,12 @@ impl<'a> TextLines<'a> {
         line.strip_suffix('\n').unwrap_or(line)
     }
 
-    /// Where line `at` ends, its newline included.
+    /// The end of line `at`, including its newline.
     pub(super) fn end(&self, at: usize) -> usize {
         self.starts.get(at + 1).copied().unwrap_or(self.text.len())
     }
 
-    /// The line that holds byte `byte`.
+    /// The line that contains byte `byte`.
     pub(super) fn line_at_byte(&self, byte: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= byte)

@@ -1,4 +1,4 @@
-//! Our own lines: fixed words, numbers and the ref.
+//! Writes our own lines: fixed words, numbers and the ref.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::view::placeholder::read_call;
 pub(super) struct ShownCounts {
     pub(super) shown: usize,
     pub(super) total: usize,
-    /// What is counted.
+    /// The counted unit.
     pub(super) noun: &'static str,
     pub(super) shown_bytes: usize,
     pub(super) total_bytes: usize,
-    /// The first line that is left out, counted from 0.
+    /// The first omitted line, counted from 0.
     pub(super) offset: usize,
 }
 
 impl ShownCounts {
-    /// So many lines and bytes of all `lines`.
+    /// The counts for some lines and bytes of `lines`.
     pub(super) fn of_lines(
         lines: &TextLines<'_>,
         shown: usize,
@@ -40,7 +40,7 @@ impl ShownCounts {
     }
 }
 
-/// The marker: shown and total, and the call that gets the rest.
+/// The marker: shown and total, and the call that returns the rest.
 pub(super) fn full_marker(tally: &ShownCounts, stored: Option<&Ref>) -> String {
     let (shown, total) = (grouped(tally.shown), grouped(tally.total));
     let (shown_bytes, total_bytes) = (human_size(tally.shown_bytes), human_size(tally.total_bytes));
@@ -55,7 +55,7 @@ pub(super) fn full_marker(tally: &ShownCounts, stored: Option<&Ref>) -> String {
 /// A marker at least as long as any for this text.
 pub(super) fn longest_marker(lines: &TextLines<'_>, stored: Option<&Ref>) -> String {
     let count = lines.len();
-    // `1023.9 KB` is longer than any figure with fewer bytes.
+    // `1023.9 KB` is longer than the text of any smaller size.
     let bytes = lines.text().len().max(1_048_500);
     full_marker(
         &ShownCounts::of_lines(lines, count, bytes, count.max(1)),
@@ -63,7 +63,7 @@ pub(super) fn longest_marker(lines: &TextLines<'_>, stored: Option<&Ref>) -> Str
     )
 }
 
-/// The forms of a marker that shows nothing, the longest first.
+/// The markers for a view that shows nothing, longest first.
 pub(super) fn marker_forms(lines: &TextLines<'_>, stored: Option<&Ref>) -> Vec<String> {
     let mut forms = vec![full_marker(&ShownCounts::of_lines(lines, 0, 0, 0), stored)];
     if let Some(stored) = stored {
@@ -75,7 +75,7 @@ pub(super) fn marker_forms(lines: &TextLines<'_>, stored: Option<&Ref>) -> Vec<S
     forms
 }
 
-/// The line that stands for the lines of `gap_line`.
+/// The line that represents the omitted lines of `gap`.
 pub(super) fn gap_line(gap: &Range<usize>, folds: &Folds) -> String {
     let (first, last) = (gap.start + 1, gap.end);
     let like = match folds.likeness(gap) {
@@ -100,7 +100,7 @@ pub(super) fn longest_gap(lines: usize, folds: &Folds) -> String {
     format!("[… lines {lines}-{lines} left out{like}]\n")
 }
 
-/// What stands behind the shown start of a line.
+/// The note after the shown start of a line.
 pub(super) fn more_of_line(bytes: usize) -> String {
     format!(" [… {} bytes more in this line]", grouped(bytes))
 }

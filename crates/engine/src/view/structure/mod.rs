@@ -1,27 +1,26 @@
-//! Our own shape: an output is cut by what it is.
+//! Our own shape: cuts an output by its format.
 //!
 //! JSON stays JSON, tables keep their header, diffs their file and hunk headers, test and build
-//! logs their failures and last lines, source files what they define,
-//! searches some hits of every file. Runs of lines that are equal, or equal but for numbers, come
-//! after everything else, and lines that look like errors come first.
+//! logs their failures and last lines, source files their definitions, searches some hits of every
+//! file. Lines that look like errors come first; repeated lines, equal or equal except for numbers,
+//! come last.
 //!
-//! What holds for every text, every cap and every measure:
+//! These properties hold for every text, every cap and every measure:
 //!
-//! - what fits is not touched: the view is the same bytes;
-//! - a view never measures more than its cap, marker included, so cutting twice is cutting
-//!   once;
-//! - every line of a view is a whole line of the output, or the start of one that says how
-//!   many bytes are missing, or one of ours: a gap (`[… lines 61-3351 left out]`) or, last, the
-//!   marker that says how much is shown and which call gets the rest;
-//! - our lines are fixed words, numbers and the ref: they quote nothing of the output;
-//! - where the cap is too small for the marker, a shorter one is used, and in the end none.
+//! - Text that fits is unchanged: the view is the same bytes.
+//! - A view never exceeds its cap, including its marker, so cutting twice is the same as cutting
+//! once.
+//! - Every line of a view is a whole line of the output, or the start of one with the number of
+//! missing bytes, or one of ours: a gap (`[… lines 61-3351 left out]`) or, last, the marker that
+//! says how much is shown and which call returns the rest.
+//! - Our lines are fixed words, numbers and the ref: they quote nothing of the output.
+//! - If the cap is too small for the marker, a shorter one is used, and finally none.
 //!
-//! For JSON the whole view is one JSON value, with white space left out. Left-out elements are
-//! a final string `[… 12 more elements]`, left-out members a final member `"[…]": "[… 3 more
-//! members]"`, the rest of a string is `[… 512 more bytes]` at its end, and the marker is the
-//! last element, or the last member with the key `[trimtab]`. Everything else in it is in the
-//! output, numbers in the same spelling. JSON that is nested deeper than 120 levels is cut as
-//! lines.
+//! For JSON the whole view is one JSON value, without white space. Omitted elements become a final
+//! string `[… 12 more elements]`, omitted members a final member `"[…]": "[… 3 more members]"`, the
+//! rest of a string becomes `[… 512 more bytes]` at its end, and the marker is the last element, or
+//! the last member with the key `[trimtab]`. Everything else is in the output, with numbers spelled
+//! as there. JSON that is nested deeper than 120 levels is cut as lines.
 
 mod clip;
 mod errors;
@@ -43,15 +42,15 @@ pub use output_format::{OutputFormat, detect};
 use lines::TextLines;
 use select::LineSelection;
 
-/// How to cut.
+/// The parameters of a cut.
 #[derive(Clone, Copy)]
 pub struct CutRequest<'a> {
-    /// The most the view may measure, marker included.
+    /// The maximum measure of the view, including its marker.
     pub cap: u64,
-    /// What the cap counts. The empty text must measure nothing; otherwise any measure will
-    /// do, also one for which a text measures less or more than its pieces.
+    /// The unit of the cap. The empty text must measure zero; otherwise any measure is allowed,
+    /// even one where a text measures less or more than its pieces.
     pub measure: &'a dyn Fn(&str) -> u64,
-    /// Where the whole output is stored.
+    /// The ref of the full output.
     pub stored: Option<&'a Ref>,
 }
 
@@ -61,7 +60,7 @@ impl CutRequest<'_> {
     }
 }
 
-/// How often a selection is made smaller because its pieces measured less than their sum.
+/// The number of attempts with a smaller selection, if the whole measured more than its pieces.
 const ATTEMPTS: u32 = 6;
 
 /// The view of `text` within `how.cap`.
@@ -83,10 +82,10 @@ pub fn cut<'a>(text: &'a str, request: &CutRequest<'_>) -> Cow<'a, str> {
     }
 }
 
-/// A view that is not the whole output.
+/// A view that omits something.
 struct ShortenedView {
     text: String,
-    /// How much of the output it shows. Our own words are not counted.
+    /// The bytes of the output that it shows, without our own words.
     shown_bytes: usize,
 }
 
@@ -98,10 +97,11 @@ fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
         .flatten();
     let shorter = match tree {
         Some(tree) => json::cut(text, &tree, request),
+        // JSON that is nested too deep has no tree, and is cut as lines.
         None => by_lines(&lines, kind, request),
     };
     shorter.unwrap_or_else(|| {
-        // Nothing of the output is shown, only the longest marker that fits.
+        // Show nothing of the output, only the longest marker that fits.
         let forms = marker::marker_forms(&lines, request.stored);
         let text = forms.into_iter().find(|form| request.fits(form));
         ShortenedView {
@@ -111,7 +111,7 @@ fn shorter(text: &str, request: &CutRequest<'_>) -> ShortenedView {
     })
 }
 
-/// The best choice of whole lines, if any line fits beside the marker.
+/// The best selection of whole lines, if any line fits next to the marker.
 fn by_lines(
     lines: &TextLines<'_>,
     kind: OutputFormat,
@@ -119,6 +119,7 @@ fn by_lines(
 ) -> Option<ShortenedView> {
     let folds = fold::Folds::of(lines, kind);
     let marks = errors::find_errors(lines);
+    // The marker is written last, when its figures are known. Its longest form is reserved before.
     let reserve = (request.measure)(&marker::longest_marker(lines, request.stored)) + 1;
     let mut room = request.cap.checked_sub(reserve)?;
     for _ in 0..ATTEMPTS {
@@ -132,6 +133,8 @@ fn by_lines(
         if measured <= request.cap {
             return Some(shorter);
         }
+        // Token estimates are not additive, so the text can measure more than its lines. Give that
+        // much less room the next time.
         room = room.checked_sub(measured - request.cap)?;
     }
     None

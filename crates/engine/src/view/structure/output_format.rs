@@ -1,4 +1,4 @@
-//! What a text is, judged by its first and last lines.
+//! Detects the format of a text by its first and last lines.
 
 use serde::de::IgnoredAny;
 
@@ -6,7 +6,7 @@ use super::table;
 use crate::pattern::LazyRegex;
 use crate::view::figures::first_bytes;
 
-/// What an output turned out to be.
+/// The format of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutputFormat {
@@ -14,40 +14,40 @@ pub enum OutputFormat {
     Json,
     /// Rows under a header.
     Table {
-        /// How many lines the header has.
+        /// The number of lines of the header.
         header: usize,
     },
     /// A unified diff.
     Diff,
-    /// What a test run or a build prints.
+    /// The output of a test run or a build.
     Log,
     /// A source file, with or without line numbers.
     Code,
-    /// Lines that a search found, each with its path and number.
+    /// Search results, each with its path and line number.
     Hits,
     /// Anything else that has lines.
     Plain,
 }
 
-/// Lines at the start and at the end that are looked at.
+/// The number of lines at the start and at the end that are examined.
 const SAMPLE: usize = 80;
-/// Lines of test runs and builds that it takes to be sure.
+/// This many lines of test runs and builds make a log.
 const LOG_LINES: usize = 2;
-/// Paths are looked for in this many bytes of a line.
+/// Only this many bytes of a line are searched for a path.
 const LONGEST_HIT: usize = 400;
 
-/// A line that a search found: `src/main.rs:12:`, and around it `src/main.rs-13-`.
+/// A search result: `src/main.rs:12:`, and lines around it: `src/main.rs-13-`.
 static HIT: LazyRegex = LazyRegex::new(r"^\S*?[./]\S*?(?::[0-9]+:|-[0-9]+-)");
 /// A line with its number, as tools that read files print them.
 static NUMBERED: LazyRegex = LazyRegex::new(r"^\s*[0-9]+(?:→|\t|: |\| |  )");
-/// How lines of programs end or start, but for those that define something.
+/// Ends and beginnings of source lines, except for definitions.
 static SOURCE: LazyRegex = LazyRegex::new(r"[{};,(]$|^(?://|/\*|\* |#|(?:import|from|use) )");
-/// A line that defines something. Deeper indentation is inside a definition.
+/// A definition. Deeper indentation is inside a definition.
 static DEFINITION: LazyRegex = LazyRegex::new(
     r"(?x) ^\s{0,4}(?: fn|pub|func|def|class|type|struct|enum|trait|impl|interface|export
     |function|async|module|mod|package|public|private|protected|static)\ ",
 );
-/// How lines of test runs and builds start.
+/// Beginnings of lines of test runs and builds.
 static LOG_LINE: LazyRegex = LazyRegex::new(
     r"(?x) ^(?: running\ | test\ result: | ===\ RUN | ---\ FAIL | ---\ PASS | FAIL | PASS
     | ok\ \ \t | collected\ | Tests: | Test\ Suites: | BUILD\ | \[INFO\]\ | \[ERROR\]\ | make(?::\ |\[)
@@ -55,7 +55,7 @@ static LOG_LINE: LazyRegex = LazyRegex::new(
     | ={4}(?:.*={4}|=*)\s*$ | test(?:\ .*)?\ \.\.\.\ )",
 );
 
-/// What `text` is, judged by its first and last lines; JSON is parsed whole.
+/// The format of `text`, judged by its first and last lines; JSON is parsed completely.
 ///
 /// ```
 /// use trimtab_engine::view::structure::{OutputFormat, detect};
@@ -75,6 +75,8 @@ pub fn detect(text: &str) -> OutputFormat {
     let tail = text.rsplit('\n').take(SAMPLE);
     let logged = head.iter().copied().chain(tail);
     let logged = logged.filter(|line| LOG_LINE.is_match(line));
+    // From the most specific format to the least: a diff contains source lines, and hits of a
+    // search can look like table rows.
     if is_diff(&head) {
         OutputFormat::Diff
     } else if most_lines_are(&head, 4, 8, |line| hit_path(line).is_some()) {
@@ -96,6 +98,7 @@ fn is_json(text: &str) -> bool {
     let inner = text.trim_matches([' ', '\t', '\n', '\r']);
     let bracketed = (inner.starts_with('{') && inner.ends_with('}'))
         || (inner.starts_with('[') && inner.ends_with(']'));
+    // Parsing costs a pass over the text, so the brackets are checked first.
     bracketed && serde_json::from_str::<IgnoredAny>(inner).is_ok()
 }
 
@@ -109,7 +112,8 @@ fn is_diff(head: &[&str]) -> bool {
     unified || head.iter().any(|line| line.starts_with("diff --git "))
 }
 
-/// True if there are enough lines that are not blank, and so many tenths of them are of a kind.
+/// True if there are at least `enough` lines that are not blank, and this many tenths of them
+/// match.
 fn most_lines_are(
     lines: &[&str],
     enough: usize,
@@ -125,7 +129,7 @@ fn is_source(line: &str) -> bool {
     SOURCE.is_match(line) || DEFINITION.is_match(line)
 }
 
-/// The path of a line that a search found.
+/// The path of a search result.
 pub(super) fn hit_path(line: &str) -> Option<&str> {
     let found = HIT.find_at(first_bytes(line, LONGEST_HIT), 0)?;
     let found = found.as_str().strip_suffix([':', '-'])?;
@@ -133,7 +137,7 @@ pub(super) fn hit_path(line: &str) -> Option<&str> {
     found.strip_suffix([':', '-'])
 }
 
-/// True for a line of a program that defines something at or near the top.
+/// True for a definition at or near the top level of a source file.
 pub(super) fn is_definition(line: &str) -> bool {
     let number = NUMBERED.find_at(line, 0).map_or(0, |number| number.end());
     line.get(number..)

@@ -1,4 +1,4 @@
-//! Which lines are shown.
+//! Selects the lines that a view shows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,36 +12,37 @@ use super::line_waves::LineWave;
 use super::lines::TextLines;
 use super::marker::{self, ShownCounts};
 
-/// Lines that did not fit before a wave is given up.
+/// After this many lines that did not fit, the rest of a wave is skipped.
 const MISSES: u32 = 4;
-/// A line may take this part of the room, if there are as many lines.
+/// A line may take this fraction of the room, if there are that many lines.
 const LINE_SHARE: u64 = 12;
 
-/// A line may always take the room of this many gap lines: clipping a short one wins nothing.
+/// A line may always take the room of this many gap lines, because cutting a short one saves
+/// nothing.
 const LINE_LEAST: u64 = 4;
 
-/// The lines of a text that are shown, and the room that they take.
+/// The selected lines of a text, and the room that they take.
 pub(super) struct LineSelection<'a> {
     lines: &'a TextLines<'a>,
     folds: &'a Folds,
     measure: &'a dyn Fn(&str) -> u64,
-    /// All room but what the first gap takes.
+    /// The room, without the first gap.
     room: u64,
-    /// What one line may take of it, and what a gap takes.
+    /// The limit of one line, and the cost of a gap.
     line_room: u64,
     gap_cost: u64,
     chosen: Vec<bool>,
-    /// Of these lines only so many bytes are shown.
+    /// Lines that are cut, with the number of shown bytes.
     clipped: BTreeMap<usize, usize>,
-    /// What lines cost that are too long to be shown whole, by line and limit: waves ask for the
-    /// same line again, and the answer takes many measurements.
+    /// The costs of lines that are too long to be shown in full, by line and limit. Waves ask for
+    /// the same line again, and each answer takes many measurements.
     long_costs: HashMap<(usize, u64), Option<(u64, usize)>>,
     used: u64,
     gaps: u64,
 }
 
 impl<'a> LineSelection<'a> {
-    /// No lines, and `room` for some of them.
+    /// An empty selection with `room`.
     pub(super) fn new(
         room: u64,
         lines: &'a TextLines<'_>,
@@ -50,9 +51,10 @@ impl<'a> LineSelection<'a> {
     ) -> Self {
         let gap_cost = measure(&marker::longest_gap(lines.len(), folds));
         let count = lines.len().max(1) as u64;
-        // There will be one gap at least, unless there is one line only.
+        // There is at least one gap, unless the text has only one line.
         let first_gap = if count == 1 { 0 } else { gap_cost };
         let room = room.saturating_sub(first_gap);
+        // One long line must not take the room of all others.
         let fair = room / count.min(LINE_SHARE);
         Self {
             lines,
@@ -69,15 +71,17 @@ impl<'a> LineSelection<'a> {
         }
     }
 
-    /// Takes the lines of each wave in turn; repeated ones wait until everything else had its
-    /// chance.
+    /// Takes the lines of each wave in turn. Repeated lines wait until all others had their chance.
     pub(super) fn fill(&mut self, waves: Vec<LineWave<'_>>) {
         let folds = self.folds;
         for (until, lines) in waves {
+            // `room * until / 100` without overflow for a huge room.
             let limit = self.room / 100 * until + self.room % 100 * until / 100;
             self.take_all(lines.filter(|at| !folds.hides(*at)), limit);
         }
+        // Now the repeated lines, too.
         self.take_all(0..self.lines.len(), self.room);
+        // Closing these gaps costs nothing. What is left then goes to lines that are cut.
         self.close_small_gaps();
         self.stretch();
     }
@@ -100,13 +104,15 @@ impl<'a> LineSelection<'a> {
         self.chosen.get(at).copied().unwrap_or(false)
     }
 
-    /// Takes line `at` if the room then is no fuller than `limit`.
+    /// Takes line `at` if at most `limit` of the room is used then. Returns false if it does not
+    /// fit.
     fn take(&mut self, at: usize, limit: u64) -> bool {
+        // A line that is already shown is no miss.
         if at >= self.lines.len() || self.has(at) {
             return at < self.lines.len();
         }
         let line = self.lines.line_with_newline(at);
-        // An empty line alone between gaps says nothing; it comes along with a neighbour.
+        // A blank line alone between gaps says nothing. It is taken later, with a neighbour.
         if at > 0 && line.trim().is_empty() && !self.has(at - 1) && !self.has(at + 1) {
             return true;
         }
@@ -114,6 +120,7 @@ impl<'a> LineSelection<'a> {
             return false;
         };
         let gaps = self.gaps_with(at);
+        // The first gap was taken from the room at the start.
         if self.used + cost + gaps.saturating_sub(1) * self.gap_cost > limit {
             return false;
         }
@@ -128,12 +135,12 @@ impl<'a> LineSelection<'a> {
         true
     }
 
-    /// What line `at` costs within `limit`, and how many of its bytes are shown for that; none if
-    /// no start of it can be shown.
+    /// The cost of line `at` within `limit`, and the number of its bytes shown for that; none if no
+    /// prefix of it can be shown.
     fn cost(&mut self, at: usize, limit: u64) -> Option<(u64, usize)> {
         work::step(1);
         let line = self.lines.line_with_newline(at);
-        // Whatever is measured, no line of so many bytes can be worth measuring whole.
+        // The measures in use count a unit for at most four bytes, so a line this long cannot fit.
         let most = usize::try_from(limit.saturating_mul(64)).unwrap_or(usize::MAX);
         if line.len() <= most {
             let whole = (self.measure)(line);
@@ -153,14 +160,15 @@ impl<'a> LineSelection<'a> {
         cost
     }
 
-    /// How many gaps there are once line `at` is shown: it may split one in two or close one.
+    /// The number of gaps once line `at` is shown: it may split one in two or close one.
     fn gaps_with(&self, at: usize) -> u64 {
+        // Each missing neighbour bounds a gap, and the gap that the line was in is gone.
         let left = at.checked_sub(1).is_some_and(|at| !self.has(at));
         let right = at + 1 < self.chosen.len() && !self.has(at + 1);
         (self.gaps + u64::from(left) + u64::from(right)).saturating_sub(1)
     }
 
-    /// The runs of lines that are left out.
+    /// The runs of omitted lines.
     fn gaps(&self) -> Vec<Range<usize>> {
         let mut gaps: Vec<Range<usize>> = Vec::new();
         for at in (0..self.lines.len()).filter(|at| !self.has(*at)) {
@@ -172,7 +180,7 @@ impl<'a> LineSelection<'a> {
         gaps
     }
 
-    /// Shows the lines of gaps that cost no more than the gap line would.
+    /// Shows the lines of gaps that cost no more than the gap line itself.
     fn close_small_gaps(&mut self) {
         for gap in self.gaps().into_iter().filter(|gap| gap.len() <= 4) {
             let costs = gap
@@ -186,11 +194,12 @@ impl<'a> LineSelection<'a> {
         }
     }
 
-    /// Gives what room is left to the lines that are not shown whole.
+    /// Gives the remaining room to the lines that are cut.
     fn stretch(&mut self) {
         for (at, bytes) in std::mem::take(&mut self.clipped) {
             let taken = self.used + self.gaps.saturating_sub(1) * self.gap_cost;
             let before = (self.measure)(&clipped(self.lines.get(at), bytes));
+            // Its own cost is available again.
             let limit = before + self.room.saturating_sub(taken);
             let line = self.lines.line_with_newline(at);
             let (cost, longer) = self.cost(at, limit).unwrap_or((before, bytes));
@@ -201,7 +210,7 @@ impl<'a> LineSelection<'a> {
         }
     }
 
-    /// The chosen lines with gaps between them and the marker behind them.
+    /// Writes the chosen lines with gaps between them, and the marker after them.
     pub(super) fn render(&self, stored: Option<&Ref>) -> ShortenedView {
         let mut text = String::new();
         let (mut shown, mut shown_bytes) = (0, 0);
@@ -223,11 +232,13 @@ impl<'a> LineSelection<'a> {
                 shown_bytes += self.lines.line_with_newline(at).len();
             }
         }
+        // The last line of the text may have no newline, and the marker must be on its own line.
         if !text.ends_with('\n') {
             text.push('\n');
         }
         let first_gap = gaps.first().map(|gap| gap.start);
         let first_clipped = self.clipped.keys().next().copied();
+        // The marker's call continues at the first line that is not shown in full.
         let missing = first_gap.into_iter().chain(first_clipped).min();
         let tally = ShownCounts::of_lines(self.lines, shown, shown_bytes, missing.unwrap_or(0));
         text.push_str(&marker::full_marker(&tally, stored));
@@ -235,7 +246,7 @@ impl<'a> LineSelection<'a> {
     }
 }
 
-/// The first `bytes` of a line and what says that there are more.
+/// The first `bytes` of a line, and a note that there are more.
 fn clipped(line: &str, bytes: usize) -> String {
     let kept = line.get(..bytes).unwrap_or(line);
     let more = marker::more_of_line(line.len() - kept.len());

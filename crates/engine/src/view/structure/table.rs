@@ -1,15 +1,16 @@
-//! What makes a text a table.
+//! Detects tables.
 
 use crate::pattern::LazyRegex;
 
-/// Rows that are looked at, header included.
+/// The number of rows that are examined, including the header.
 const ROWS: usize = 12;
-/// Fewer rows are no table.
+/// Fewer rows are not a table.
 const FEWEST: usize = 3;
 
-/// How many lines the header of a table has; none if the text is no table.
+/// The number of header lines of a table; none if the text is not a table.
 pub(super) fn header_lines(head: &[&str]) -> Option<usize> {
     let rows: Vec<&str> = head.iter().copied().take(ROWS).collect();
+    // The text may end after these rows with a newline.
     let rows = rows.strip_suffix(&[""]).unwrap_or(&rows);
     if rows.len() < FEWEST {
         return None;
@@ -28,7 +29,7 @@ fn is_markdown(rows: &[&str]) -> bool {
     rule.contains("--") && rule.contains('|') && rule.chars().all(|c| "|-: +".contains(c))
 }
 
-/// The same number of separators in every row, outside quotes.
+/// True if every row has the same number of separators, outside quotes.
 fn is_separated(rows: &[&str], mark: char) -> bool {
     let counts: Vec<usize> = rows.iter().map(|row| separators(row, mark)).collect();
     let first = counts.first().copied().unwrap_or(0);
@@ -38,13 +39,14 @@ fn is_separated(rows: &[&str], mark: char) -> bool {
 fn separators(row: &str, mark: char) -> usize {
     let mut quoted = false;
     let outside = row.chars().filter(|c| {
+        // A doubled quote inside a field toggles twice, which is right.
         quoted ^= *c == '"';
         *c == mark && !quoted
     });
     outside.count()
 }
 
-/// What `ls -l` prints.
+/// A line of `ls -l`.
 static LISTED: LazyRegex = LazyRegex::new(r"^.[rwxsStT-]{9}[.+@]*(?: |$)");
 
 fn is_listing(rows: &[&str]) -> bool {
@@ -52,7 +54,7 @@ fn is_listing(rows: &[&str]) -> bool {
     rows.first().is_some_and(starts) && rows.iter().skip(1).all(|row| LISTED.is_match(row))
 }
 
-/// A header in capitals over columns, as `ps`, `df` and container tools print.
+/// True for a header in capitals over columns, as `ps`, `df` and container tools print.
 fn is_aligned(rows: &[&str]) -> bool {
     let Some((first, rest)) = rows.split_first() else {
         return false;

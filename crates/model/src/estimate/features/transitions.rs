@@ -76,6 +76,8 @@ impl WordState {
         let Some(number) = state.0.checked_sub(WORDS) else {
             return None;
         };
+        // The inverse of `state`. States above the last word state do not occur; they decode to
+        // `Joined`.
         let kind = match number / (2 * LONGEST) {
             0 => WordKind::Free,
             1 => WordKind::Glued,
@@ -141,6 +143,8 @@ const fn derive(state: TextState, class: CharacterClass) -> (TextState, usize) {
         CharacterClass::Blank => match state {
             ONE_BLANK => (MORE_BLANKS, Feature::Indent as usize),
             MORE_BLANKS => (MORE_BLANKS, Feature::IndentMore as usize),
+            // A single blank is free: the word after it absorbs it. `digit` counts it if a digit
+            // follows.
             _ => (ONE_BLANK, UNCOUNTED),
         },
         CharacterClass::Newline => match state {
@@ -199,11 +203,14 @@ const fn longer_word(word: WordState, is_upper: bool) -> (TextState, usize) {
         7 => 3,
         9 => 4,
         11 => 5,
+        // Length 14 is the seventh class. The condition keeps letters after the fourteenth from
+        // counting as a new word each.
         LONGEST if word.length < LONGEST => 6,
         _ => 0,
     };
     let counter = match word.kind {
         _ if word.length == LONGEST => Feature::LetterFar as usize,
+        // A joined word has no classes of lengths, so its fourteenth letter counts as far at once.
         WordKind::Joined if length == LONGEST => Feature::LetterFar as usize,
         WordKind::Free if reached > 0 => Feature::Word as usize + reached,
         WordKind::Glued | WordKind::AtDigit if reached > 0 => Feature::Glued as usize + reached,
@@ -264,6 +271,7 @@ pub(super) const CORRECTIONS: [(usize, usize, i32); 12 + 2 * LENGTHS] = [
     (4, 3, -1),
     (5, 4, -1),
     (6, 5, -1),
+    // The letter that reaches the last class is itself the first one after the thirteenth.
     (6, Feature::LetterFar as usize, 1),
     (8, 7, -1),
     (9, 8, -1),

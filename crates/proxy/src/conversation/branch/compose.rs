@@ -1,4 +1,5 @@
-//! The window of a conversation, carried out on a body.
+//! Applies the window of a conversation to a body: makes the window fit, offers the retrieval
+//! tools if it shows a ref, splices the changes into the client's bytes, and validates the result.
 
 use std::collections::{BTreeSet, HashSet};
 use std::mem::discriminant;
@@ -28,74 +29,78 @@ use crate::records::record::PromptSizes;
 /// A body that is ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutgoingBody {
-    /// The body; none if it is sent as it came.
+    /// The body; none if the client's body is sent unchanged.
     pub(crate) body: Option<Bytes>,
-    /// What came and what is sent.
+    /// The sizes of the original and the sent prompt.
     pub(crate) sizes: PromptSizes,
-    /// What the session expects a provider to count for what is sent, in tokens. It rests on
-    /// figures that were reported before, so it cannot be compared with the sizes.
+    /// The tokens that the provider is expected to count for the prompt. It is based on reported
+    /// usage, so it cannot be compared with `sizes`.
     pub(crate) tokens: u64,
-    /// How long an answer it asks for, in tokens, where it says so.
+    /// The output limit in tokens, if it has one.
     pub(crate) answer: Option<u64>,
-    /// What the retrieval tools are called that are offered in it; none if they are not.
+    /// The names of the offered retrieval tools; none if they are not offered.
     pub(crate) offered: Option<ToolNames>,
-    /// Which window of its session it is.
+    /// The number of the window in its session.
     pub(crate) window: u64,
-    /// What was repaired in it because the provider would have refused it.
+    /// The kinds of repairs, without which the provider would reject it.
     pub(crate) repairs: Vec<&'static str>,
-    /// What the session has to say about its plans, in words.
+    /// Notes of the session about its plans.
     pub(crate) notes: Vec<String>,
-    /// What the session did since the last body.
+    /// The plans since the last body.
     pub(crate) plans: Vec<PlanNote>,
-    /// Messages of the log.
+    /// The number of messages in the log.
     pub(crate) messages: usize,
-    /// Plans that hold and changed something that was sent before.
+    /// The number of active plans that changed earlier messages.
     pub(crate) decisions: usize,
 }
 
-/// What may be done to a body beside its window.
+/// Options for building a body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ComposeOptions {
-    /// True to offer the retrieval tools where the window shows a ref.
+    /// True to offer the retrieval tools if the window shows a ref.
     pub(crate) offer: bool,
-    /// The longest answer to ask for, where an error made us lower it.
+    /// The output limit, if an overflow lowered it.
     pub(crate) lowered: Option<u64>,
-    /// True if the answer stops by itself where the window is full.
+    /// True if the provider lets an answer stop at the end of the window.
     pub(crate) may_overrun: bool,
 }
 
-/// The shortest answer that is worth asking for.
+/// The shortest useful output limit, in tokens.
 pub(crate) const LEAST_ANSWER: u64 = 1_024;
 
 impl ComposeOptions {
-    /// What the tools of ours are called beside those of a body, where they may be offered.
+    /// The names of our tools beside those of a body, if they may be offered.
     fn names(self, scan: &BodyScan<'_>) -> Option<ToolNames> {
         self.offer
             .then(|| retrieval_tools::choose_names(scan))
             .flatten()
     }
 
-    /// The limit of the answer, if it has to be another one than the client asked for.
+    /// The output limit, if it must differ from the client's.
     fn limit(self, scan: &BodyScan<'_>, tokens: u64, window: Option<u64>) -> Option<u64> {
         if self.lowered.is_some() {
             return self.lowered;
         }
         let asked = scan.answer_limit()?;
+        // Two percent more than the estimate, because the provider may count more than we do.
         let room = window?.saturating_sub(tokens.saturating_add(tokens / 50));
+        // Below this room the answer would be useless, so the limit is left as it is and the
+        // provider decides.
         let tight = !self.may_overrun && room < asked && room >= LEAST_ANSWER.min(asked / 2);
-        // A thinking budget must stay below it, so it is not ours to lower unasked then.
+        // Providers require the limit to be above the thinking budget, so a lower limit could make
+        // the request invalid.
         let has_budget = || memmem::find(scan.body(), b"\"budget_tokens\"").is_some();
         (tight && !has_budget()).then_some(room)
     }
 }
 
-/// How far the window was searched for refs.
+/// The state of the search for refs in a window.
 #[derive(Debug, Default)]
 pub(super) struct RefSearch {
     entries: usize,
     plans: usize,
     found: bool,
-    /// The refs that the plans name.
+    /// The refs that plans have inserted.
     named_by_plans: HashSet<String>,
 }
 
@@ -123,7 +128,8 @@ impl RefSearch {
             MessageSource::Log(at) => log.get(at),
             MessageSource::Inserted(_) => None,
         };
-        // What the client wrote is not searched: only what plans put there names refs of ours.
+        // Text of the client is not searched. Only text that a plan inserted can name our refs; the
+        // client may quote any.
         let is_as_it_came = came.is_some_and(|came| Arc::ptr_eq(came, &entry.message));
         let texts = entry.message.parts.iter().filter_map(Part::as_text);
         let words = texts
@@ -142,27 +148,25 @@ impl Branch {
         options: &ComposeOptions,
     ) -> Result<OutgoingBody, BranchError> {
         let offers = self.budget_retrieval_tools(scan, options)?;
-        let ready = self.session.ready();
-        // The size is noted before our tools are added: a later reading of the provider is compared
-        // with it.
+        let fitted = self.session.ready();
+        // The size is noted before our tools are added, because the check for truncation compares
+        // only messages.
         let total = self.session.window()?.measures().total();
         self.sent = (self.decided(), total.tokens());
         let shows_a_ref = offers.is_some() && self.shows_a_ref()?;
         let offered = offers.filter(|_| shows_a_ref);
         let ours = offered.map(|names| retrieval_tools::offered_tools(scan.dialect(), names));
-        // A window that cannot be made to fit is sent as small as it is. The provider decides.
-        let tokens = match &ready {
-            Ok(ready) => ready.tokens,
-            Err(SessionError::Store(_) | SessionError::Entry { .. }) => {
-                return Err(ready.err().map_or_else(
-                    || BranchError::Mismatch(String::new()),
-                    BranchError::Session,
-                ));
+        let tokens = match fitted {
+            Ok(fitted) => fitted.tokens,
+            Err(error @ (SessionError::Store(_) | SessionError::Entry { .. })) => {
+                return Err(error.into());
             }
+            // A window that cannot be made to fit is sent as small as it is. The provider decides.
             Err(_) => self.estimate()?,
         };
         if offered.is_some() {
-            // Tools come before all messages, so signed reasoning is bound to them.
+            // Tools come before all messages. Providers bind the signature of reasoning to what
+            // precedes it, so old signatures may not hold any more.
             self.session.front_changes()?;
         }
         let window = self.session.setup().limits.window;
@@ -177,6 +181,7 @@ impl Branch {
             });
         }
         let body = self.carry_out(scan, whole, offered)?;
+        // Repairs in a window that is not sent would be reported without having happened.
         let repairs = body.as_ref().map_or_else(Vec::new, |_| self.repairs());
         let sizes = self.sizes(body.is_some(), ours.map(|ours| ours.measure))?;
         let events = self.session.events();
@@ -197,7 +202,7 @@ impl Branch {
         })
     }
 
-    /// What came and what is sent. `ours` are the tools that are added.
+    /// The sizes of the original and the sent prompt. `ours` is the size of the added tools.
     fn sizes(
         &mut self,
         is_changed: bool,
@@ -205,6 +210,7 @@ impl Branch {
     ) -> Result<PromptSizes, SessionError> {
         let tools = self.tools.1;
         let came = self.received_measure + tools;
+        // An unchanged body saves exactly nothing, whatever the window would have measured.
         let sent = if is_changed {
             self.session.window()?.measures().total() + tools + ours.unwrap_or_default()
         } else {
@@ -224,8 +230,8 @@ impl Branch {
         kinds.into_iter().collect()
     }
 
-    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will have
-    /// to because it does not fit. Gives their names if they may be offered.
+    /// Adds the size of the retrieval tools to the budget if the window shows a ref, or will show
+    /// one because it does not fit. Returns their names if they may be offered.
     pub(crate) fn budget_retrieval_tools(
         &mut self,
         scan: &BodyScan<'_>,
@@ -234,19 +240,22 @@ impl Branch {
         let offers = options.names(scan);
         let shows = offers.is_some() && self.shows_a_ref()?;
         self.count(scan, offers.filter(|_| shows));
+        // A window that does not fit will be trimmed, and then shows a ref. The room for the tools
+        // must be in the budget before that happens.
         if offers.is_some() && !shows && !self.session.fits()? {
             self.count(scan, offers);
         }
         Ok(offers)
     }
 
-    /// Tells the session, before anything is admitted, how large the tools are that its first ref
-    /// brings along, and what they are called.
+    /// Tells the session the size and the names of the tools that its first ref would add. Called
+    /// before anything is admitted.
     pub(crate) fn budget_first_ref(&mut self, scan: &BodyScan<'_>, options: &ComposeOptions) {
         let offers = options.names(scan);
         let tools =
             offers.map(|names| retrieval_tools::offered_tools(scan.dialect(), names).measure);
         self.session.set_first_ref(tools.unwrap_or_default());
+        // With the MCP server the client offers the tools itself, so placeholders may name them.
         let elsewhere = options.offer && retrieval_tools::has_mcp_server(scan);
         self.session
             .set_retrieval(offers.or(elsewhere.then(ToolNames::default)));
@@ -254,7 +263,7 @@ impl Branch {
 
     fn count(&mut self, scan: &BodyScan<'_>, ours: Option<ToolNames>) {
         self.tools_measure = if let Some(names) = ours {
-            // They are counted as tools now.
+            // The tools are part of the request now, so the first ref costs nothing extra.
             self.session.set_first_ref(Measure::default());
             retrieval_tools::offered_tools(scan.dialect(), names).measure
         } else {
@@ -268,8 +277,8 @@ impl Branch {
         Ok(self.session.calibration().tokens(&total))
     }
 
-    /// The body with the window carried out on it; none if it is sent as it came. The changes
-    /// in `whole` are not about messages; `offered` are the tools of ours in it.
+    /// The body with the window applied; none if the client's body is sent unchanged. `whole`
+    /// contains changes outside of the messages, and `offered` the names of our tools.
     fn carry_out(
         &mut self,
         scan: &BodyScan<'_>,
@@ -298,6 +307,8 @@ impl Branch {
         let is_only_repaired = is_plain && whole.is_empty() && projection.is_unedited();
         changes.append(&mut whole);
         if changes.is_empty() || (is_only_repaired && validate(scan).is_empty()) {
+            // The client's bytes pass as they are: nothing is to be changed, or only what providers
+            // accept anyway.
             return Ok(None);
         }
         spliced(scan, &changes)
@@ -319,7 +330,7 @@ impl Branch {
         Ok(shown)
     }
 
-    /// True if the window shows a ref that the model could ask for.
+    /// True if the window shows a ref that the model could retrieve.
     fn shows_a_ref(&mut self) -> Result<bool, SessionError> {
         self.session.window()?;
         let decided = self.decided();
@@ -334,19 +345,20 @@ impl Branch {
         let found = refs.found
             || new.any(|entry| refs.refs_in_entry(projection.log(), entry).next().is_some());
         self.refs.found = found;
-        // The newest entries may still change.
+        // The newest entry may still change, so it is searched again next time.
         self.refs.entries = entries.len().saturating_sub(1);
         Ok(found)
     }
 }
 
-/// True if what is shown of an output leaves something out and says where it is.
+/// True if the view of an output is shortened and names its ref.
 fn shows_ref(output: &Output) -> bool {
+    // A complete output is stored too, but the model has no reason to read it again.
     let stored = output.stored.as_ref().filter(|_| output.trimmed);
     stored.is_some_and(|stored| output.text().contains(stored.id()))
 }
 
-/// The body after the changes, if a provider would accept it; none if they change nothing.
+/// Applies the changes and validates the result. None if nothing changes.
 fn spliced(scan: &BodyScan<'_>, changes: &[BodyChange]) -> Result<Option<Bytes>, BranchError> {
     let mismatch = |why: String| BranchError::Mismatch(why);
     let spliced = splice(scan, changes).map_err(|refused| mismatch(refused.to_string()))?;

@@ -1,4 +1,6 @@
-//! One conversation of a client: its session, and which of its messages are the client's.
+//! One conversation of a client: its session, which of its messages are the client's, and what
+//! is known about its last request. `request::plan` admits new messages here, lets the policy
+//! decide, and composes the body to send.
 
 mod compose;
 mod renamed_tools;
@@ -24,25 +26,25 @@ use compose::RefSearch;
 
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
 
-/// Bytes of memory that a conversation takes beside its messages, about.
+/// Approximate memory of a conversation besides its messages, in bytes.
 const BRANCH_BYTES: usize = 8 << 10;
-/// Bytes of memory that a message takes beside its text, about: measures, slots and entries.
+/// Approximate memory of a message besides its text, in bytes: measures, slots and entries.
 const MESSAGE_BYTES: usize = 1 << 10;
-/// Bytes of text that make a token, about: where only tokens are known.
+/// Approximate bytes of text per token, if only the tokens are known.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Why a window was not carried out on a body.
+/// Why a window was not applied to a body.
 #[derive(Debug)]
 pub(crate) enum BranchError {
     /// The session failed.
     Session(SessionError),
-    /// The body does not fit the session's log: a fault of ours.
+    /// The body does not match the session's log, which is an internal fault.
     Mismatch(String),
 }
 
 impl BranchError {
-    /// True if another process has written to the session: what it wrote has to be read, and
-    /// the request planned again.
+    /// True if another process has written to the session. Its writes must be read, and the request
+    /// planned again.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Session(SessionError::Store(error)) if is_conflict(error))
     }
@@ -66,45 +68,45 @@ impl std::fmt::Display for BranchError {
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
-    /// The store of the session: what is written waits there.
+    /// The store of the session, which collects writes until a flush.
     staged: Arc<StagedStore>,
     flush_scheduled: FlushScheduled,
     message_map: MessageMap,
     /// The size of the client's messages before any edit.
     received_measure: Measure,
-    /// How far the window was searched for refs, and whether there is one.
+    /// How far the window was searched for refs, and whether one was found.
     refs: RefSearch,
-    /// The tool definitions that were measured last.
+    /// The fingerprint and the size of the last tool definitions.
     tools: (Fingerprint, Measure),
-    /// What the tools of each server measure.
+    /// The size of the tools of each MCP server.
     server_tools: Vec<(String, Measure)>,
-    /// What the tools of ours take, where they are counted with them.
+    /// The size of our tools, if they are offered.
     tools_measure: Measure,
-    /// Calls of ours in the answer that the client has, and will send back without them.
+    /// Calls of our tools in the last answer, which the client will send back without them.
     pending_calls: Option<PendingOwnCalls>,
-    /// When it was asked about last.
+    /// The time of the last request.
     last_request: Option<Instant>,
     /// True while a summary is being written.
     pub(crate) summarising: bool,
-    /// True once a request said which policy decides.
+    /// True once a request chose the policy.
     chosen: bool,
-    /// What the provider read of an earlier window.
+    /// What the provider reported for an earlier window.
     reading: Option<PromptReading>,
-    /// How often what was sent before had been changed when a window was sent last, and the tokens
-    /// of that window.
+    /// For the last window that was sent: the number of changes to earlier windows so far, and its
+    /// tokens.
     sent: (usize, u64),
-    /// Bytes of the last body of it that was let in.
+    /// The size of the last admitted body.
     body_bytes: usize,
-    /// True if there is reasoning in it: providers leave that out as they see fit.
+    /// True if it contains reasoning, which providers may leave out of a prompt.
     thinks: bool,
-    /// How many decisions had been made when a request was composed last.
+    /// The number of journal entries at the last composed request.
     composed: usize,
-    /// The branch that it is a copy of, and the entries that its log and its journal had then.
+    /// The branch that it was copied from, and its log and journal lengths after the copy.
     copy_of: Option<(usize, (u64, u64))>,
 }
 
 impl Branch {
-    /// Opens a conversation, which may be new. None if the session is not one of ours.
+    /// Opens a conversation, which may be new. None if the proxy did not write the session.
     pub(crate) fn open(
         store: &Arc<dyn Store>,
         id: SessionId,
@@ -116,10 +118,12 @@ impl Branch {
         let Some(message_map) = MessageMap::read(log) else {
             return Ok(None);
         };
+        // Calls of our tools may have been waiting for the client's outputs when we were restarted.
         let pending = hidden_rounds::find(store.as_ref(), session.id(), log.len())?;
         let measure = |place: &usize| session.projection().measure(*place).copied();
         let came = message_map.log_positions().iter().filter_map(measure).sum();
         let thinks = log.messages().iter().any(|message| reasons(message));
+        // Everything in the journal was read from the store, so it is durable.
         let composed = session.projection().journal().entries().len();
         Ok(Some(Self {
             received_measure: came,
@@ -149,26 +153,29 @@ impl Branch {
         &self.message_map.fingerprints
     }
 
-    /// True if another process has written to its session since it was read.
-    pub(crate) fn is_outdated(&self, stored: (u64, u64)) -> bool {
+    /// True if another process has written to its session since it was read, or if the store has
+    /// lost what `was_durable`: a database can fail over to a server that misses the last commits.
+    pub(crate) fn is_outdated(&self, stored: (u64, u64), was_durable: bool) -> bool {
         let (log, journal) = self.session.positions();
-        stored.0 > log || stored.1 > journal
+        let is_longer = stored.0 > log || stored.1 > journal;
+        // While our last writes are staged, less in the store means nothing.
+        let is_shorter = stored.0 < log || stored.1 < journal;
+        is_longer || (was_durable && is_shorter)
     }
 
-    /// Notes down that it holds nothing but the beginning of another branch.
+    /// Records that it is only a copy of the beginning of another branch.
     pub(crate) fn mark_as_copy(&mut self, branch: usize) {
         self.copy_of = Some((branch, self.session.positions()));
     }
 
-    /// How many entries its log and its journal have, if they are still nothing but the
-    /// beginning of that branch.
+    /// The lengths of its log and journal, if it is still only a copy of the beginning of that
+    /// branch.
     pub(crate) fn copied_entries(&self, branch: usize) -> Option<(u64, u64)> {
         let positions = self.session.positions();
         (self.copy_of == Some((branch, positions))).then_some(positions)
     }
 
-    /// The client's messages as they came, with their positions; without those that are not
-    /// sent as they came.
+    /// The client's unaltered messages, with their positions.
     pub(crate) fn unaltered_messages(&self) -> Vec<(usize, Arc<Message>)> {
         let log = self.session.projection().log();
         let places = self.message_map.unaltered();
@@ -177,7 +184,7 @@ impl Branch {
             .collect()
     }
 
-    /// How much of the log the client's first messages are.
+    /// The log length that corresponds to the client's first messages.
     pub(crate) fn log_length(&self, messages: usize) -> usize {
         self.message_map.log_length(messages)
     }
@@ -187,28 +194,28 @@ impl Branch {
         &mut self.session
     }
 
-    /// Where what it writes waits. Nothing that depends on it may be sent before it is flushed.
+    /// The staged writes. Nothing that depends on them may be sent before they are flushed.
     pub(crate) fn staged(&self) -> &Arc<StagedStore> {
         &self.staged
     }
 
-    /// Whether a later write is scheduled.
+    /// Whether a flush is scheduled.
     pub(crate) fn flush_scheduled(&self) -> &FlushScheduled {
         &self.flush_scheduled
     }
 
-    /// Makes durable what it has written.
+    /// Makes its writes durable.
     pub(crate) fn flush(&self) -> Result<(), SessionError> {
         Ok(self.staged.flush()?)
     }
 
-    /// True if its session is in the store as it is here.
+    /// True if the store has its complete session.
     pub(crate) fn is_stored(&self, store: &dyn Store) -> bool {
         let logged = self.session.projection().log().len() as u64;
         self.staged.flush().is_ok() && store.position(self.id(), Stream::Log).ok() == Some(logged)
     }
 
-    /// True if its window shows a ref of an output that is gone.
+    /// True if its window shows a ref whose output was removed.
     pub(crate) fn shows_dead_ref(&mut self, store: &dyn Store) -> bool {
         let shown = self.shown_refs().unwrap_or_default();
         shown.iter().any(|id| {
@@ -222,15 +229,15 @@ impl Branch {
         self.session.id()
     }
 
-    /// Tells the session how long it was idle. After a restart that is not known.
+    /// Tells the session how long it was idle. This is unknown after a restart.
     pub(crate) fn note_idle_time(&mut self) {
         if let Some(asked) = self.last_request.replace(Instant::now()) {
             self.session.idle(asked.elapsed());
         }
     }
 
-    /// Uses `policy` from now on. What was sent stays as it is until the policy has a reason to
-    /// change it. A policy that a request asked for is replaced only if another request asks.
+    /// Uses `policy` from now on. Earlier messages stay unchanged until the policy has a reason to
+    /// change them. A policy that a request chose is replaced only by another request.
     pub(crate) fn set_policy(
         &mut self,
         policy: &Arc<Policy>,
@@ -238,6 +245,7 @@ impl Branch {
     ) -> Result<(), BranchError> {
         self.chosen |= asked_for;
         let decides = &self.session.setup().policy;
+        // After a reload the settings have a new but usually equal policy.
         let same = Arc::ptr_eq(decides, policy) || decides == policy;
         if (asked_for || !self.chosen) && !same {
             self.session.set_policy(Arc::clone(policy))?;
@@ -245,12 +253,12 @@ impl Branch {
         Ok(())
     }
 
-    /// Takes the tool definitions of the next call; the same ones are measured once.
+    /// Sets the tool definitions of the next call. They are measured only if they changed.
     pub(crate) fn set_tools(&mut self, json: &str, key: &[u8; 192]) {
         let fingerprint = fingerprint_of(json.as_bytes(), key);
         if self.tools.0 != fingerprint {
             if self.tools.0 != 0 {
-                // Tools stand before everything in the cache.
+                // A prompt cache starts with the tools, so all of it is lost with a new list.
                 self.session.cache_is_cold();
             }
             self.tools = (fingerprint, Measure::of_text(json));
@@ -259,7 +267,7 @@ impl Branch {
         self.session.set_tools(self.tools.1 + self.tools_measure);
     }
 
-    /// What the tool definitions of each server take, in tokens.
+    /// The tokens of the tool definitions of each server.
     pub(crate) fn server_tools(&self) -> Vec<(&str, u64)> {
         let calibration = self.session.calibration();
         let tools = self.server_tools.iter();
@@ -268,10 +276,10 @@ impl Branch {
             .collect()
     }
 
-    /// Bytes of memory that it takes, about: its texts count twice, for the log and for the
-    /// window.
+    /// Its approximate memory in bytes. Texts count twice, for the log and for the window.
     pub(crate) fn memory_bytes(&self) -> usize {
         let came = usize::try_from(self.received_measure.tokens()).unwrap_or(usize::MAX);
+        // After a restart no body has come yet, so only the tokens of the log are known.
         let texts = self.body_bytes.max(came.saturating_mul(BYTES_PER_TOKEN));
         let messages = self.session.projection().log().len();
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES
@@ -289,7 +297,7 @@ impl Branch {
             let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
             let fingerprint = chain.get(at).ok_or_else(unread)?;
             let mut message = message.ok_or_else(unread)?;
-            // Whether the model sees a message is not for a field of the body to say.
+            // A field of the body must not decide whether the model sees a message.
             message.meta.agent_visible = None;
             self.thinks |= reasons(&message);
             message_map::mark(&mut message, fingerprint);
@@ -299,7 +307,8 @@ impl Branch {
                 pending =
                     hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
                 let said = self.said_in_hidden();
-                // What the log holds then is not what came.
+                // The log then holds another message than the one that came, so the client's side
+                // is measured here.
                 came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
                 message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
             }
@@ -312,14 +321,15 @@ impl Branch {
                     .add_client_message(fingerprint, message, place);
             }
             if let Some(pending) = pending {
-                // With its calls, which are in the log by now.
+                // The calls are in the log by now. A call without its output would be invalid, so
+                // this must not stop half-way.
                 work::without_cancel(|| self.admit_outputs(pending.outputs))?;
             }
         }
         Ok(())
     }
 
-    /// What the model said to the client in hidden rounds behind the client's last message.
+    /// The visible parts of hidden rounds after the client's last message.
     fn said_in_hidden(&self) -> Vec<Part> {
         let last = self
             .message_map
@@ -333,7 +343,7 @@ impl Branch {
             .collect()
     }
 
-    /// Lets in a round that the client does not see.
+    /// Admits a round that the client does not see.
     pub(crate) fn admit_hidden(
         &mut self,
         answer: Message,
@@ -351,11 +361,12 @@ impl Branch {
         Ok(())
     }
 
-    /// Keeps calls of ours that are put back when the client comes with its outputs.
+    /// Stores calls of our tools until the client sends its outputs.
     pub(crate) fn keep_pending_calls(
         &mut self,
         mut pending: PendingOwnCalls,
     ) -> Result<(), BranchError> {
+        // The answer itself is not in the log yet: the client brings it with its next request.
         pending.at = self.session.projection().log().len();
         let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
         self.pending_calls = Some(pending);
@@ -368,16 +379,17 @@ impl Branch {
         std::mem::replace(&mut self.composed, decisions) == decisions
     }
 
-    /// How many decisions were made so far.
+    /// The number of journal entries so far.
     pub(crate) fn decisions(&self) -> usize {
         let entries = self.session.projection().journal().entries();
         entries.len()
     }
 
-    /// True if the client's messages fit the window as they came, with what is kept free for
-    /// the answer, or if the window is not known.
+    /// True if the client's unchanged messages and the reserve for the answer fit the window, or if
+    /// the window is unknown.
     pub(crate) fn fits_unchanged(&self) -> bool {
         let setup = self.session.setup();
+        // Checked on what the client sent, before any plan: a body that fits may pass unchanged.
         let answer = setup.limits.max_output.unwrap_or(0);
         let tokens = setup
             .calibration
@@ -386,18 +398,19 @@ impl Branch {
         window.is_none_or(|window| tokens.saturating_add(answer) <= window)
     }
 
-    /// How often what was sent before was changed so far.
+    /// How often earlier windows were changed so far.
     fn decided(&self) -> usize {
         self.session.projection().journal().undoable()
     }
 
-    /// Takes in how much of the window a model says it read; gives the window that it must
-    /// have, if it cut what it was sent.
+    /// Records the prompt size that a model reports. Returns its window, if it must have truncated
+    /// the prompt.
     pub(crate) fn check_truncation(&mut self, model_key: (&str, &str), read: u64) -> Option<u64> {
+        // Providers drop old reasoning from a prompt, so a smaller count is no sign of truncation.
         if self.thinks {
             return None;
         }
-        // Not of the window as it is now: a summary may have come since it was sent.
+        // The window that was sent counts, and not the current one: a summary may have come since.
         let (decided, sent) = self.sent;
         let now = PromptReading {
             model_key: (model_key.0.to_owned(), model_key.1.to_owned()),
@@ -408,12 +421,14 @@ impl Branch {
         silent_truncation::next_reading(&mut self.reading, now)
     }
 
-    /// Does what the policy wants done at these moments; gives what waits for a summary.
+    /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
+        // A further plan would make the one outdated that the summary is being written for.
         if self.summarising {
             return None;
         }
-        // An error of a decision shows again, and better, when the window is asked for.
+        // Errors are dropped here: the same error shows again, with more detail, when the window
+        // is built.
         let mut moments = moments.iter();
         moments.find_map(|moment| self.session.check(*moment).ok().flatten())
     }

@@ -1,8 +1,8 @@
-//! The retrieval tools in a window, by the names that they have now.
+//! Renames the retrieval tools in a window to their current names.
 //!
-//! A client can add tools of the same names in the middle of a session, or take them away. What
-//! was sent before then names tools that are the client's, or that nobody offers. The provider
-//! reads everything anew when the tools change, so nothing is lost by renaming them all.
+//! A client can add tools with the same names in the middle of a session, or remove them. Text
+//! that was sent before then names tools of the client, or tools that nobody offers. A provider's
+//! cache is lost anyway when the tools change, so renaming all of them costs nothing.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use trimtab_engine::normalise::{MessageSource, WindowEntry};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_model::{Message, Part};
 
-/// The window with the retrieval tools under `names`; none if it has them under no others. What
-/// the client wrote stays as it came.
+/// The window with the retrieval tools renamed to `names`; none if nothing needs to be renamed.
+/// Messages of the client stay unchanged.
 pub(super) fn with_tool_names(
     names: ToolNames,
     log: &Log,
@@ -37,6 +37,7 @@ fn renamed(names: ToolNames, log: &Log, entry: &WindowEntry) -> Option<Message> 
         MessageSource::Log(at) => log.get(at),
         MessageSource::Inserted(_) => None,
     };
+    // The same allocation means that no plan and no repair touched the message.
     if came.is_some_and(|came| Arc::ptr_eq(came, &entry.message)) {
         return None;
     }
@@ -63,6 +64,7 @@ fn rename(names: ToolNames, part: &mut Part, is_ours: &dyn Fn(&str) -> bool) -> 
         Part::Output(output) => {
             let mut changed = false;
             for part in &mut output.content {
+                // An output contains no calls; only its placeholder text can name a tool.
                 changed |= rename(names, part, &|_| false);
             }
             changed

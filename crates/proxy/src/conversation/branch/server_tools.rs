@@ -1,11 +1,14 @@
-//! The tool definitions of a request, by the server that they belong to.
+//! Measures the tool definitions of a request by the MCP server that they belong to, for the
+//! dashboard.
+
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use trimtab::film::server_of;
 use trimtab_model::estimate::Measure;
 
-/// The name under which tools are listed that belong to no server: the client's own.
+/// The name for tools without a server, which are the client's own.
 const OWN: &str = "client";
 
 #[derive(Deserialize)]
@@ -22,10 +25,13 @@ struct FunctionDefinition {
     name: String,
 }
 
-/// What the definitions of each server measure, in the order in which they come.
+/// The size of the definitions of each server, in the order of their appearance.
 pub(super) fn measure(json: &str) -> Vec<(String, Measure)> {
     let tools: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
     let mut servers: Vec<(String, Measure)> = Vec::new();
+    // Where each server is in the list. A request can name thousands of them, so the list is not
+    // searched.
+    let mut places: HashMap<String, usize> = HashMap::new();
     for tool in tools {
         let definition: Option<ToolDefinition> = serde_json::from_str(tool.get()).ok();
         let name = definition.map_or_else(String::new, |tool| {
@@ -33,9 +39,13 @@ pub(super) fn measure(json: &str) -> Vec<(String, Measure)> {
         });
         let server = server_of(&name).unwrap_or(OWN);
         let measure = Measure::of_text(tool.get());
-        match servers.iter_mut().find(|(known, _)| known == server) {
+        let place = places.get(server).copied();
+        match place.and_then(|place| servers.get_mut(place)) {
             Some((_, sum)) => *sum += measure,
-            None => servers.push((server.to_owned(), measure)),
+            None => {
+                places.insert(server.to_owned(), servers.len());
+                servers.push((server.to_owned(), measure));
+            }
         }
     }
     servers

@@ -1,9 +1,9 @@
-//! The conversations of one client session, and all of them in memory.
+//! Client sessions: all conversations that come under one name.
 //!
-//! A client names its session, or the beginning of its conversation names it. What comes under
-//! one name is a client session: the main conversation, forks of it, sub-agents, what follows a
-//! compaction of the client's own. Each is a branch with a session of its own; a new branch may
-//! redeem the refs of those before it.
+//! A client names its session, or the beginning of its conversation names it. A client session
+//! contains the main conversation, its forks, sub-agents, and conversations after a compaction by
+//! the client. Each is a branch with a store session of its own; a new branch may read the outputs
+//! of those before it.
 
 mod registry;
 
@@ -24,18 +24,18 @@ use crate::resources::memory_budget::Reservation;
 
 pub(crate) use registry::ClientSessions;
 
-/// The most branches of a client session that are looked through; older ones are not found again.
+/// The maximum number of branches to search in a client session. Older ones are not found any more.
 const BRANCHES: usize = 64;
-/// Bytes of memory that a client session takes beside its branches, about.
+/// Approximate memory of a client session besides its branches, in bytes.
 const CLIENT_SESSION_BYTES: usize = 1 << 10;
 
 /// The conversations of one client session.
 pub(crate) struct ClientSession {
     name: String,
     used: AtomicU64,
-    /// When it was used last, in seconds since the client sessions began.
+    /// The time of its last use, in seconds since the registry was created.
     used_at: AtomicU64,
-    /// The memory that its branches take.
+    /// The memory of its branches.
     memory: Mutex<Reservation>,
     branches: Mutex<LoadedBranches>,
 }
@@ -44,17 +44,18 @@ pub(crate) struct ClientSession {
 #[derive(Default)]
 pub(crate) struct LoadedBranches {
     loaded: Vec<(usize, Branch)>,
-    /// How many there are; unknown until they were looked for in the store.
+    /// The number of branches; unknown until the store was searched.
     count: Option<usize>,
-    /// How often something had been removed from the store when they were looked at last.
+    /// The number of removals from the store at the last check.
     removals: Option<u64>,
 }
 
 impl ClientSession {
-    /// Its branches, for as long as a request is planned.
+    /// Locks its branches while a request is planned.
     pub(crate) fn branches(&self) -> MutexGuard<'_, LoadedBranches> {
         self.branches.lock().unwrap_or_else(|poisoned| {
-            // A thread that panicked may have left half of a change. The store has the whole.
+            // A thread that panicked may have left half of a change. The store has the last
+            // complete state, so everything is loaded again.
             self.branches.clear_poison();
             let mut branches = poisoned.into_inner();
             *branches = LoadedBranches::default();
@@ -62,12 +63,12 @@ impl ClientSession {
         })
     }
 
-    /// The same, unless another thread works on them.
+    /// The same, but returns none if another thread has the lock.
     pub(crate) fn free_branches(&self) -> Option<MutexGuard<'_, LoadedBranches>> {
         self.branches.try_lock().ok()
     }
 
-    /// True if no thread works on it and all of it is written.
+    /// True if no thread works on it and all its writes are durable.
     fn is_idle(&self) -> bool {
         let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
         match self.branches.try_lock() {
@@ -78,7 +79,7 @@ impl ClientSession {
         }
     }
 
-    /// Counts how much memory it takes now, about, unless another thread works on it.
+    /// Updates its memory reservation, unless another thread works on it.
     pub(crate) fn update_memory_use(&self) {
         if let Some(branches) = self.free_branches() {
             let bytes = branches.memory_bytes();
@@ -87,7 +88,7 @@ impl ClientSession {
         }
     }
 
-    /// Bytes of memory that it took when it was weighed last.
+    /// Its memory in bytes at the last update.
     fn memory_bytes(&self) -> usize {
         self.memory().bytes()
     }
@@ -96,7 +97,7 @@ impl ClientSession {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the branch that a conversation belongs to, which may be a new one.
+    /// The number of the branch of a conversation, which may be new.
     pub(crate) fn find_or_open_branch(
         &self,
         branches: &mut LoadedBranches,
@@ -106,18 +107,19 @@ impl ClientSession {
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let loaded = branches.sharing(chain);
-        let sessions: Vec<SessionId> = loaded.iter().map(|(_, id)| id.clone()).collect();
-        // Both in one question: the store may be far away.
+        let sessions: Vec<SessionId> = loaded.iter().map(|one| one.session.clone()).collect();
+        // One question for both, because a shared store is a network round trip away.
         let (status, positions) = store.positions(&sessions)?;
         if status.read_only {
             return Err(StoreError::ReadOnly.into());
         }
         branches.forget_removed(store.as_ref(), status.removals);
-        let numbers = loaded.iter().map(|(number, _)| *number);
-        branches.forget_outdated(numbers.zip(positions));
+        branches.forget_outdated(loaded.into_iter().zip(positions));
         if let Some(number) = branches.find(chain) {
             return Ok(number);
         }
+        // The store is searched if it was never searched, or if nothing in memory shares a
+        // beginning with the conversation.
         if branches.count.is_none() || branches.fork(chain).is_none() {
             self.load(branches, store, chain, setup)?;
         }
@@ -132,7 +134,8 @@ impl ClientSession {
         self.fork_branch(branches, store, chain, setup, came)
     }
 
-    /// Begins a new branch with what the conversation shares with another one, if it does.
+    /// Creates a new branch, starting with the messages that the conversation shares with another
+    /// one.
     fn fork_branch(
         &self,
         branches: &mut LoadedBranches,
@@ -152,6 +155,8 @@ impl ClientSession {
             return self.begin_branch(branches, store, setup);
         }
         let Some((from, beginning)) = branches.fork(chain) else {
+            // It shares no messages with another branch, for example after the client's own
+            // compaction. It may still read the outputs of those branches.
             if let Some(before) = next.checked_sub(1) {
                 store.link(&to, &self.id(before)?)?;
             }
@@ -165,8 +170,9 @@ impl ClientSession {
         Ok(number)
     }
 
-    /// Extends the copy of a branch that the conversation follows to where they part. So a client
-    /// that goes back and sends the same messages again needs only one branch for it.
+    /// Extends a branch that is only a copy, up to the point where the conversation leaves its
+    /// origin. A client that goes back and sends the same messages again then needs only one more
+    /// branch.
     fn follow(
         &self,
         branches: &mut LoadedBranches,
@@ -182,6 +188,7 @@ impl ClientSession {
         };
         let id = self.id(number)?;
         fork::copy(store.as_ref(), &self.id(from)?, beginning, &id, has)?;
+        // The copy in memory is shorter than the one in the store now, so it is opened again.
         branches.loaded.retain(|(known, _)| *known != number);
         let Some(mut branch) = Branch::open(store, id, setup.clone())? else {
             return Ok(None);
@@ -191,7 +198,7 @@ impl ClientSession {
         Ok(Some(number))
     }
 
-    /// The conversation under another credential that a new branch goes on from.
+    /// The conversation under another credential that a new branch continues.
     fn renewed(
         &self,
         store: &Arc<dyn Store>,
@@ -201,13 +208,14 @@ impl ClientSession {
     ) -> Result<Option<(SessionId, usize)>, SessionError> {
         let Some(came) = came else { return Ok(None) };
         let found = came.find(store, &self.name, setup)?;
+        // Registered with its first branch only; later branches are found through the name.
         if next == 0 {
             came.register(store.as_ref(), &self.name)?;
         }
         Ok(found)
     }
 
-    /// Reads the branches that are in the store and may be the one.
+    /// Loads the branches of the store that share messages with the conversation.
     fn load(
         &self,
         branches: &mut LoadedBranches,
@@ -222,6 +230,7 @@ impl ClientSession {
             self.count(store.as_ref())?
         };
         branches.count = Some(count);
+        // The newest branches are the likeliest, and each one costs a read of its whole log.
         for number in (0..count).rev().take(BRANCHES) {
             if branches.get(number).is_some() {
                 continue;
@@ -241,7 +250,8 @@ impl ClientSession {
         loop {
             let id = self.id(count)?;
             let (_, positions) = store.positions(&[id])?;
-            // A branch that was cut off while it began has a journal and no log. Its name is taken.
+            // A branch that was interrupted while it began has a journal and no log. Its name is
+            // taken, or the next branch would continue that journal.
             if positions.iter().all(|(log, journal)| log + journal == 0) {
                 return Ok(count);
             }
@@ -269,13 +279,13 @@ impl ClientSession {
     }
 }
 
-/// The name under which a client session of a tenant is kept.
+/// The store name of a tenant's client session.
 pub(crate) fn name(tenant: &Tenant, dialect: Dialect, name: &str) -> String {
     let (tenant, dialect) = (tenant.as_str(), dialect_name(dialect));
     format!("{SESSIONS}{tenant}/{dialect}/{name}")
 }
 
-/// What a dialect is called in the names of sessions.
+/// The name of a dialect in session names.
 pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Chat => "chat",
@@ -284,13 +294,21 @@ pub(crate) fn dialect_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// True if `session` is a branch of the client session, the first or another.
+/// True if `session` is a branch of the client session.
 pub(crate) fn is_branch(session: &str, client_session: &str) -> bool {
     let rest = session.strip_prefix(client_session);
     rest.is_some_and(|rest| {
         let number = rest.strip_prefix('.');
         rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
     })
+}
+
+/// A branch that shares messages with a conversation.
+struct SharingBranch {
+    number: usize,
+    session: SessionId,
+    /// True if everything that it wrote was durable before the store was asked.
+    was_durable: bool,
 }
 
 impl LoadedBranches {
@@ -308,24 +326,24 @@ impl LoadedBranches {
         loaded.find(|branch| branch.id().as_str() == session)
     }
 
-    /// Bytes of memory that all of them take, about.
+    /// Their approximate memory in bytes.
     fn memory_bytes(&self) -> usize {
         let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
         bytes.sum()
     }
 
-    /// Makes durable what all of them have written.
+    /// Makes the writes of all of them durable.
     fn flush(&self) -> Result<(), SessionError> {
         self.loaded
             .iter()
             .try_for_each(|(_, branch)| branch.flush())
     }
 
-    /// Forgets a branch that failed: it is read from the store when it comes back.
+    /// Drops a failed branch from memory. It is loaded from the store again.
     pub(crate) fn forget(&mut self, number: usize) {
         if let Some(branch) = self.get(number) {
-            // What it wrote must be in the store when it is read again. If writing fails, that is
-            // lost, and the client brings it again.
+            // Its staged writes must be in the store before it is read again. If that fails, they
+            // are lost, and the client sends them again.
             branch.flush().unwrap_or(());
         }
         self.loaded.retain(|(known, _)| *known != number);
@@ -341,8 +359,8 @@ impl LoadedBranches {
         }
     }
 
-    /// Forgets branches whose sessions or outputs are gone, if something was removed from the
-    /// store since the last time. The next request begins them anew.
+    /// Drops branches whose session or outputs were removed from the store since the last check.
+    /// The next request starts them over.
     fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
         if self.removals.replace(removals) == Some(removals) {
             return;
@@ -354,8 +372,8 @@ impl LoadedBranches {
             }
             let is_dead = branch.shows_dead_ref(store);
             if is_dead {
-                // Its window cannot be made again. A session that is not removed now is found
-                // dead again later.
+                // Its window cannot be rebuilt. If the session cannot be deleted now, the next
+                // removal check finds it again.
                 store.delete_session(branch.id()).unwrap_or(());
             }
             !is_dead
@@ -365,41 +383,48 @@ impl LoadedBranches {
         }
     }
 
-    /// The branches that share messages with a conversation, with their sessions.
-    fn sharing(&self, chain: &FingerprintChain) -> Vec<(usize, SessionId)> {
+    /// The branches that share messages with a conversation.
+    fn sharing(&self, chain: &FingerprintChain) -> Vec<SharingBranch> {
         let shares = |branch: &Branch| chain.common_length(branch.fingerprints()) > 0;
         let sharing = self.loaded.iter().filter(|(_, branch)| shares(branch));
         sharing
-            .map(|(number, branch)| (*number, branch.id().clone()))
+            .map(|(number, branch)| SharingBranch {
+                number: *number,
+                session: branch.id().clone(),
+                was_durable: branch.staged().is_idle(),
+            })
             .collect()
     }
 
-    /// Forgets branches whose log or journal is longer in the store: another process has added to
-    /// them.
-    fn forget_outdated(&mut self, positions: impl Iterator<Item = (usize, (u64, u64))>) {
-        for (number, stored) in positions {
-            let branch = self.get(number);
-            if branch.is_some_and(|branch| branch.is_outdated(stored)) {
-                self.forget(number);
+    /// Forgets branches whose log or journal is longer in the store, because another process has
+    /// added to them, or shorter, because the store went back to an earlier state.
+    fn forget_outdated(&mut self, found: impl Iterator<Item = (SharingBranch, (u64, u64))>) {
+        for (sharing, stored) in found {
+            let branch = self.get(sharing.number);
+            if branch.is_some_and(|branch| branch.is_outdated(stored, sharing.was_durable)) {
+                self.forget(sharing.number);
             }
         }
     }
 
-    /// The branch that the conversation goes on from: the longest that it begins with whole,
-    /// unless it has more in common with another one.
+    /// The branch that the conversation continues: the longest one that it contains completely,
+    /// unless it shares more with another one.
     pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
         let whole = self.loaded.iter().filter_map(|(number, branch)| {
             let length = branch.fingerprints().len();
             let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
             is_whole.then_some((length, Reverse(*number)))
         });
+        // Of equally long branches the oldest number wins, so every process chooses the same one.
         let (length, Reverse(number)) = whole.max()?;
         let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
+        // If it shares more with another branch, the client went back in that one, and a fork of it
+        // keeps more of what was sent.
         (shared <= length).then_some(number)
     }
 
-    /// The branch with which the conversation has most in common, and how many messages. It
-    /// must have been answered at least once: before that nothing is worth keeping.
+    /// The branch with which the conversation shares the most messages, and their number. They must
+    /// include an answer, because there is nothing to keep before the first one.
     fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
         let shared = self
             .loaded
@@ -409,7 +434,7 @@ impl LoadedBranches {
         chain.has_answer_before(common).then_some((common, number))
     }
 
-    /// The branch that the conversation parted from, and what they share.
+    /// The branch from which the conversation forked, and their common beginning.
     fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
         let (common, number) = self.longest_shared(chain)?;
         let mut branches = self.loaded.iter();
@@ -421,8 +446,8 @@ impl LoadedBranches {
         Some((number, beginning))
     }
 
-    /// A branch that is nothing but a copy of the beginning of another one, and lies on the way
-    /// of the conversation; with how many entries its log and its journal have.
+    /// A branch that is only a copy of the beginning of `from`, and that the conversation
+    /// continues; with the lengths of its log and journal.
     fn copy_of(&self, from: usize, chain: &FingerprintChain) -> Option<(usize, (u64, u64))> {
         let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
             let is_on_the_way =

@@ -1,5 +1,5 @@
-//! All client sessions in memory. The oldest are let go when there are too many; the store has
-//! them.
+//! All client sessions in memory. The least recently used are dropped when there are too many or
+//! they take too much memory; the store keeps them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use trimtab_store::SessionId;
 use super::{CLIENT_SESSION_BYTES, ClientSession};
 use crate::resources::memory_budget::MemoryBudget;
 
-/// How many client sessions are let go at once when there are too many.
+/// The minimum number of client sessions that are dropped at once.
 const LET_GO: usize = 16;
-/// After how many requests it is added up how much memory client sessions take.
+/// The memory of all client sessions is added up once per this many requests.
 const ADDED_UP: u64 = 16;
-/// The share of the memory budget that client sessions may take, as a divisor.
+/// The share of the memory budget for client sessions, as a divisor.
 const SHARE: usize = 2;
 
 type ClientSessionsByName = HashMap<String, Arc<ClientSession>>;
 
-/// All client sessions in memory. The oldest are let go; the store has them.
+/// All client sessions in memory.
 pub(crate) struct ClientSessions {
     by_name: Mutex<ClientSessionsByName>,
     clock: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct ClientSessions {
 }
 
 impl ClientSessions {
-    /// No client session yet; all together may take a share of `budget`.
+    /// An empty registry. All client sessions together may use a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
             by_name: Mutex::default(),
@@ -43,8 +43,9 @@ impl ClientSessions {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client session of that name.
+    /// The client session `name`, created if necessary. At most `most` are kept.
     pub(crate) fn get(&self, name: &str, most: usize) -> Arc<ClientSession> {
+        // A counter and not a time: it orders requests even within one tick of the clock.
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let mut client_sessions = self.by_name();
         let client_session = client_sessions.entry(name.to_owned()).or_insert_with(|| {
@@ -67,25 +68,25 @@ impl ClientSessions {
         client_session
     }
 
-    /// The client session of that name, if it is in memory.
+    /// The client session `name`, if it is in memory.
     pub(crate) fn loaded(&self, name: &str) -> Option<Arc<ClientSession>> {
         self.by_name().get(name).cloned()
     }
 
-    /// Makes durable what all of them have written.
+    /// Makes the writes of all of them durable.
     pub(crate) fn flush(&self) {
         for client_session in self.all() {
-            // There is nobody to tell. What is lost the client brings again.
+            // Nobody can be told here. The client sends lost messages again.
             client_session.branches().flush().unwrap_or(());
         }
     }
 
-    /// How many there are.
+    /// The number of client sessions in memory.
     pub(crate) fn len(&self) -> usize {
         self.by_name().len()
     }
 
-    /// Lets go of client sessions until so many bytes are free, if there are enough.
+    /// Drops client sessions until this many bytes are free, as far as possible.
     pub(crate) fn evict(&self, bytes: usize) {
         let mut client_sessions = self.by_name();
         let old = evict_oldest(&mut client_sessions, |_, freed| freed >= bytes);
@@ -112,11 +113,12 @@ impl ClientSessions {
         sessions
     }
 
-    /// Lets go of client sessions that were not used for so long.
+    /// Drops client sessions that were not used for this long.
     pub(crate) fn evict_idle(&self, idle: Duration) {
         let now = self.started.elapsed().as_secs();
         self.by_name().retain(|_, client_session| {
             let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
+            // The map holds one reference; a second one means that a request works on it.
             let in_use = Arc::strong_count(client_session) > 1 || !client_session.is_idle();
             in_use || idle_for < idle.as_secs()
         });
@@ -126,7 +128,8 @@ impl ClientSessions {
         self.by_name().values().cloned().collect()
     }
 
-    /// Takes out the oldest client sessions, if there are too many or they take too much memory.
+    /// Removes the least recently used client sessions, if there are too many or they use too much
+    /// memory.
     fn take_excess(
         &self,
         client_sessions: &mut ClientSessionsByName,
@@ -148,13 +151,14 @@ impl ClientSessions {
         }
         let count = client_sessions.len();
         evict_oldest(client_sessions, |gone, freed| {
+            // At least a few go at a time, because finding the oldest looks at all of them.
             gone >= LET_GO && count <= most + gone && total <= share + freed
         })
     }
 }
 
-/// Takes out the oldest client sessions until it is `enough`: that is told how many were taken out,
-/// and their bytes.
+/// Removes the least recently used client sessions until `enough` returns true. It gets the number
+/// of removed ones and their bytes.
 fn evict_oldest(
     client_sessions: &mut ClientSessionsByName,
     enough: impl Fn(usize, usize) -> bool,

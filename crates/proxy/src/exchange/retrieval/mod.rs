@@ -1,5 +1,5 @@
-//! Retrieval inside the proxy: calls of the two tools are served from the store and hidden
-//! from the client, whose answer goes on as if the model had known all along.
+//! Retrieval inside the proxy: calls of the two tools are answered from the store and hidden from
+//! the client. Its answer continues with the next answer of the model, as one stream or document.
 
 mod rounds;
 mod tools_withdrawn;
@@ -26,16 +26,16 @@ use crate::transport::body::{
     self, BoxError, CollectedBody, ProxyBody, collect_reserved, rejoined_body,
 };
 
-/// How many pieces of a stream wait for a slow client.
+/// How many pieces of a stream may wait for a slow client.
 const QUEUE: usize = 16;
-/// The field of an answer's usage that says what the hidden rounds before it cost. The others
-/// are the provider's own of the last request: clients take them for the size of the window.
+/// The usage field with the cost of the hidden rounds. The other fields are the provider's own for
+/// the last request, because clients take them for the size of the window.
 const HIDDEN_COST: &str = "trimtab_hidden_rounds";
-/// What the client reads where there is no answer.
+/// The error if the model does not answer.
 const STUCK: &str = "the model asks for stored outputs again and again, and does not answer\n\
     hint: retrieval = false, or the header x-trimtab-mode: bypass, leaves it without the tools";
 
-/// Gives an answer in which the model may ask for stored outputs.
+/// Delivers an answer that may call the retrieval tools.
 pub(crate) async fn deliver(
     exchange: Exchange,
     context: RequestContext,
@@ -55,7 +55,7 @@ pub(crate) async fn deliver(
     context.deliver(answer, Some(Box::new(watch)))
 }
 
-/// True if an answer asks for nothing but stored outputs.
+/// True if an answer calls only the retrieval tools.
 fn asks_only_us(said: &Message, names: ToolNames) -> bool {
     let mut calls = said.parts.iter().filter_map(Part::as_call).peekable();
     calls.peek().is_some() && calls.all(|call| names.serves(&call.name))
@@ -63,17 +63,19 @@ fn asks_only_us(said: &Message, names: ToolNames) -> bool {
 
 type FrameSender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
 
-/// Gives a stream, which goes on with the next answer where the model asked only us.
+/// Delivers a stream, which continues with the next answer if the model called only our tools.
 fn stream(
     exchange: Exchange,
     context: RequestContext,
     answer: Response<ProxyBody>,
 ) -> Response<ProxyBody> {
     let (mut parts, body) = answer.into_parts();
+    // The client gets another number of bytes than the upstream announced.
     parts.headers.remove(CONTENT_LENGTH);
     let (pieces, received) = mpsc::channel(QUEUE);
     let outcome = AnswerOutcome::default();
     let server = RetrievalServer::new(exchange, outcome.clone());
+    // A task of its own, because the stream goes on with further requests while the client reads.
     tokio::spawn(pump(server, body, pieces));
     let body = StreamBody::new(FrameReceiver(received)).boxed_unsync();
     context.deliver(Response::from_parts(parts, body), Some(Box::new(outcome)))
@@ -85,11 +87,14 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
     let mut filter = CallFilter::new(dialect, [server.names.read, server.names.grep]);
     let mut spoken = false;
     while let Some((said, spoke)) = pass_stream(&mut server, body, &mut filter, &pieces).await {
+        // The client has the end of the answer: the model called none of our tools, or others as
+        // well.
         if !filter.is_waiting() {
             return;
         }
         let Some(said) = said else {
-            // Too long to be served: the client gets the end of what was said.
+            // The answer was too long to be read, so its calls cannot be served. The client gets
+            // the end that was held back.
             let mut end = Vec::new();
             filter.release(&mut end);
             let _: Option<()> = send_bytes(&pieces, end).await;
@@ -98,7 +103,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
         spoken |= spoke;
         let next = tokio::select! {
             next = server.serve(said) => next,
-            // Nobody waits for the answer any more: the provider need not write it.
+            // The client is gone, so the provider need not write the next answer.
             () = pieces.closed() => return,
         };
         match next {
@@ -119,7 +124,7 @@ async fn pump(mut server: RetrievalServer, mut body: ProxyBody, pieces: FrameSen
     }
 }
 
-/// How a stream ends that no answer follows: with what was said, or with the error.
+/// The end of a stream that no further answer follows: the end that was held back, or an error.
 async fn failed_stream_end(
     filter: &mut CallFilter,
     server: &RetrievalServer,
@@ -127,6 +132,7 @@ async fn failed_stream_end(
     spoken: bool,
 ) -> Vec<u8> {
     let mut end = Vec::new();
+    // The client has text that may serve as an answer. An error would make it discard that.
     if spoken && matches!(failure, RoundFailure::Stuck) {
         filter.release(&mut end);
         return end;
@@ -139,7 +145,7 @@ async fn failed_stream_end(
     end
 }
 
-/// What is read from a stream while it passes.
+/// Reads a stream while it passes.
 struct StreamReader {
     assembler: AnswerAssembler,
     watcher: StreamWatcher,
@@ -147,7 +153,7 @@ struct StreamReader {
     called: bool,
     /// True once the client was shown a text.
     spoken: bool,
-    /// True if the answer was said to have ended since that was last asked.
+    /// True if an end was announced since this was last reset.
     ended: bool,
 }
 
@@ -180,8 +186,8 @@ impl StreamReader {
     }
 }
 
-/// Passes one stream, and gives what the model said in it, unless that was too long, and whether
-/// the client was shown a text. None if it broke, or the client went away.
+/// Passes one stream to the client. Returns its message, unless it was too long, and whether it
+/// showed text. None if the stream broke or the client is gone.
 async fn pass_stream(
     server: &mut RetrievalServer,
     mut body: ProxyBody,
@@ -204,7 +210,8 @@ async fn pass_stream(
                 filter.push_reading(data, &mut out, |event| reader.take(event));
                 let ended = std::mem::take(&mut reader.ended);
                 if ended && filter.has_hidden() && !filter.is_waiting() {
-                    // The client may come back as soon as it has the end.
+                    // The client may send its next request as soon as it has the end, so the calls
+                    // are served and stored before the end is passed on.
                     server.serve_mixed_stream(&reader.assembler).await;
                 }
                 if reader.watcher.is_ended() && !filter.is_waiting() {
@@ -220,6 +227,7 @@ async fn pass_stream(
             }
         }
     }
+    // Some servers end a stream without the blank line after the last event.
     filter.finish_reading(&mut out, |event| reader.take(event));
     if filter.has_hidden() && !filter.is_waiting() {
         server.serve_mixed_stream(&reader.assembler).await;
@@ -227,7 +235,7 @@ async fn pass_stream(
     send_bytes(pieces, out).await?;
     let learning = server.learn(reader.watcher.usage(), reader.called);
     if filter.is_waiting() {
-        // The figures are those of this call, not of the next one.
+        // The usage belongs to this call. It must be recorded before the next window is made.
         learning.await.ok();
     }
     let said = (!reader.assembler.gave_up()).then(|| {
@@ -258,7 +266,7 @@ impl futures_core::Stream for FrameReceiver {
     }
 }
 
-/// Gives an answer in one piece, after all that the model asked us was served.
+/// Delivers a complete answer after all retrieval calls were served.
 async fn in_one_piece(
     exchange: Exchange,
     context: RequestContext,
@@ -283,7 +291,7 @@ async fn in_one_piece(
             .as_ref()
             .is_some_and(|said| asks_only_us(said, server.names));
         if asks {
-            // The figures are those of this call, not of the next one.
+            // As in a stream, the usage is recorded before the next window is made.
             learning.await.ok();
         }
         if asks && let (Some(said), Some(mut shown)) = (said.clone(), shown.clone()) {
@@ -322,8 +330,7 @@ async fn in_one_piece(
 }
 
 impl RetrievalServer {
-    /// What an answer in one piece says. The `first` of several is only read where it may call
-    /// a tool of ours.
+    /// Reads a complete answer. The `first` one is parsed only if it may call one of our tools.
     fn read_whole_answer(
         &self,
         bytes: &[u8],
@@ -342,7 +349,7 @@ impl RetrievalServer {
         (shown, said, self.learn(usage, called))
     }
 
-    /// The last answer as the client gets it; none if that is as it came.
+    /// The last answer for the client; none if it is unchanged.
     async fn final_answer(
         &mut self,
         shown: Option<Value>,
@@ -352,6 +359,7 @@ impl RetrievalServer {
         let dialect = self.exchange.managed.job.dialect;
         let mut shown = shown?;
         let hid = hide_calls::hide(dialect, self.names, &mut shown);
+        // Nothing was hidden, so the client gets the provider's bytes.
         if !hid && earlier.is_empty() {
             return None;
         }

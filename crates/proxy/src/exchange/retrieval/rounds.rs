@@ -25,15 +25,15 @@ use crate::transport::body::ProxyBody;
 use crate::transport::upstream_client::UpstreamFailure;
 use trimtab_wire::answer::AnswerAssembler;
 
-/// What the model reads instead of more lines when it has asked often enough.
+/// The output for retrieval calls beyond the limit.
 const ENOUGH: &str = "no more of these calls are carried out in this answer; \
     answer with what you have, or ask again later";
 
-/// What became of an answer, told to its record at the end.
+/// The outcome of an answer, for its record.
 #[derive(Clone, Default)]
 pub(super) struct AnswerOutcome(Arc<Mutex<ServedAnswer>>);
 
-/// What was reported for an answer, and for the hidden ones before it.
+/// The usage of an answer and of the hidden ones before it.
 #[derive(Default)]
 struct ServedAnswer {
     usage: Option<Usage>,
@@ -46,17 +46,18 @@ struct ServedAnswer {
 }
 
 impl ServedAnswer {
-    /// Takes in what was reported for the next answer.
+    /// Adds the usage of the next answer.
     fn reported(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
         if let Some(before) = self.usage.replace(usage) {
+            // The answer that was last until now turns out to be a hidden one.
             self.hidden = Some(self.hidden.unwrap_or_default() + before);
         }
     }
 }
 
 impl ServedAnswer {
-    /// What was reported for all answers so far.
+    /// The usage of all answers so far.
     fn total(&self) -> Option<Usage> {
         match (self.usage, self.hidden) {
             (None, None) => None,
@@ -65,7 +66,7 @@ impl ServedAnswer {
     }
 }
 
-/// What so many hidden requests cost. The figures do not overlap.
+/// The cost of the hidden requests. The figures do not overlap.
 fn cost(requests: usize, usage: Usage) -> Value {
     json!({
         "requests": requests,
@@ -87,6 +88,7 @@ impl AnswerWatch for AnswerOutcome {
 
     fn end(&mut self, whole: bool, record: &mut Record) {
         self.with(|served| {
+            // A client may close as soon as it has the end, which is no interruption.
             record.cut = !whole && !served.ended;
             record.usage = served.usage;
             record.hidden = served.hidden;
@@ -98,26 +100,26 @@ impl AnswerWatch for AnswerOutcome {
     }
 }
 
-/// Why there is no answer that follows.
+/// Why no further answer follows.
 pub(super) enum RoundFailure {
-    /// The provider says no.
+    /// The provider rejected the request.
     Refused(Box<Response<ProxyBody>>),
     /// It cannot be reached.
     Unreachable(UpstreamFailure),
-    /// The model asks for nothing but stored outputs, whatever it is told.
+    /// The model keeps calling the retrieval tools.
     Stuck,
 }
 
-/// A task that serves one answer.
+/// Serves the retrieval calls of one answer.
 pub(super) struct RetrievalServer {
     pub(super) exchange: Exchange,
-    /// What the tools of ours are called.
+    /// The names of our tools.
     pub(super) names: ToolNames,
     outcome: AnswerOutcome,
     rounds: usize,
-    /// True once the model was asked without the tools of ours.
+    /// True once the model was asked without our tools.
     tools_withdrawn: bool,
-    /// True once the calls of ours in an answer that also has others were looked for.
+    /// True once our calls in a mixed answer were served.
     mixed_calls_served: bool,
 }
 
@@ -133,7 +135,7 @@ impl RetrievalServer {
         }
     }
 
-    /// Tells session and record what the provider reported.
+    /// Records the reported usage, and teaches it to the session.
     pub(super) fn learn(&self, usage: Usage, called: bool) -> JoinHandle<()> {
         let usage = (usage != Usage::default()).then_some(usage);
         let outgoing = &self.exchange.outgoing;
@@ -146,37 +148,40 @@ impl RetrievalServer {
         tokio::spawn(learn_later(managed, window, seen))
     }
 
-    /// The client is given the end of the answer now.
+    /// Records that the client gets the end of the answer now.
     pub(super) fn mark_ended(&self) {
         self.outcome.with(|served| served.ended = true);
     }
 
-    /// What the hidden answers before the next one cost, for the client to read in its usage.
+    /// The cost of all answers so far, for the usage of the next one.
     pub(super) fn hidden_cost(&self) -> Option<Value> {
         let mut usage = None;
         self.outcome.with(|served| usage = served.total());
         Some(cost(self.rounds, usage?))
     }
 
-    /// The same where the last answer was reported already.
+    /// The same after the usage of the last answer was recorded.
     pub(super) fn hidden_cost_before_last(&self) -> Option<Value> {
         let mut usage = None;
         self.outcome.with(|served| usage = served.hidden);
         Some(cost(self.rounds, usage?))
     }
 
-    /// Serves an answer that asks for nothing but stored outputs, and gives the answer that
-    /// follows.
+    /// Serves an answer that calls only our tools, and returns the next answer.
     pub(super) async fn serve(
         &mut self,
         said: Message,
     ) -> Result<Response<ProxyBody>, RoundFailure> {
+        // Without the tools the model cannot call them; one that does so all the same would never
+        // end.
         if self.tools_withdrawn {
             return Err(RoundFailure::Stuck);
         }
         let limits = self.exchange.managed.job.settings.config.limits;
         self.rounds += 1;
+        // The limit is reported as an output, because a call must not stay without one.
         let enough = self.rounds > limits.retrieval_rounds;
+        // Kept for the case that the request with the new round is refused: this one was accepted.
         let answered = self.exchange.outgoing.clone();
         let names = self.names;
         let served = self.exchange.replan(move |branch| {
@@ -185,6 +190,8 @@ impl RetrievalServer {
             branch.admit_hidden(said, outputs)?;
             Ok(count)
         });
+        // The round could not be stored or planned. The last accepted request is sent without the
+        // tools, so that the model answers with what it has.
         let Some(count) = served.await else {
             return self.ask_alone(answered, None).await;
         };
@@ -202,9 +209,8 @@ impl RetrievalServer {
         }
     }
 
-    /// Asks once more, without the tools of ours: whatever the model wanted to look up must not
-    /// cost the client its answer. A window that was answered before is sent again where one with
-    /// more in it was refused.
+    /// Asks once more without our tools, so that retrieval never costs the client its answer. If a
+    /// request with a new round was rejected, the one before it is sent again.
     async fn ask_alone(
         &mut self,
         outgoing: OutgoingBody,
@@ -222,19 +228,20 @@ impl RetrievalServer {
         }
     }
 
-    /// Serves the calls of ours in a stream that also has calls of the client's, once.
+    /// Serves our calls in a stream that also calls the client's tools, once.
     pub(super) async fn serve_mixed_stream(&mut self, so_far: &AnswerAssembler) {
-        // Once: a stream may end as often as it likes.
+        // Only once, although a stream can announce its end in several events.
         if std::mem::replace(&mut self.mixed_calls_served, true) {
             return;
         }
+        // Finished on a copy, because the stream still continues with its last events.
         let said = so_far.clone().finish();
         if let Some(said) = said.filter(|said| !our_calls(said, self.names).is_empty()) {
             self.serve_mixed(said).await;
         }
     }
 
-    /// Serves the calls of ours in an answer that also has calls of the client's.
+    /// Serves our calls in an answer that also calls the client's tools.
     pub(super) async fn serve_mixed(&mut self, said: Message) {
         let managed = Arc::clone(&self.exchange.managed);
         let limit = managed.job.settings.config.limits.plan_time();
@@ -267,7 +274,7 @@ fn accepted_answer(
     }
 }
 
-/// The calls of ours in an answer, each with its index among the parts.
+/// The calls of our tools in an answer, each with its index among the parts.
 fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
     let parts = said.parts.iter().enumerate();
     parts
@@ -276,10 +283,11 @@ fn our_calls(said: &Message, names: ToolNames) -> Vec<(usize, Call)> {
         .collect()
 }
 
-/// The calls of ours in an answer that also has calls of the client's.
+/// Our calls in a mixed answer, to be put back later.
 fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> PendingOwnCalls {
     let theirs = said.calls().filter(|call| !names.serves(&call.name));
     PendingOwnCalls {
+        // `Branch::keep_pending_calls` sets it.
         at: 0,
         calls: our_calls(said, names),
         outputs,
@@ -287,10 +295,11 @@ fn pending_own_calls(said: &Message, names: ToolNames, outputs: Vec<Output>) -> 
     }
 }
 
-/// What the calls of ours are answered with.
+/// The outputs of our calls.
 fn outputs(branch: &mut Branch, said: &Message, names: ToolNames, enough: bool) -> Vec<Output> {
     let store = Arc::clone(branch.session().store());
     let calls = our_calls(said, names);
+    // The room in the window is shared by all calls of the answer.
     let limits = branch.session().retrieval_limits(calls.len());
     let retrieval = Retrieval::new(store.as_ref(), branch.id().clone()).limits(limits);
     let output = |(_, call): (usize, Call)| {

@@ -1,5 +1,5 @@
-//! When hidden rounds cannot go on: a request without the tools of ours, or an error in the form
-//! of the dialect.
+//! The end of hidden rounds that cannot go on: a request without our tools, or an error in the
+//! form of the dialect.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use crate::transport::decompress::decode_error;
 /// The longest error that is read.
 const LONGEST: usize = 256 << 10;
 
-/// The same request without the tools of ours; as it is if that is not possible.
+/// The request without our tools; unchanged if they cannot be removed.
 pub(super) async fn without_retrieval_tools(
     dialect: Dialect,
     mut outgoing: OutgoingBody,
@@ -37,7 +37,8 @@ fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
     let sealed = PartKind::Reasoning { sealed: true };
     let mut parts = (0..scan.len()).flat_map(|at| scan.parts(at));
     if parts.any(|part| part.kind == sealed) {
-        // It is bound to the tools that stood before it.
+        // Signatures of reasoning cover the tools before it, so the provider would refuse it with
+        // other tools.
         let before = scan.len();
         changes.extend([
             BodyChange::StripReasoning { before },
@@ -48,12 +49,13 @@ fn withdraw(dialect: Dialect, names: ToolNames, body: &[u8]) -> Option<Bytes> {
     Some(Bytes::from(spliced.body.into_owned()))
 }
 
-/// What a client reads at the end of a stream that no answer follows.
+/// The error event at the end of a stream that no answer follows.
 pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> String {
     let error = match failure {
         RoundFailure::Refused(answer) => {
             let (parts, body) = answer.into_parts();
             let bytes = match collect(body, LONGEST).await {
+                // The beginning of a long error is shown; it is of more use than none.
                 CollectedBody::Whole(bytes) | CollectedBody::Longer(bytes, _) => bytes,
             };
             let unpacked = decode_error(&parts.headers, &bytes);
@@ -68,7 +70,7 @@ pub(super) async fn error_event(dialect: Dialect, failure: RoundFailure) -> Stri
     written(dialect, &error)
 }
 
-/// The error that a body tells of, as an object.
+/// The error object in a body.
 fn error_in(body: &[u8]) -> Value {
     let said = serde_json::from_slice::<Value>(body).ok();
     match said.as_ref().and_then(|said| said.get("error")) {

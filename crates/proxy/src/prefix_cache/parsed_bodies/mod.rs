@@ -15,20 +15,20 @@ use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain};
 use crate::prefix_cache::prefix_hash::{PrefixHash, PrefixHashes};
 use crate::resources::memory_budget::{MemoryBudget, Reservation};
 
-/// Bytes that are looked at to guess.
+/// The size of a sample in bytes.
 const SAMPLE: usize = 64;
-/// Bytes of the shortest beginning that is worth remembering.
+/// The shortest prefix that is remembered, in bytes.
 const SHORTEST: usize = 4 << 10;
-/// Bytes between two places at which a body may be taken up again; the last few entries have
-/// one each, because cache markers move there.
+/// The distance in bytes between two resume points. The last few entries have one each, because
+/// cache markers move there.
 const APART: usize = 128 << 10;
 const LAST: usize = 6;
-/// Bodies with the same sample that are remembered.
+/// The maximum number of remembered bodies with the same sample.
 const ALIKE: usize = 16;
-/// The share of the memory budget that may be remembered of bodies, as a divisor.
+/// The share of the memory budget for parsed bodies, as a divisor.
 const SHARE: usize = 8;
 
-/// What is remembered of all bodies, within a number of bytes.
+/// The cache of parsed bodies, limited in bytes.
 pub(crate) struct ParsedBodies {
     table: Mutex<ParsedBodyTable>,
     budget: MemoryBudget,
@@ -40,41 +40,41 @@ struct ParsedBodyTable {
     memory: Reservation,
 }
 
-/// What is known of one body.
+/// One parsed body.
 struct ParsedBody {
     memo: ScanMemo,
     fingerprints: FingerprintChain,
-    /// The messages of its trail that stand before the list.
+    /// The number of its messages before the list: 1 with a system field, else 0.
     head: usize,
     resume_points: Vec<ResumePoint>,
     sample: u64,
 }
 
-/// A place at which a body may be taken up again.
+/// A position at which parsing can resume.
 #[derive(Clone, Copy)]
 struct ResumePoint {
     entries: usize,
     messages: usize,
     offset: usize,
-    /// Keyed hash of everything before.
+    /// The keyed hash of everything before it.
     fingerprint: Fingerprint,
-    /// The last bytes before.
+    /// The hash of the last bytes before it.
     tail: u64,
 }
 
-/// A body that was read, and how.
+/// A parsed body with its fingerprints.
 pub(crate) struct BodyReading<'a> {
     pub(crate) scan: BodyScan<'a>,
     pub(crate) fingerprints: FingerprintChain,
     tenant: &'a str,
-    /// What it begins like, and the mark up to which.
+    /// The known body with the same prefix, and the index of the last common resume point.
     resumed_from: Option<(Arc<ParsedBody>, usize)>,
     hashed: &'a PrefixHash,
     key: &'a [u8; 192],
 }
 
 impl ParsedBodies {
-    /// Remembers nothing yet; all together may take a share of `budget`.
+    /// An empty cache, which may use a share of `budget`.
     pub(crate) fn new(budget: MemoryBudget) -> Self {
         Self {
             table: Mutex::new(ParsedBodyTable {
@@ -86,8 +86,7 @@ impl ParsedBodies {
         }
     }
 
-    /// Forgets everything, and gives how many bytes that were: all of it can be had again by
-    /// reading a body once.
+    /// Empties the cache and returns the freed bytes.
     pub(crate) fn forget_all(&self) -> usize {
         let mut kept = self.lock_table();
         let bytes = kept.bytes;
@@ -99,13 +98,15 @@ impl ParsedBodies {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a body, from where it is new if it begins like one that is known.
+    /// Parses a body, from its first new byte on if its prefix is known.
     pub(crate) fn read<'a>(
         &self,
         (tenant, dialect): (&'a str, Dialect),
         (body, hashed): (&'a [u8], &'a PrefixHash),
         key: &'a [u8; 192],
     ) -> Result<BodyReading<'a>, Unscannable> {
+        // Guessing compares a few hashes of 64 bytes; proving compares the hash of the whole
+        // prefix. Only what is proven is reused, so a wrong guess costs time and nothing else.
         let guessed = self.guess((tenant, dialect), body);
         let from = proven(guessed, hashed.prefix_hashes(key, body));
         let (scan, chain) = if let Some((known, mark)) = &from {
@@ -125,8 +126,8 @@ impl ParsedBodies {
         })
     }
 
-    /// The bodies that this one may begin like, each with the last mark up to which it may; the
-    /// one that it has most in common with first.
+    /// The known bodies that may share a prefix with this one, each with its last possible resume
+    /// point; the longest prefix first.
     fn guess(&self, of: (&str, Dialect), body: &[u8]) -> Vec<(Arc<ParsedBody>, usize)> {
         let kept = self.lock_table();
         let alike = samples(of, body).filter_map(|sample| kept.by_sample.get(&sample));
@@ -144,7 +145,7 @@ impl ParsedBodies {
         guessed.map(|(_, mark, known)| (known, mark)).collect()
     }
 
-    /// Remembers a body that was read.
+    /// Adds a parsed body to the cache.
     pub(crate) fn keep(&self, reading: BodyReading<'_>) {
         let BodyReading {
             scan,
@@ -175,6 +176,8 @@ impl ParsedBodies {
             sample,
         });
         let mut kept = self.lock_table();
+        // The new body contains everything that the old one had, and continues the same
+        // conversation.
         if let Some((old, _)) = from {
             kept.forget(&old);
         }
@@ -204,6 +207,8 @@ impl ParsedBodyTable {
     }
 
     fn add(&mut self, known: Arc<ParsedBody>, most: usize) {
+        // Everything goes at once. The cache is refilled by one parse per conversation, and needs
+        // no order of use.
         if self.bytes + known.size() > most {
             self.clear();
         }
@@ -227,7 +232,7 @@ impl ParsedBody {
             + self.fingerprints.len() * size_of::<Fingerprint>()
     }
 
-    /// Reads a body from a mark on.
+    /// Parses a body from a resume point on.
     fn resume<'a>(
         &self,
         mark: usize,
@@ -243,27 +248,28 @@ impl ParsedBody {
     }
 }
 
-/// The known body that one is proven to begin like, and the last mark up to which it does.
+/// The known body that shares a proven prefix, and the last resume point of that prefix.
 fn proven(
     guessed: Vec<(Arc<ParsedBody>, usize)>,
     mut prefix_hashes: PrefixHashes<'_>,
 ) -> Option<(Arc<ParsedBody>, usize)> {
     let mut is_same = |mark: &ResumePoint| prefix_hashes.hash_of(mark.offset) == mark.fingerprint;
-    // Up to here, conversations that differ only in their beginning look alike.
+    // Samples and tails cannot tell conversations apart that differ only in their beginning. The
+    // hash can, so each guess is tried at its deepest mark.
     let mut all = guessed.iter();
-    let whole = all
+    let proven_at = all
         .position(|(known, deepest)| known.resume_points.get(*deepest).is_some_and(&mut is_same));
-    let (known, deepest) = guessed.into_iter().nth(whole.unwrap_or(0))?;
-    if whole.is_some() {
+    let (known, deepest) = guessed.into_iter().nth(proven_at.unwrap_or(0))?;
+    if proven_at.is_some() {
         return Some((known, deepest));
     }
-    // If one beginning is the same, all shorter ones are.
+    // If a prefix is the same, all shorter ones are, so a binary search finds the longest.
     let marks = known.resume_points.get(..deepest)?;
     let last = marks.partition_point(is_same).checked_sub(1)?;
     Some((known, last))
 }
 
-/// The marks of a body: those that are proven, and new ones behind them.
+/// The resume points of a body: the proven ones, and new ones after them.
 fn resume_points(
     memo: &ScanMemo,
     before: &[ResumePoint],
@@ -275,6 +281,7 @@ fn resume_points(
     for mark in before {
         add_apart(&mut marks, *mark, mark.entries + LAST > entries);
     }
+    // The hashes of proven marks are known, so only the new part of the body gets new ones.
     let first = before.last().map_or(1, |last| last.entries + 1);
     for entries_before in first..=entries {
         let Some(boundary) = memo.boundary(entries_before) else {
@@ -300,7 +307,7 @@ fn resume_points(
     marks
 }
 
-/// Adds a mark if it is one of the last, or far from the one before.
+/// Adds a resume point if it is one of the last, or far from the previous one.
 fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
     let before = marks.last().map_or(0, |last| last.offset);
     if is_last || before + APART <= mark.offset {
@@ -308,14 +315,16 @@ fn add_apart(marks: &mut Vec<ResumePoint>, mark: ResumePoint, is_last: bool) {
     }
 }
 
-/// Samples of a body, the one that says most first.
+/// Hashes of samples of a body, the most specific one first.
 fn samples<'b>(of: (&'b str, Dialect), body: &'b [u8]) -> impl Iterator<Item = u64> + 'b {
-    // Places near the end come first: beginnings are the same in many conversations.
+    // Positions grow by an eighth, so that two bodies of similar length share most of them.
+    // Positions near the end come first: beginnings are the same in many conversations.
     let places = std::iter::successors(Some(SHORTEST), |place| Some(place + place / 8));
     let places: Vec<usize> = places.take_while(|place| *place <= body.len()).collect();
     places.into_iter().rev().filter_map(move |place| {
         let sample = body.get(place - SAMPLE..place)?;
         let mut hasher = Xxh3::new();
+        // The tenant is part of the sample: nothing of another tenant's bodies is ever compared.
         hasher.update(of.0.as_bytes());
         hasher.update(&[of.1 as u8]);
         hasher.update(&place.to_le_bytes());

@@ -73,6 +73,27 @@ fn earlier_prompt_counts_as_cached() {
 }
 
 #[test]
+fn number_of_remembered_sessions_is_bounded() {
+    let mut savings = savings();
+    let usage = Usage {
+        cache_creation: 10_000,
+        ..Usage::default()
+    };
+    for at in 0..3 * SESSIONS as u64 {
+        let mut other = record(1 + at, 110_000, 10_000, usage);
+        other.session = format!("other-{at}");
+        savings.add(&other);
+        if at.is_multiple_of(1_000) {
+            savings.add(&record(1 + at, 110_000, 10_000, usage));
+        }
+    }
+    let remembered = savings.sessions.len() + savings.older_sessions.len();
+    assert!(remembered <= 2 * SESSIONS, "{remembered}");
+    // A session that is used stays remembered.
+    assert_eq!(savings.session("s").before, 110_000);
+}
+
+#[test]
 fn broken_cache_reduces_the_savings() {
     let mut savings = savings();
     let first = Usage {

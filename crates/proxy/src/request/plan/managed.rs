@@ -23,44 +23,46 @@ use crate::routing::own_endpoint;
 use crate::routing::route::UpstreamRoute;
 use crate::transport::headers;
 
-/// The largest share of a window that is kept free for an answer, as a divisor: clients ask
-/// for far more than answers take.
+/// The largest share of a window that is reserved for an answer, as a divisor. Clients request far
+/// more than answers need.
 const ANSWER_SHARE: u64 = 8;
-/// An answer of so many tokens is always kept room for.
+/// The reserve for an answer is never capped below this, in tokens.
 const FREE_ANSWER: u64 = 4_096;
 
-/// How often a request is planned again because another process wrote to its conversation.
+/// The maximum number of new plans after another process wrote to the conversation.
 pub(crate) const CONFLICTS: u32 = 2;
 
 /// A request whose window is managed.
 pub(crate) struct ManagedRequest {
     pub(crate) job: PlanningJob,
     pub(crate) route: Arc<UpstreamRoute>,
-    /// The part of the path that is sent.
+    /// The path at the upstream.
     pub(crate) upstream_path: String,
     pub(crate) model: String,
     pub(crate) mode: ProxyMode,
     pub(crate) model_limits: KnownModel,
     pub(crate) client_session: Arc<ClientSession>,
-    /// Where client sessions of the same name are listed, for credentials that are renewed.
+    /// The list of client sessions with this name, for renewed credentials.
     pub(super) renewal_list: Option<String>,
     pub(crate) branch: usize,
     pub(crate) session: String,
-    /// True if the request is sent as it came unless it overflows.
+    /// Why the request is sent unchanged unless it overflows, if there is a reason.
     pub(crate) untouched: Option<&'static str>,
     pub(crate) options: ComposeOptions,
     pub(crate) outgoing: OutgoingBody,
     pub(crate) pending: Option<PendingSummary>,
-    /// What is to be made durable.
+    /// The writes that are not yet durable.
     pub(crate) unwritten: Option<UnflushedWrites>,
 }
 
 impl ManagedRequest {
-    /// Chooses the upstream and the mode of a request, and finds the client session of its
-    /// conversation. Nothing is done to the conversation yet.
+    /// Chooses the upstream and the mode of a request, and finds its client session. The
+    /// conversation is not changed yet.
     pub(super) fn new(work: PlanningJob, reading: &BodyReading<'_>) -> Result<Self, Unmanaged> {
         let (scan, settings) = (&reading.scan, Arc::clone(&work.settings));
         let named = scan.model().map(String::from);
+        // The provider has the rest of the conversation, and we have not seen it. A window made
+        // from a part would lose the rest.
         if scan.is_partial() {
             return Err(Unmanaged {
                 model: named,
@@ -76,6 +78,7 @@ impl ManagedRequest {
         let rest = rest.to_owned();
         let mode = headers::mode(&work.headers)
             .unwrap_or_else(|| settings.routes.mode(&settings.config, &route, Some(&model)));
+        // Checked again, because the mode can depend on the model, which is known only now.
         if mode == ProxyMode::Bypass {
             return Err(passes("bypass"));
         }
@@ -119,19 +122,20 @@ impl ManagedRequest {
         })
     }
 
-    /// Finds the conversation that the request continues, and lets `steps` work on it. Does so
-    /// again if another process wrote to the conversation meanwhile.
+    /// Finds the conversation that the request continues, and runs `steps` on it. Starts over if
+    /// another process wrote to the conversation meanwhile.
     pub(super) fn on_conversation(
         &mut self,
         reading: &BodyReading<'_>,
         steps: impl Fn(&mut Self, &mut Branch, &Setup) -> Result<(), BranchError>,
     ) -> Result<(), Unmanaged> {
         let client_session = Arc::clone(&self.client_session);
-        // One request of a conversation at a time. Waiting for the others may have used up the
-        // time.
+        // The lock admits one request of a client session at a time: two at once could plan
+        // different windows for one conversation.
         let mut branches = client_session.branches();
         if work::is_cancelled() {
-            // It is too late, and nothing is half done yet.
+            // The deadline has passed while we waited. Nothing was changed yet, so it is safe to
+            // stop here.
             return Err(Unmanaged::of_model("slow", &self.model));
         }
         let setup = self.setup(&reading.scan);
@@ -148,6 +152,7 @@ impl ManagedRequest {
                 BranchError::Mismatch(_) => {}
             }
             conflicts += 1;
+            // Only a conflict can succeed when it is tried again; other failures would repeat.
             if conflicts > CONFLICTS || !trouble.is_conflict() {
                 drop(branches);
                 return Err(self.passes(&trouble));
@@ -155,7 +160,7 @@ impl ManagedRequest {
         }
     }
 
-    /// Why the request passes as it came after `trouble`.
+    /// The reason why the request passes unchanged after `trouble`.
     fn passes(&self, trouble: &BranchError) -> Unmanaged {
         let reason = match trouble {
             BranchError::Session(SessionError::Store(error)) => self.job.store_failed(error),
@@ -185,7 +190,7 @@ impl ManagedRequest {
         branches.get(self.branch).ok_or_else(gone)
     }
 
-    /// Lets the messages into the conversation that are new, and stores their outputs.
+    /// Admits the new messages to the conversation, and stores their outputs.
     pub(super) fn admit_new(
         &mut self,
         branch: &mut Branch,
@@ -204,7 +209,7 @@ impl ManagedRequest {
         branch.admit(scan, &reading.fingerprints)
     }
 
-    /// Lets the policy plan the window, if the request is not to be sent as it came.
+    /// Lets the policy plan the window, unless the request is to be sent unchanged.
     pub(super) fn decide(
         &mut self,
         branch: &mut Branch,
@@ -219,13 +224,14 @@ impl ManagedRequest {
             // Some designs act after outputs have come, and others only before a call.
             let after_outputs = scan.role(scan.len().saturating_sub(1)) == Some(Role::Tool);
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
+            // After outputs both moments are due, in this order; else only the second.
             let moments = moments.get(usize::from(!after_outputs)..);
             self.pending = branch.check(moments.unwrap_or_default());
         }
         Ok(())
     }
 
-    /// Makes the body that is sent, and notes what must be durable before a model reads it.
+    /// Builds the body to send, and determines what must be durable before a model reads it.
     pub(super) fn splice(
         &mut self,
         branch: &mut Branch,
@@ -236,16 +242,15 @@ impl ManagedRequest {
             // The body is made when the summary has come.
             return Ok(branch.flush()?);
         }
-        // Composing may have to shrink the window. Then the plan that a summary was wanted for is
-        // outdated.
+        // Composing may have to shrink the window at once. Then the plan that wanted a summary is
+        // outdated, and the summary would come too late.
         let decided = branch.decisions();
         self.outgoing = branch.compose(&reading.scan, &self.options)?;
         if branch.decisions() != decided {
-            // The window had to be made smaller at once, so the summary would come too late.
             self.pending = None;
         }
-        // Messages that are sent as they came need not be durable: the client has them. All
-        // else depends on a plan, and often shows a ref.
+        // Messages that are sent unchanged need not be durable, because the client has them.
+        // Everything else depends on a plan, and often shows a ref.
         let staged = Arc::clone(branch.staged());
         let as_it_came = self.mode != ProxyMode::On || self.untouched.is_some();
         self.unwritten = Some(if as_it_came || branch.no_new_plan_since_send() {
@@ -256,14 +261,14 @@ impl ManagedRequest {
         Ok(())
     }
 
-    /// What must be durable before a model reads the request. The rest is written later.
+    /// The writes that must be durable before a model reads the request. Others are scheduled.
     pub(crate) fn flush_first(&mut self) -> Option<Arc<StagedStore>> {
         self.unwritten
             .take()
             .and_then(UnflushedWrites::required_before_send)
     }
 
-    /// Works on the conversation again: after an overflow, after a hidden round, at the end.
+    /// Works on the conversation again, for example after an overflow or a hidden round.
     pub(crate) fn with_body<T>(
         &self,
         work: impl FnOnce(&mut Branch, &BodyScan<'_>) -> Result<T, BranchError>,
@@ -273,7 +278,7 @@ impl ManagedRequest {
         self.with_branch(|branch| work(branch, &scan))
     }
 
-    /// The same, for what does not need the body. What it writes is durable when it returns.
+    /// The same without the body. All writes are durable when it returns.
     pub(crate) fn with_branch<T>(
         &self,
         work: impl FnOnce(&mut Branch) -> Result<T, BranchError>,
@@ -292,34 +297,38 @@ impl ManagedRequest {
             staged.flush().map_err(SessionError::from)?;
             Ok(done)
         });
+        // Memory may be ahead of the store after a failed write. The next request reads the store
+        // again.
         if let Err(BranchError::Session(_)) = done {
             self.forget();
         }
         done
     }
 
-    /// Forgets the conversation after a failure: it is read from the store when it comes back.
+    /// Drops the conversation from memory after a failure. The next request loads it from the
+    /// store.
     pub(crate) fn forget(&self) {
         self.client_session.branches().forget(self.branch);
     }
 
-    /// Whom it asks.
+    /// The upstream and the model.
     pub(crate) fn model_key(&self) -> ModelKey<'_> {
         (&self.route.upstream.name, &self.model)
     }
 
-    /// What the request must fit into where the model has this window.
+    /// The limits of the request for a model with this window.
     pub(crate) fn limits(&self, scan: &BodyScan<'_>, window: Option<u64>) -> Limits {
         let rule = self.job.settings.routes.rule(&self.model);
         let longest = rule.and_then(|rule| rule.max_output);
         Limits {
             window,
             max_output: reserve(window, scan.answer_limit(), longest),
+            // Byte limits of endpoints are not known in advance; an overflow error names them.
             bytes: None,
         }
     }
 
-    /// The model that writes summaries at the client's cost.
+    /// The model that writes summaries with the client's credentials.
     pub(crate) fn summary_model(&self) -> &str {
         // The client pays for the summary, with the model that it asks anyway, unless a policy
         // names a cheaper one.
@@ -332,7 +341,7 @@ impl ManagedRequest {
         self.job.settings.policy(name)
     }
 
-    /// What a session of this conversation is opened with.
+    /// The setup for sessions of this conversation.
     fn setup(&self, scan: &BodyScan<'_>) -> Setup {
         let policy = self.policy().cloned().unwrap_or_default();
         let model = self.model_limits.model.as_ref();
@@ -348,9 +357,10 @@ impl ManagedRequest {
     }
 }
 
-/// How long the provider keeps the prompt: longer, where the client asks and pays for it.
+/// How long the provider caches the prompt; longer if the client requests and pays for it.
 fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     let markers = scan.request().markers.iter();
+    // Anthropic's cache markers have a `ttl` of "5m" or "1h"; the longer one costs more to write.
     let asks = |json: &str| json.contains("\"1h\"");
     let long = markers
         .into_iter()
@@ -359,11 +369,13 @@ fn lifetime(cache: &CacheRules, scan: &BodyScan<'_>) -> Option<Duration> {
     long.or(cache.lifetime)
 }
 
-/// What is kept free for the answer: what the client asks for, within reason, or within what
-/// the settings say is the longest.
+/// The reserve for the answer: the client's limit, capped by the operator's limit or by a share of
+/// the window.
 fn reserve(window: Option<u64>, asked: Option<u64>, longest: Option<u64>) -> Option<u64> {
     let share = window.map_or(u64::MAX, |window| (window / ANSWER_SHARE).max(FREE_ANSWER));
     match (asked, longest) {
+        // A limit that the operator set is taken as it is. Without one, the client's figure is
+        // capped, because it is usually far above what an answer takes.
         (asked, Some(longest)) => Some(asked.map_or(longest, |asked| asked.min(longest))),
         (Some(asked), None) => Some(asked.min(share)),
         (None, None) => window.map(Limits::usual_answer),

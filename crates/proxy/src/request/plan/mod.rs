@@ -1,7 +1,7 @@
-//! The work on one request, from its body to the body that is sent.
+//! Planning: the work on one request, from its body to the body that is sent.
 //!
-//! All of it is synchronous. It runs on a thread that may wait, and within a time. If it fails or
-//! panics, the request passes as it came.
+//! All of it is synchronous. It runs on a thread that may block, with a deadline. If it fails or
+//! panics, the request passes unchanged. `server::model_call` and `/v1/compress` call it.
 
 mod managed;
 
@@ -28,40 +28,42 @@ use crate::transport::headers;
 
 pub(crate) use managed::{CONFLICTS, ManagedRequest};
 
-/// Bytes that planning takes for each byte of a body: its texts in the log, in what is written
-/// to the store and in the body that is sent.
+/// Bytes of memory that planning needs per byte of the body: for its texts in the log, in the
+/// writes to the store and in the new body.
 const PLANNING_PER_BYTE: usize = 5;
-/// Bytes to reserve for each byte of a body while it comes: for itself, and for planning.
+/// Bytes to reserve per byte of an arriving body: for the body itself and for planning.
 pub(crate) const BYTES_PER_BYTE: usize = 1 + PLANNING_PER_BYTE;
-/// Bytes that planning takes for each object in a body, which is at most a message or a part.
+/// Bytes of memory that planning needs per JSON object in the body, which is at most a message or a
+/// part.
 const PLANNING_PER_OBJECT: usize = 2048;
 
-/// A request to be worked on.
+/// A request to plan.
 #[derive(Clone)]
 pub(crate) struct PlanningJob {
     pub(crate) shared: Arc<SharedState>,
-    /// The store that was open when the request came.
+    /// The store that was open when the request arrived.
     pub(crate) opened: Arc<OpenedStore>,
     pub(crate) settings: Arc<LiveSettings>,
     pub(crate) dialect: Dialect,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
-    /// Whose it is.
+    /// Its tenant.
     pub(crate) tenant: Tenant,
-    /// The body, unpacked.
+    /// The decompressed body.
     pub(crate) body: Bytes,
-    /// True if the client sent only a part of it, and the provider keeps the rest.
+    /// True if the client sent only a part of the conversation, and the body was completed.
     pub(crate) is_pieced: bool,
-    /// The hash of the body, where it was taken while it came.
+    /// The hash of the body, if it was computed on arrival.
     pub(crate) hashed: Option<PrefixHash>,
 }
 
-/// Plans what is sent for a request.
+/// Plans a request, up to the body to send.
 pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
     let (opened, body) = (Arc::clone(&job.opened), job.body.clone());
     let (tenant, key) = (job.tenant.clone(), opened.keys.fingerprint_key());
     // Find the messages in the body, and the fingerprints by which they are known again.
     let hashed = job.hashed.take();
+    // No hash was taken on arrival if the body was decompressed or completed.
     let hashed = hashed.unwrap_or_else(|| PrefixHash::of(key, &body));
     let of = (tenant.as_str(), job.dialect);
     let read = opened.parsed_bodies.read(of, (&body, &hashed), key);
@@ -73,12 +75,14 @@ pub(crate) fn plan(mut job: PlanningJob) -> Result<ManagedRequest, Unmanaged> {
         managed.decide(branch, &read.scan)?;
         managed.splice(branch, &read)
     })?;
+    // Kept only after everything succeeded: a body that made planning fail is parsed anew next
+    // time.
     opened.parsed_bodies.keep(read);
     managed.client_session.update_memory_use();
     Ok(managed)
 }
 
-/// Why a body passes of which nobody knows whose it is.
+/// The reason for a body without a tenant.
 pub(crate) fn decide_without_tenant(dialect: Dialect, body: &[u8], detail: &str) -> Unmanaged {
     let scan = BodyScan::new(body, dialect).ok();
     let model = scan.as_ref().and_then(BodyScan::model).map(String::from);
@@ -88,7 +92,7 @@ pub(crate) fn decide_without_tenant(dialect: Dialect, body: &[u8], detail: &str)
     }
 }
 
-/// Why a body passes that is too short to be trimmed.
+/// The reason for a body that is too short to be trimmed.
 pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
     match BodyScan::new(body, dialect) {
         Ok(scan) => {
@@ -102,7 +106,7 @@ pub(crate) fn decide_small_body(dialect: Dialect, body: &[u8]) -> Unmanaged {
     }
 }
 
-/// The memory that planning takes for a body, about.
+/// The approximate memory that planning a body needs.
 pub(crate) fn planning_bytes(body: &[u8]) -> usize {
     // Many small messages take more memory than one long text of as many bytes.
     let objects = memchr::memchr_iter(b'{', body).count();
@@ -110,7 +114,7 @@ pub(crate) fn planning_bytes(body: &[u8]) -> usize {
 }
 
 impl PlanningJob {
-    /// The work on the body of a request, which came in one piece and was not hashed.
+    /// A job for a body that is complete and was not hashed.
     pub(crate) fn new(
         request: &RequestContext,
         opened: Arc<OpenedStore>,
@@ -132,8 +136,8 @@ impl PlanningJob {
         }
     }
 
-    /// The name under which the conversation and its kin are kept, and where that is listed for
-    /// when the credential is renewed.
+    /// The name of the client session, and the list in which it is registered if its credential can
+    /// be renewed. None for an empty conversation without a hint.
     fn family_name(
         &self,
         scan: &BodyScan<'_>,
@@ -141,7 +145,11 @@ impl PlanningJob {
     ) -> Option<(String, Option<String>)> {
         let keys = &self.opened.keys;
         let hint = client_session_id::find(&self.headers, scan);
+        // Clients without session ids repeat their first message in every request of a
+        // conversation.
         let beginning = chain.first_message().map(u128::to_le_bytes);
+        // The place is part of the name, so that the same id in two places does not mix two
+        // sessions.
         let said: &[&[u8]] = match (&hint, &beginning) {
             (Some(hint), _) => &[hint.from.as_bytes(), hint.name.as_bytes()],
             (None, Some(beginning)) => &[beginning],
@@ -152,6 +160,8 @@ impl PlanningJob {
             None => keys.name(&self.tenant, said),
         };
         let dialect = self.dialect;
+        // Only access tokens are renewed. The name of the list leaves the credential out, so that
+        // the conversation can be found under the new token.
         let listed = token_renewal::is_renewable(&self.headers).then(|| {
             let name = keys.common_name(&self.tenant, said);
             format!(
@@ -162,9 +172,9 @@ impl PlanningJob {
         Some((client_sessions::name(&self.tenant, dialect, &name), listed))
     }
 
-    /// True if its tenant may store no more.
+    /// True if the tenant has used up its store quota.
     fn is_over_quota(&self) -> bool {
-        let most = self.settings.config.quotas.store_bytes;
+        let most = self.settings.config.store_quota(self.tenant.as_str());
         let store = self.opened.store.as_ref();
         // A store that does not say how much it holds cannot be written either, most likely.
         most > 0
@@ -182,7 +192,7 @@ impl PlanningJob {
             .model_limits(&route.upstream.name, model, rule)
     }
 
-    /// Takes in that the store failed; gives why the request passes.
+    /// Reports a failure of the store, and returns the reason why the request passes.
     fn store_failed(&self, error: &trimtab_store::Error) -> &'static str {
         let state = &self.shared.store_state;
         state.note_failure(error);
@@ -193,13 +203,14 @@ impl PlanningJob {
         }
     }
 
-    /// The policy that the request itself asks for.
+    /// The policy that the request's header asks for.
     fn asked_policy(&self) -> Option<&str> {
         headers::header_text(&self.headers, &headers::PRESET)
             .filter(|name| self.settings.policy(name).is_some())
     }
 
-    /// The policy for the request: by its header, its model, its upstream, the settings.
+    /// The policy of the request: from its header, its model, its upstream or the settings, in this
+    /// order.
     fn policy_name<'a>(&'a self, route: &'a UpstreamRoute, model: &str) -> &'a str {
         let by_model = || self.settings.routes.rule(model)?.preset.as_deref();
         self.asked_policy()

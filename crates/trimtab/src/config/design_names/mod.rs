@@ -1,8 +1,8 @@
-//! The names that the designs gave their settings, and what each is here.
+//! The designs' own names for their settings, and the corresponding settings here.
 //!
-//! A name is accepted in files, behind `--set` and in the environment, under the preset of its
-//! design. Upper and lower case and underscores do not matter, and its section may be left out
-//! where no other name of the design is like it.
+//! A name is accepted in files, after `--set` and in the environment, under the preset of its
+//! design. Case and underscores are ignored, and its section may be omitted if no other name of the
+//! design is like it.
 
 mod table;
 mod values;
@@ -17,7 +17,7 @@ use super::{ConfigError, ConfigInputs, SettingSource};
 
 pub use table::DESIGN_NAMES;
 
-/// Systems that work as a design says, and the preset that works like them.
+/// The original systems, and the presets that work like them.
 pub const ORIGINAL_SYSTEMS: &[(&str, &str)] = &[
     ("codelia", "refs"),
     ("agenticloop", "checkpoint"),
@@ -31,7 +31,7 @@ pub const ORIGINAL_SYSTEMS: &[(&str, &str)] = &[
 /// Settings with their values.
 type NamedValues = Vec<(&'static str, Value)>;
 
-/// The settings that a value comes to; none if the name cannot have the value.
+/// The settings that follow from a value; none if the name cannot have the value.
 type DerivedValues = Option<NamedValues>;
 
 /// How a value becomes settings.
@@ -39,24 +39,24 @@ type DerivedValues = Option<NamedValues>;
 enum NameMeaning {
     /// It is the value of the setting.
     Same,
-    /// What this makes of it, given the settings so far.
+    /// It is computed by this function from the settings so far.
     Made(fn(&LayeredSettings, &Value) -> DerivedValues),
 }
 
-/// A name that a design gave one of its settings.
+/// A name of a design's setting.
 #[derive(Clone, Copy, Debug)]
 pub struct DesignName {
-    /// The preset that carries the design out.
+    /// The preset that implements the design.
     pub preset: &'static str,
-    /// The name, behind its section if it has one.
+    /// The name, with its section if it has one.
     pub name: &'static str,
     /// Its name in the environment.
     pub variable: &'static str,
-    /// The setting that it changes here, and perhaps others with it.
+    /// The setting that it changes here, perhaps together with others.
     pub setting: &'static str,
-    /// What becomes of the value, where it is not taken as it is.
+    /// How the value is converted, if it is not taken unchanged.
     pub note: &'static str,
-    /// What the design has where nobody says otherwise, as TOML; empty for nothing.
+    /// The design's default as TOML; empty for none.
     pub default: &'static str,
     pub(super) kind: SettingKind,
     allowed: &'static str,
@@ -64,10 +64,11 @@ pub struct DesignName {
 }
 
 impl DesignName {
-    /// True if somebody who writes `name` may mean this one.
+    /// True if `name` may mean this one.
     fn is(&self, name: &str) -> bool {
         let same = |own: &str| plain(own).eq(plain(name));
         let bare = self.name.rsplit_once('.').map(|(_, bare)| bare);
+        // Several sections have `enabled`, so on its own it means nothing.
         same(self.name) || bare.is_some_and(|bare| bare != "enabled" && same(bare))
     }
 
@@ -96,24 +97,19 @@ impl DesignName {
                 self.allowed.to_owned()
             },
         })?;
-        let made = made.into_iter().map(|(name, value)| SetValue {
-            name: name.to_owned(),
-            value,
-            source: set.source.clone(),
-            appends: false,
-            is_design_name: false,
-        });
+        let made = made.into_iter();
+        let made = made.map(|(name, value)| SetValue::new(name.to_owned(), value, &set.source));
         Ok(made.collect())
     }
 
-    /// True if a project's file may use it: it decides only what goes into a window.
+    /// True if a project's file may use it: it only decides what goes into a window.
     pub(super) fn in_project(&self, keys: &[&SettingKey]) -> bool {
         let own = find_key(keys, self.setting);
         own.is_some_and(|key| key.in_project != InProject::Refused)
     }
 }
 
-/// A name without what does not matter in it.
+/// A name in lower case and without underscores.
 fn plain(name: &str) -> impl Iterator<Item = char> {
     let letters = name.chars().filter(|letter| *letter != '_');
     letters.flat_map(char::to_lowercase)
@@ -124,7 +120,7 @@ pub(super) fn designs_with_name(name: &str) -> impl Iterator<Item = &'static Des
     DESIGN_NAMES.iter().filter(move |one| one.is(name))
 }
 
-/// True if the name of a setting of a design begins with `section`.
+/// True if the name of some design's setting begins with `section`.
 pub(super) fn has_section(section: &str) -> bool {
     let mut sections = DESIGN_NAMES.iter().filter_map(|one| {
         let (own, _) = one.name.rsplit_once('.')?;
@@ -138,19 +134,20 @@ pub(super) fn has_section(section: &str) -> bool {
     })
 }
 
-/// A value as somebody types it, for the first design that has the name.
+/// Parses a value that a user typed, for the first design with the name.
 pub(super) fn parse_typed(name: &str, text: &str) -> Option<Value> {
     Some(designs_with_name(name).next()?.kind.typed(text))
 }
 
-/// Lays settings over those that are there: of each source those under our names first, then
-/// those under the names of the design, in the order of its table.
+/// Applies settings: of each source first those under our names, then those under the names of the
+/// design, in the order of its table.
 pub(super) fn apply_all(
     settings: &mut LayeredSettings,
     preset: &str,
     sets: &[SetValue],
 ) -> Result<(), ConfigError> {
     for of_source in sets.chunk_by(|one, next| one.source == next.source) {
+        // In one source, the names of the design win, so they are applied last.
         let (designs, ours): (Vec<&SetValue>, Vec<&SetValue>) =
             of_source.iter().partition(|set| set.is_design_name);
         for set in ours {
@@ -160,16 +157,18 @@ pub(super) fn apply_all(
         if let Some(set) = designs.iter().find(|set| !own(set)) {
             return Err(other_preset(preset, set));
         }
+        // In the order of the table, because some values depend on others: the limit in bytes on
+        // the unit.
         for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
             for set in designs.iter().filter(|set| name.is(&set.name)) {
-                lay(settings, name, set)?;
+                apply_design_value(settings, name, set)?;
             }
         }
     }
     Ok(())
 }
 
-fn lay(
+fn apply_design_value(
     settings: &mut LayeredSettings,
     name: &DesignName,
     set: &SetValue,
@@ -180,24 +179,21 @@ fn lay(
     Ok(())
 }
 
-/// Lays what the environment says under the names of the preset's design.
+/// Applies the environment variables with the names of the preset's design.
 pub(super) fn apply_environment(
     settings: &mut LayeredSettings,
     preset: &str,
     inputs: &ConfigInputs,
 ) -> Result<(), ConfigError> {
+    // Variables have no section, so each name is looked up by its exact variable.
     for name in DESIGN_NAMES.iter().filter(|name| name.preset == preset) {
         let Some(text) = inputs.variable(name.variable) else {
             continue;
         };
-        let set = SetValue {
-            name: name.name.to_owned(),
-            value: name.kind.typed(&text),
-            source: SettingSource::Environment(name.variable.to_owned()),
-            appends: false,
-            is_design_name: true,
-        };
-        lay(settings, name, &set)?;
+        let source = SettingSource::Environment(name.variable.to_owned());
+        let value = name.kind.typed(&text);
+        let set = SetValue::of_design(name.name.to_owned(), value, &source);
+        apply_design_value(settings, name, &set)?;
     }
     Ok(())
 }
@@ -212,8 +208,8 @@ fn other_preset(preset: &str, set: &SetValue) -> ConfigError {
     }
 }
 
-/// A file with every setting of the design of `preset` under the names that it gave them, as the
-/// design has them. What is not for a project's file is commented out.
+/// A file with every setting of the design of `preset` under its own names, with the design's
+/// defaults. Settings that projects may not set are commented out.
 pub fn under_design_names(keys: &[SettingKey], preset: &str) -> String {
     let keys: Vec<&SettingKey> = keys.iter().collect();
     let mut text = format!(

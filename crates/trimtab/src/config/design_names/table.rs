@@ -58,13 +58,13 @@ use NameMeaning::Made;
 const KEEP: &str = "compaction.keep";
 const WHEN: &str = "compaction.when";
 
-/// The conditions of the designs, in the order in which they are judged.
+/// The conditions of the designs, in the order in which they are evaluated.
 const REFS: &[&str] = &["usage >= "];
 const CHECKPOINT: &[&str] = &["log > ", "messages >= "];
 const TURNS: &[&str] = &["messages > ", "log > "];
 pub(super) const ARCHIVE: &[&str] = &["log >= window - ", "log >= ", "messages >= "];
 
-/// Every name, in the order in which those of one source are applied.
+/// All names, in the order in which those of one source are applied.
 #[rustfmt::skip]
 pub const DESIGN_NAMES: &[DesignName] = &[
     design_name("refs", "toolOutputCache.contextBudgetTokens", "TOOL_OUTPUT_CACHE_CONTEXT_BUDGET_TOKENS", "ageing.placeholder.budget.tokens")

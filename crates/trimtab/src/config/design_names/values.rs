@@ -1,4 +1,4 @@
-//! What values under the names of a design become here.
+//! Converts values under the names of a design to our settings.
 
 use toml::{Table, Value};
 
@@ -6,15 +6,15 @@ use super::super::layered_settings::LayeredSettings;
 use super::table::ARCHIVE;
 use super::{DerivedValues, NamedValues};
 
-/// Messages that the archive keeps where it is told to keep no number of tokens.
+/// The messages that `archive` keeps if its limit in tokens is 0.
 const RECENT_MESSAGES: i64 = 5;
-/// The reserve of the archive where it is told to have none.
+/// The reserve of `archive` if it is set to 0.
 const RESERVE: i64 = 16_384;
 
-/// The limit of an answer of `turns` where it is told none.
+/// The limit of an answer of `turns` if it is set to 0.
 const ANSWER_LIMIT: i64 = 8_192;
 
-/// A whole number from 0.
+/// A non-negative integer.
 pub(super) fn number(value: &Value) -> Option<i64> {
     value.as_integer().filter(|number| *number >= 0)
 }
@@ -23,8 +23,7 @@ fn is_null(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.trim() == "null")
 }
 
-/// The limit of an answer of `turns`. The design takes four times that for the window where
-/// nobody says how large that is.
+/// The limit of an answer of `turns`. If the window is not set, the design uses four times that.
 pub(super) fn answer_limit(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let tokens = if tokens == 0 { ANSWER_LIMIT } else { tokens };
@@ -35,14 +34,14 @@ pub(super) fn answer_limit(settings: &LayeredSettings, value: &Value) -> Derived
     Some(made)
 }
 
-/// The window of `turns`; 0 says nothing.
+/// The window of `turns`; 0 sets nothing.
 pub(super) fn window(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let tokens = number(value)?;
     let said = (tokens > 0).then(|| ("window", Value::from(tokens)));
     Some(said.into_iter().collect())
 }
 
-/// A number of the shape in force; it says nothing where outputs are shown whole.
+/// A number of the current shape. It sets nothing if outputs are shown in full.
 pub(super) fn shown(
     settings: &LayeredSettings,
     setting: &'static str,
@@ -71,7 +70,7 @@ pub(super) fn cache_switch(_: &LayeredSettings, value: &Value) -> DerivedValues 
     })
 }
 
-/// Tokens of all outputs together; without them it is a share of the window.
+/// The limit of all outputs together in tokens; null for a share of the window.
 pub(super) fn output_budget(_: &LayeredSettings, value: &Value) -> DerivedValues {
     if is_null(value) {
         return Some(Vec::new());
@@ -83,7 +82,7 @@ pub(super) fn output_budget(_: &LayeredSettings, value: &Value) -> DerivedValues
     )])
 }
 
-/// What must survive word for word; null for nothing.
+/// The instructions for retained text; null for none.
 pub(super) fn without_null(_: &LayeredSettings, value: &Value) -> DerivedValues {
     let text = value.as_str()?;
     let text = if is_null(value) { "" } else { text };
@@ -108,7 +107,7 @@ fn float(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| whole.map(f64::from))
 }
 
-/// What outputs are measured in, or that they are not cut.
+/// The unit in which outputs are measured, or that they are not cut.
 pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let now = |field: &str| settings.get(&format!("views.default.{field}"));
     let figure = |field: &str| now(field).and_then(Value::as_integer);
@@ -117,6 +116,8 @@ pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues
         "tokens" => Some(vec![("views.default.unit", Value::from("tokens_by_chars"))]),
         "bytes" => {
             let mut made = vec![("views.default.unit", Value::from("bytes"))];
+            // The limit is converted once. A second source with the same value must not multiply it
+            // again.
             let is_tokens = now("unit").and_then(Value::as_str) != Some("bytes");
             if let (Some(max), Some(per_token), true) =
                 (figure("max"), figure("per_token"), is_tokens)
@@ -130,7 +131,7 @@ pub(super) fn policy(settings: &LayeredSettings, value: &Value) -> DerivedValues
     }
 }
 
-/// The limit in bytes, which says nothing while outputs are measured in tokens.
+/// The limit in bytes. It sets nothing while outputs are measured in tokens.
 pub(super) fn bytes_limit(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let unit = settings.get("views.default.unit").and_then(Value::as_str);
     let bytes = number(value)?;
@@ -141,7 +142,7 @@ pub(super) fn bytes_limit(settings: &LayeredSettings, value: &Value) -> DerivedV
     })
 }
 
-/// What is kept, with another value of a field in the rule called `rule`.
+/// The keep rules, with another value of a field in the rule called `rule`.
 pub(super) fn kept(
     settings: &LayeredSettings,
     rule: &str,
@@ -152,7 +153,7 @@ pub(super) fn kept(
     Some(with_field(settings, rule, field, value))
 }
 
-/// The same for a list of texts: `["a", "b"]`, or `a,b` as somebody types it.
+/// The same for a list of texts: `["a", "b"]`, or `a,b` as users type it.
 pub(super) fn kept_texts(
     settings: &LayeredSettings,
     rule: &str,
@@ -162,6 +163,7 @@ pub(super) fn kept_texts(
     let texts: Option<Vec<&str>> = value.as_array()?.iter().map(Value::as_str).collect();
     let quote = |found: char| matches!(found, '"' | '\'') || found.is_whitespace();
     let texts = texts?;
+    // A variable holds the list as one text.
     let split = texts.iter().flat_map(|text| {
         let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
         inner.split(',').map(|name| name.trim_matches(quote))
@@ -194,7 +196,7 @@ fn is_rule(entry: &Value, rule: &str) -> bool {
     entry.get("keep").and_then(Value::as_str) == Some(rule)
 }
 
-/// What is kept, with one rule for the newest messages in place of another.
+/// The keep rules, with this rule for the newest messages instead of the current one.
 fn recent(settings: &LayeredSettings, rule: &str, field: &str, figure: i64) -> NamedValues {
     let is_recent =
         |entry: &Value| is_rule(entry, "recent_tokens") || is_rule(entry, "recent_messages");
@@ -208,7 +210,7 @@ fn recent(settings: &LayeredSettings, rule: &str, field: &str, figure: i64) -> N
     vec![("compaction.keep", Value::Array(rules))]
 }
 
-/// Tokens of the newest messages that are kept; with none of them a number of messages is.
+/// The tokens of the newest messages that are kept; 0 for a number of messages.
 pub(super) fn kept_tokens(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
         0 => recent(settings, "recent_messages", "messages", RECENT_MESSAGES),
@@ -216,12 +218,13 @@ pub(super) fn kept_tokens(settings: &LayeredSettings, value: &Value) -> DerivedV
     })
 }
 
-/// The number of messages that are kept, where it is not told in tokens.
+/// The number of messages that are kept, unless the limit is in tokens.
 pub(super) fn kept_messages(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let messages = match number(value)? {
         0 => RECENT_MESSAGES,
         messages => messages,
     };
+    // The limit in tokens wins, as in the design.
     if rules(settings)
         .iter()
         .any(|entry| is_rule(entry, "recent_tokens"))
@@ -231,7 +234,7 @@ pub(super) fn kept_messages(settings: &LayeredSettings, value: &Value) -> Derive
     Some(recent(settings, "recent_messages", "messages", messages))
 }
 
-/// The conditions, with the figure of the one that begins like the entry `at` of `order`.
+/// The conditions, with another figure of the one that begins like the entry `at` of `order`.
 pub(super) fn figure(
     settings: &LayeredSettings,
     order: &[&str],
@@ -241,8 +244,7 @@ pub(super) fn figure(
     Some(condition(settings, order, at, &number(value)?.to_string()))
 }
 
-/// The same with a figure as text. Where there is no such condition, it gets the place that
-/// `order` says.
+/// The same with a figure as text. A new condition gets the place that `order` says.
 pub(super) fn condition(
     settings: &LayeredSettings,
     order: &[&str],
@@ -252,8 +254,11 @@ pub(super) fn condition(
     let mut when = without_condition(settings, order, at);
     let place = |entry: &Value| {
         let text = entry.as_str().unwrap_or_default();
+        // `log >= window - ` is tried before `log >= `, which it begins with.
         order.iter().position(|start| text.starts_with(start))
     };
+    // The order matters: with the rule `first_known`, the first condition that can be evaluated
+    // decides.
     let behind = when.iter().position(|entry| place(entry) > Some(at));
     let start = order.get(at).copied().unwrap_or_default();
     let entry = Value::from(format!("{start}{figure}"));
@@ -271,13 +276,13 @@ fn without_condition(settings: &LayeredSettings, order: &[&str], at: usize) -> V
     others.cloned().collect()
 }
 
-/// A share of the window that usage must reach.
+/// The share of the window that usage must reach.
 pub(super) fn share(settings: &LayeredSettings, order: &[&str], value: &Value) -> DerivedValues {
     let share = float(value).filter(|share| *share > 0.0 && *share <= 1.0)?;
     Some(condition(settings, order, 0, &format!("{share} x window")))
 }
 
-/// Tokens at which the archive compacts where the window is not known; 0 for no such condition.
+/// The tokens at which `archive` compacts if the window is unknown; 0 for no such condition.
 pub(super) fn auto_tokens(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     match number(value)? {
         0 => {
@@ -288,7 +293,7 @@ pub(super) fn auto_tokens(settings: &LayeredSettings, value: &Value) -> DerivedV
     }
 }
 
-/// Tokens of the window that are left for the answer.
+/// The tokens of the window that are reserved for the answer.
 pub(super) fn reserve(settings: &LayeredSettings, value: &Value) -> DerivedValues {
     let reserve = match number(value)? {
         0 => RESERVE,
@@ -297,7 +302,7 @@ pub(super) fn reserve(settings: &LayeredSettings, value: &Value) -> DerivedValue
     figure(settings, ARCHIVE, 0, &Value::from(reserve))
 }
 
-/// How many outputs stay visible; 0 archives none.
+/// The number of outputs that stay visible; 0 to archive none.
 pub(super) fn archived(_: &LayeredSettings, value: &Value) -> DerivedValues {
     Some(match number(value)? {
         0 => vec![

@@ -36,7 +36,10 @@ impl StreamRewriter {
             }
             says |= says_more(delta);
         }
+        // The event with the usage has an empty list of choices and belongs to the end of the
+        // answer.
         let nothing_else = choices.is_some_and(|choices| elements(choices).next().is_none());
+        // Without its hidden parts the event would say nothing.
         if (hid || repeats) && !says && !stops && !edit.calls_left {
             return EventVerdict::Hide;
         }
@@ -84,6 +87,8 @@ impl StreamRewriter {
             let name = name.filter(|name| !name.is_empty());
             let known = self.indices.contains_key(&number(index));
             let seen = match name {
+                // Only the first piece of a call has its name; the index identifies the later
+                // pieces.
                 Some(name) if !known => self.begin(number(index), Some(&name)),
                 _ => self.index(number(index)),
             };

@@ -49,10 +49,12 @@ impl EventCutter {
                 match bytes.get(length) {
                     Some(b'\n') => length += 1,
                     Some(_) => {}
+                    // The line feed may come with the next piece.
                     None => self.after_return = true,
                 }
             }
             let (line, rest) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+            // The line is empty if nothing of it came in an earlier piece either.
             let is_blank = end == 0 && self.event.len() == self.line;
             self.event.extend_from_slice(line);
             self.line = self.event.len();
@@ -128,6 +130,8 @@ impl ParsedEvent {
             let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
             if let Some(data) = text.strip_prefix(b"data:") {
                 if found {
+                    // An event may have several data lines. JSON does not care whether they are
+                    // joined by a line break or a space.
                     json.push(' ');
                 }
                 found = true;

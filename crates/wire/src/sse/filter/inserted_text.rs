@@ -66,6 +66,7 @@ impl StreamRewriter {
             item.raw("content", &array(content)).end()
         };
         let done = item("completed", &[part(text)]);
+        // Clients of this dialect expect all events of an item, from its start to its end.
         let mut send = |name: &str, field: &str, json: &str, inside: bool| {
             let sequence = self.next_sequence.unwrap_or(0);
             let event = ObjectWriter::new()
@@ -88,6 +89,7 @@ impl StreamRewriter {
         send("response.output_text.done", "text", &quoted, true);
         send("response.content_part.done", "part", &part(text), true);
         send("response.output_item.done", "item", &done, false);
+        // The last event of the answer repeats all parts, so it must have this one too.
         self.shown_parts.push(done);
     }
 }

@@ -22,6 +22,8 @@ impl StreamRewriter {
                 self.begin(number(index), called.as_deref())
             }
             "\"content_block_delta\"" | "\"content_block_stop\"" => self.index(number(index)),
+            // The client has had a start. Its prompt figures are kept for the end, where clients
+            // read them again.
             "\"message_start\"" if self.goes_on => {
                 self.prompt_figures = prompt_figures(json).unwrap_or_default();
                 return EventVerdict::Hide;

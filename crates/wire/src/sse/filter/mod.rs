@@ -187,6 +187,7 @@ impl StreamRewriter {
                     None => self.put(event, out),
                 }
             }
+            // The last line feed of a hidden event is hidden with it.
             RawEvent::Rest(_) if self.hid_last => {}
             RawEvent::Rest(bytes) => self.put(bytes, out),
         }
@@ -301,6 +302,7 @@ impl<'a> EventEdit<'a> {
         let start = piece
             .as_ptr()
             .addr()
+            // `piece` borrows from the JSON, so the difference is its offset.
             .wrapping_sub(self.json.as_ptr().addr());
         Span::new(start, start + piece.len())
     }

@@ -84,6 +84,8 @@ impl StreamRewriter {
         let output = pick(response, ["output"]).and_then(|[output]| output);
         let Some(output) = output else { return };
         if self.goes_on {
+            // The event has only the parts of the last answer, but the client saw those of all
+            // answers.
             return edit.set(output, &format!("[{}]", self.shown_parts.join(",")));
         }
         for item in elements(output) {

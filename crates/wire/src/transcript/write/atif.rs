@@ -40,6 +40,8 @@ impl FormWriter for AtifWriter {
             let id = result.get("source_call_id").and_then(string);
             let is_shown = |output: &&&Output| match &id {
                 Some(id) => output.call_id == *id,
+                // The call id is optional in this format. A single result can only belong to the
+                // single output.
                 None => results.len() == 1,
             };
             if let Some(shown) = outputs.iter().find(is_shown) {
@@ -53,14 +55,17 @@ impl FormWriter for AtifWriter {
         let mut written = Vec::new();
         for (at, new) in run.iter().enumerate() {
             let behind = run.iter().skip(at + 1);
-            let outputs: Vec<&Output> = behind
-                .take_while(|next| next.message.role == Role::Tool)
-                .flat_map(|next| next.message.outputs())
-                .collect();
+            // Only for answers: collecting them for each output would be quadratic.
+            let outputs = || -> Vec<&Output> {
+                behind
+                    .take_while(|next| next.message.role == Role::Tool)
+                    .flat_map(|next| next.message.outputs())
+                    .collect()
+            };
             match new.message.role {
                 // Written together with its call.
                 Role::Tool => {}
-                Role::Assistant => written.push(step(new, "agent", &outputs)),
+                Role::Assistant => written.push(step(new, "agent", &outputs())),
                 Role::System => written.push(step(new, "system", &[])),
                 Role::User => written.push(step(new, "user", &[])),
             }
@@ -75,6 +80,8 @@ impl FormWriter for AtifWriter {
 
 fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     let like = serde_json::from_str::<JsonFields<'_>>(new.like()).unwrap_or_default();
+    // A new message is modelled on a neighbour. It takes over the neighbour's time, but not its
+    // measurements.
     let same = new.is_old() && like.text("source").is_some_and(|own| own == source);
     let kept = |name: &str| {
         let is_allowed = source == "agent" || !AGENT_FIELDS.contains(&name);
@@ -82,6 +89,7 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     };
     let message = new.message;
     let mut step = ObjectWriter::new()
+        // `renumbered` sets the numbers when all steps are known.
         .raw("step_id", "0")
         .maybe(
             "timestamp",
@@ -104,6 +112,7 @@ fn step(new: &NewMessage<'_>, source: &str, outputs: &[&Output]) -> String {
     let extra = extra.or_else(old_extra);
     let own = step.maybe("extra", extra).end();
     let rest = copied(&like, kept).end();
+    // Fields that a message determines are written anew; all others are copied from the old step.
     joined(&own, &rest)
 }
 

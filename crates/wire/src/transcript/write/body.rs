@@ -25,6 +25,7 @@ pub(super) fn write(
         let (line, text) = reader.current_text()?;
         let read = reader.current()?;
         let value = text.trim();
+        // White space around a value, such as its line break, is copied as it is.
         let start = text.len() - text.trim_start().len();
         let (before, _) = text.split_at_checked(start).unwrap_or_default();
         written.extend_from_slice(before.as_bytes());
@@ -63,6 +64,7 @@ fn conversation(
         } else {
             "messages"
         };
+        // A bare list is wrapped into a request, because only requests can be spliced.
         let (head, tail) = (format!("{{\"{field}\":"), "}");
         let body = format!("{head}{text}{tail}");
         let spliced = spliced(&body, read, sent).map_err(spelling)?;
@@ -111,6 +113,7 @@ fn trajectory(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<
     let reads = [crate::transcript::atif::read(&fields)?];
     let (list, windows) = (fields.get("steps")?, [sent.to_vec()]);
     let written = elements::write(text, list, &reads, &windows, &mut atif::AtifWriter);
+    // An unchanged trajectory keeps its numbers, even if they have gaps.
     if written == text.as_bytes() {
         return Some(written);
     }
@@ -121,6 +124,8 @@ fn trajectory(text: &str, value: &RawValue, sent: &[SentMessage]) -> Option<Vec<
 fn spliced(body: &str, read: &Conversation, sent: &[SentMessage]) -> Result<Vec<u8>, String> {
     let dialect: Dialect = read.form.dialect();
     let scan = BodyScan::new(body.as_bytes(), dialect).map_err(|error| error.to_string())?;
+    // The positions of the window refer to the messages as they were read. If the scan counts
+    // otherwise, a change would hit the wrong message.
     if scan.len() != read.messages.len() {
         let (scanned, known) = (scan.len(), read.messages.len());
         return Err(format!(

@@ -51,6 +51,8 @@ impl FormWriter for ClaudeCodeWriter {
             show_part(raw, outputs, &mut patch);
         }
         if !patch.is_empty()
+            // The client keeps a second copy of the output for its own display, which would still
+            // have all of it.
             && let (Some(copy), [first, ..]) = (fields.get("toolUseResult"), outputs)
         {
             patch.replace(copy, &quoted(&first.text()));
@@ -101,11 +103,13 @@ impl ClaudeCodeWriter {
             object.raw("parentUuid", "null")
         };
         let own = fields.get("uuid").and_then(string);
+        // A message that becomes two lines may use its old id only once.
         let own = own.filter(|uuid| new.is_old() && self.used.insert(uuid.clone()));
         let uuid = own.unwrap_or_else(|| name(like, new.number, new.message));
         let kind = new.message.meta.kind;
         let role = match new.message.role {
             Role::Assistant => "assistant",
+            // The form has no lines of other roles that are sent; a mark keeps the real role.
             Role::System | Role::User | Role::Tool => "user",
         };
         let meta = matches!(kind, Some(MessageKind::Note | MessageKind::Repair)) && role == "user";

@@ -19,6 +19,7 @@ impl FormWriter for CodexWriter {
         let mut patch = JsonPatch::new(unit);
         show_entry(payload, outputs, &mut patch);
         let kept = json::fields(payload).and_then(|payload| payload.list("replacement_history"));
+        // A compaction line repeats the messages that survived it.
         for entry in kept.unwrap_or_default() {
             show_entry(entry, outputs, &mut patch);
         }

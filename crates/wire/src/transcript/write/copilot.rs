@@ -43,6 +43,7 @@ impl FormWriter for CopilotWriter {
         let shown = outputs.iter().find(|output| output.call_id == id)?;
         let (result, error) = (data.fields("result"), data.fields("error"));
         let shown_in = |fields: &JsonFields<'_>, name: &str| fields.text(name).is_some();
+        // A failed call has its text in `error` instead.
         let result = result.filter(|result| shown_in(result, "content"));
         let text = quoted(&shown.text());
         let mut patch = JsonPatch::new(unit);
@@ -138,6 +139,7 @@ fn said(new: &NewMessage<'_>, data: &JsonFields<'_>) -> ObjectWriter {
     };
     let is_written = |name: &str| SAID.contains(&name);
     let text = new.message.text();
+    // Both fields get the new text: one is shown to the user, the other one is sent.
     let sent = own.has("transformedContent").then(|| quoted(&text));
     copied(&own, |name| !is_written(name))
         .text("content", &text)
@@ -191,6 +193,7 @@ fn request(call: &Call) -> String {
 /// The end of a call, with the other fields of the line if it belongs to the same call.
 fn complete(output: &Output, data: &JsonFields<'_>) -> ObjectWriter {
     let result = ObjectWriter::new().text("content", &output.text()).end();
+    // The line of another call must not lend its fields to this one.
     let same = data
         .text("toolCallId")
         .is_some_and(|id| id == output.call_id.as_str());

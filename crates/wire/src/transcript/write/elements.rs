@@ -31,6 +31,7 @@ pub(super) fn write(
         }
     }
     kept.extend(laid.new.get(&END).into_iter().flatten().cloned());
+    // The layout of the original list is kept, so that a pretty-printed file stays readable.
     let (head, gap, tail) = spaces(list.get(), &elements);
     let mut patch = JsonPatch::new(text);
     patch.replace(list, &format!("[{head}{}{tail}]", kept.join(&gap)));

@@ -58,7 +58,9 @@ pub(super) trait FormWriter {
 
 /// A deterministic id in the form of a UUID.
 pub(super) fn name(like: &str, number: usize, message: &Message) -> String {
-    // FNV-1a with 128 bits.
+    // Version 4 and variant 8 mark the result as an ordinary UUID.
+    // The same input must give the same file, so ids are hashes and not random. FNV-1a with 128
+    // bits is enough, because nobody profits from a collision.
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     let text = message.text();
     let number = number.to_le_bytes();

@@ -35,6 +35,7 @@ pub(super) fn document(text: &str) -> Option<&RawValue> {
 impl FormWriter for GeminiWriter {
     fn show(&self, unit: &str, outputs: &[&Output]) -> Option<String> {
         let fields = serde_json::from_str::<JsonFields<'_>>(unit).ok()?;
+        // Such a line holds the whole session, so an output in it cannot be patched alone.
         if fields.has("$set") {
             return None;
         }
@@ -72,6 +73,8 @@ fn show_part(raw: &RawValue, outputs: &[&Output], patch: &mut JsonPatch<'_>) {
     let (Some(shown), Some(value)) = (shown, response.get("response")) else {
         return;
     };
+    // The reader takes a text from one of two fields. Any other response was read as its JSON, so
+    // all of it is replaced.
     let given = json::fields(value).unwrap_or_default();
     let text = ["output", "error"]
         .into_iter()
@@ -93,6 +96,7 @@ impl GeminiWriter {
         let like = new.like();
         let fields = serde_json::from_str::<JsonFields<'_>>(like).unwrap_or_default();
         let answer = new.message.role == Role::Assistant;
+        // The fields of an answer do not fit a user entry, and the other way round.
         let old = new.is_old()
             && fields
                 .text("type")
@@ -152,6 +156,7 @@ fn written_answer(object: ObjectWriter, message: &Message) -> String {
         _ => None,
     });
     let thoughts = thoughts.map(|text| {
+        // The reader joins both with a line break.
         let (subject, description) = text.split_once('\n').unwrap_or((text, ""));
         let thought = ObjectWriter::new().text("subject", subject);
         thought.text("description", description).end()

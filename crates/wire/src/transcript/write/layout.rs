@@ -94,6 +94,7 @@ impl<'a> LayoutPlan<'a> {
         let inside = pairs.filter_map(|(message, pair)| {
             let [one, two] = pair else { return None };
             let (place, next) = self.place(message).zip(self.place(message + 1))?;
+            // Both messages come from one unit, but something is between them now.
             (one.first() == two.first() && next != place + 1).then_some(message)
         });
         let mut broken: Vec<usize> = inside.collect();
@@ -139,6 +140,7 @@ impl<'a> LayoutPlan<'a> {
             let mut units: Vec<usize> = units.flatten().copied().collect();
             units.sort_unstable();
             units.dedup();
+            // Messages of one unit stay, change or go together, so the fate is decided per group.
             let shown = self.shown(group, &members);
             fates.extend(match shown {
                 ShownMessage::Removed => all(&units, &UnitFate::Removed),
@@ -146,6 +148,7 @@ impl<'a> LayoutPlan<'a> {
                 ShownMessage::Rewritten => all(&units, &UnitFate::Rewritten),
                 ShownMessage::Outputs(outputs) => {
                     let show = |number: usize| Some((number, pen.show(unit(number), &outputs)?));
+                    // If one unit cannot be patched, all units of the group are rewritten.
                     let shown: Option<Vec<_>> = units.iter().map(|at| show(*at)).collect();
                     let fates = |shown: Vec<(usize, String)>| {
                         let fate = |(at, text)| (at, UnitFate::Shown(text));
@@ -197,6 +200,8 @@ impl<'a> LayoutPlan<'a> {
         let mut runs: BTreeMap<usize, Vec<NewMessage<'a>>> = BTreeMap::new();
         let joins_outputs = pen.joins_outputs();
         let mut outputs = Vec::new();
+        // The window is walked from its end, so that the unit before which a new message goes is
+        // known.
         let mut before = END;
         let mut last = fates.last_key_value().map(|(at, _)| *at);
         for (number, entry) in self.sent.iter().enumerate().rev() {
@@ -226,6 +231,8 @@ impl<'a> LayoutPlan<'a> {
                 outputs.push(new);
             } else {
                 let run = runs.entry(before).or_default();
+                // Runs are collected in reverse, so the outputs come before the answer that they
+                // belong to.
                 run.append(&mut outputs);
                 run.push(new);
             }
@@ -260,6 +267,8 @@ fn all(units: &[usize], fate: &UnitFate) -> Vec<(usize, UnitFate)> {
 /// For each of `count` messages, its position in the new window, if it keeps its place.
 fn stays(count: usize, sent: &[SentMessage]) -> Vec<Option<usize>> {
     let mut stays = vec![None; count];
+    // From the end, like the splicer: a message keeps its place if it comes before all that keep
+    // theirs.
     let mut before = count;
     for (place, entry) in sent.iter().enumerate().rev() {
         let Some(from) = entry.log_position.filter(|from| *from < before) else {
@@ -292,6 +301,7 @@ fn groups(units: &[Vec<usize>]) -> Vec<usize> {
         for unit in units {
             let other = *of_unit.entry(*unit).or_insert(message);
             let (one, two) = (first_of(&mut before, other), first_of(&mut before, message));
+            // The smaller number becomes the root, so that a group is named by its first message.
             if let Some(later) = before.get_mut(one.max(two)) {
                 *later = one.min(two);
             }

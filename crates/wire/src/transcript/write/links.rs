@@ -46,6 +46,8 @@ pub(super) fn mend(
         let named = string(value);
         let gone = named.is_some_and(|named| gone.contains(&named));
         let is_new = piece.is_new;
+        // A unit behind a new one must name it, or the new one would be on no path and the client
+        // would skip it.
         if gone || is_new || last.is_some_and(|last| last.is_new) {
             let now = last.map_or_else(|| "null".to_owned(), |last| quoted(&last.name));
             let mut patch = JsonPatch::new(&piece.text);

@@ -26,6 +26,7 @@ impl MessagePerLineWriter {
         let one = std::slice::from_ref(message);
         let written = match self.0 {
             TranscriptForm::Messages if message.role == Role::System => {
+                // `write_request` would move it to the `system` field, which a line does not have.
                 return vec![system(message)];
             }
             TranscriptForm::Messages => messages::write_request(one).messages,

@@ -99,6 +99,7 @@ pub fn write(original: &[u8], windows: &[Vec<SentMessage>]) -> Result<Vec<u8>, W
     let Some(reads) = reader.open()? else {
         return body::write(reader, original, windows);
     };
+    // The reader has checked that it is UTF-8.
     let text = String::from_utf8_lossy(original);
     if let Some(list) = gemini::document(&text) {
         return Ok(elements::write(
@@ -204,6 +205,7 @@ impl FileLayout {
         let is_gone =
             |found: Option<(&usize, &UnitFate)>| matches!(found, Some((_, UnitFate::Removed)));
         let behind_all = after.is_none();
+        // Snapshots and notes between removed messages would refer to something that is gone.
         if is_gone(before) && (is_gone(after) || behind_all) {
             UnitFate::Removed
         } else {
@@ -224,6 +226,7 @@ fn lay_out_all<'a>(
         others: BTreeSet::new(),
     };
     for (at, read) in reads.iter().enumerate() {
+        // Without a new window the conversation stays, also if others in the same file change.
         let Some(sent) = windows.get(at) else {
             let units = read.origins.iter().map(|origin| origin.unit);
             laid.others.extend(units);

@@ -50,14 +50,17 @@ impl FormWriter for OpenCodeWriter {
         let mut written = Vec::new();
         for (at, new) in run.iter().enumerate() {
             let behind = run.iter().skip(at + 1);
-            let outputs: Vec<&Output> = behind
-                .take_while(|next| next.message.role == Role::Tool)
-                .flat_map(|next| next.message.outputs())
-                .collect();
+            // Only for answers: collecting them for each output would be quadratic.
+            let outputs = || -> Vec<&Output> {
+                behind
+                    .take_while(|next| next.message.role == Role::Tool)
+                    .flat_map(|next| next.message.outputs())
+                    .collect()
+            };
             match new.message.role {
                 // Written together with its call.
                 Role::Tool => {}
-                Role::Assistant => written.push(self.element(new, "assistant", &outputs)),
+                Role::Assistant => written.push(self.element(new, "assistant", &outputs())),
                 Role::System | Role::User => written.push(self.element(new, "user", &[])),
             }
         }
@@ -107,10 +110,12 @@ fn made_id(new: &NewMessage<'_>) -> String {
         let (_, id) = id.split_once('_')?;
         u64::from_str_radix(id.get(..TIME_DIGITS)?, 16).ok()
     });
+    // An id of another shape has no time that could be counted from.
     let Some(time) = digits else {
         return format!("msg_{}", name(new.like(), new.number, new.message));
     };
     let time = if new.is_last {
+        // Behind all others if nothing follows, else just before the element that follows.
         time.saturating_add(1)
     } else {
         time.saturating_sub(1)

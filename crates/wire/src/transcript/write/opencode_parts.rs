@@ -25,6 +25,7 @@ impl<'a> PartIds<'a> {
     /// Completes the part at `place` in its message. Parts are ordered by their ids.
     fn complete(&self, part: ObjectWriter, place: usize) -> String {
         let stem = self.message.split_once('_').map_or("", |(_, stem)| stem);
+        // The stem of the message's id comes first, so that parts sort like their messages.
         let id = format!("prt_{stem}{:06}{place:06}", self.number);
         part.text("id", &id)
             .text("messageID", self.message)
@@ -50,6 +51,7 @@ pub(super) fn parts(
         }
         Part::Media(media) => given(&media.raw),
         Part::Opaque(opaque) => given(&opaque.raw),
+        // An output without its call has no place in this form, so its text is kept.
         Part::Output(output) => plain("text", &output.text()),
         Part::Call(call) => {
             let output = outputs.iter().find(|output| output.call_id == call.id);
@@ -88,6 +90,7 @@ fn tool(call: &Call, output: Option<&Output>, time: u64) -> ObjectWriter {
     };
     let start = ObjectWriter::new().raw("start", &time.to_string());
     let state = match output {
+        // The form has no other state for a call without an output.
         None => state("running").raw("time", &start.end()),
         Some(output) => {
             let done = start.raw("end", &time.to_string()).end();

@@ -1,4 +1,4 @@
-//! A tree as JSON again, shortened.
+//! Renders a tree as shortened JSON.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,14 @@ use crate::view::figures::{first_bytes, grouped};
 use crate::view::shape::bytes;
 use crate::view::structure;
 
-/// How much of a tree is shown.
+/// The limits of a rendering.
 #[derive(Clone, Copy)]
 pub(super) struct RenderLimits {
     /// Elements of a list; an object shows a few more members.
     pub(super) items: usize,
     /// Bytes of a string.
     pub(super) string: usize,
-    /// True to cut a longer string like an output of its own, by its lines; else its start is
-    /// shown.
+    /// True to cut a longer string like an output, by its lines; otherwise its start is shown.
     pub(super) by_structure: bool,
     /// Levels below the root.
     pub(super) depth: usize,
@@ -35,7 +34,7 @@ impl RenderLimits {
         }
     }
 
-    /// A record has more fields than a list needs examples.
+    /// The number of members of an object: a record has more fields than a list needs examples.
     fn members(self) -> usize {
         if self.items == 0 {
             0
@@ -45,13 +44,13 @@ impl RenderLimits {
     }
 }
 
-/// The key of the member that says what an object leaves out.
+/// The key of the member that counts omitted members.
 const GAP: &str = "\"[…]\"";
-/// The key of the member that holds the marker.
+/// The key of the member that contains the marker.
 const MARKER: &str = "\"[trimtab]\"";
 
-/// The root without its end, every element on a line of its own. None if that is longer than
-/// `ceiling`, where it is broken off.
+/// Renders the root without its end, with every element on a line of its own. None if that is
+/// longer than `ceiling`, where rendering stops.
 pub(super) fn open<'a>(
     tree: &'a Tree<'a>,
     bounds: RenderLimits,
@@ -73,7 +72,7 @@ pub(super) fn open<'a>(
     Some(rendered).filter(|rendered| rendered.text.len() <= ceiling)
 }
 
-/// What was rendered so far, and how much of the output it shows.
+/// A rendering so far, and how much of the output it shows.
 pub(super) struct RenderedJson<'a> {
     tree: &'a Tree<'a>,
     pub(super) text: String,
@@ -86,6 +85,7 @@ pub(super) struct RenderedJson<'a> {
 impl RenderedJson<'_> {
     /// Adds the marker as the last element or member, and the end.
     pub(super) fn close(&mut self, marker: &str) {
+        // The root is still open, so an opening bracket at the end means that it has no elements.
         if !self.text.ends_with(['[', '{']) {
             self.text.push_str(",\n");
         }
@@ -122,6 +122,7 @@ impl RenderedJson<'_> {
     fn array(&mut self, items: JsonList, depth: usize) {
         self.text.push('[');
         for item in self.tree.entries(items).take(self.bounds.items) {
+            // Too long already. The caller discards it.
             if self.text.len() > self.ceiling {
                 return;
             }
@@ -139,7 +140,8 @@ impl RenderedJson<'_> {
         self.text.push('{');
         let mut missing = members.count;
         let mut entries = self.tree.entries(members);
-        // Members with our own keys come from an earlier cut; a second one would hide the first.
+        // Members with our own keys come from an earlier cut. Two equal keys would hide one of
+        // them.
         let foreign = std::iter::from_fn(|| match entries.next()? {
             JsonEntry::Scalar(key) => Some((key, entries.next()?)),
             JsonEntry::Array(_) | JsonEntry::Object(_) => None,
@@ -163,7 +165,7 @@ impl RenderedJson<'_> {
         }
     }
 
-    /// A comma, unless a list or an object was just opened.
+    /// Writes a comma, unless a list or an object was just opened.
     fn comma(&mut self, depth: usize) {
         if !self.text.ends_with(['[', '{']) {
             self.text.push_str(if depth == 0 { ",\n" } else { "," });
@@ -176,13 +178,14 @@ impl RenderedJson<'_> {
     }
 
     fn scalar(&mut self, scalar: &str) {
+        // Two bytes for the quotes.
         let is_short = scalar.len() <= self.bounds.string.saturating_add(2);
         if is_short || !scalar.starts_with('"') {
             self.scalars += 1;
             return self.piece(scalar);
         }
         work::step_text(scalar);
-        // Half of a surrogate pair is no text that could be cut.
+        // A lone half of a surrogate pair is not valid text.
         let Ok(text) = serde_json::from_str::<String>(scalar) else {
             return self.elided(scalar.len(), "byte");
         };
@@ -192,8 +195,8 @@ impl RenderedJson<'_> {
         let _ = write!(self.text, "{}", serde_json::Value::from(shown));
     }
 
-    /// A string that is too long, and how much of it is shown: its best lines, or its start, cut
-    /// where nothing is torn apart. The marker of the whole output has its ref.
+    /// Shortens a long string: its best lines, or its start up to a safe place. Returns the number
+    /// of shown bytes, too. The marker of the whole output names the ref.
     fn shortened(&self, text: &str) -> (String, usize) {
         if self.bounds.by_structure && text.contains('\n') {
             let request = CutRequest {

@@ -1,11 +1,11 @@
-//! A JSON text as a tree of slices of it.
+//! Parses a JSON text into a tree of slices.
 
 use trimtab_model::work;
 
 /// One value, or the key of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JsonEntry<'a> {
-    /// A string with its quotes, a number, `true`, `false` or `null`: as it stands there.
+    /// A string with its quotes, a number, `true`, `false` or `null`, as in the text.
     Scalar(&'a str),
     Array(JsonList),
     /// Its entries are keys, each before its value.
@@ -15,37 +15,37 @@ pub(super) enum JsonEntry<'a> {
 /// The elements of an array, or the members of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonList {
-    /// How many.
+    /// Their number.
     pub(super) count: usize,
-    /// The number of its first entry, and of the entry after its last.
+    /// The index of its first entry, and of the entry after its last.
     first: usize,
     end: usize,
 }
 
-/// Deeper nesting is not looked into.
+/// Deeper nesting is not parsed: the parser recurses.
 const DEEPEST: usize = 120;
-/// So many bytes of a text become one entry, about.
+/// The approximate number of bytes per entry, to allocate once.
 const BYTES_PER_ENTRY: usize = 8;
 
-/// A whole text: all entries in the order of the text, so that it needs one allocation only. The
-/// first is the root.
+/// A complete text: all entries in one list in the order of the text, so that it needs only one
+/// allocation. The first is the root.
 #[derive(Debug)]
 pub(in crate::view::structure) struct Tree<'a> {
     entries: Vec<JsonEntry<'a>>,
     pub(super) counts: JsonCounts,
 }
 
-/// What is counted while a text is read.
+/// Counts of a parsed text.
 #[derive(Debug, Default)]
 pub(super) struct JsonCounts {
     pub(super) scalars: usize,
     /// The length of the longest list or object.
     pub(super) longest: usize,
-    /// The length of the longest string, in bytes as it stands there.
+    /// The length of the longest string in bytes, as in the text.
     pub(super) longest_string: usize,
 }
 
-/// Reads `text`, which must be known to be valid; none if it is nested too deep.
+/// Parses `text`, which must be valid JSON; none if it is nested too deep.
 pub(in crate::view::structure) fn parse(text: &str) -> Option<Tree<'_>> {
     let mut reader = JsonReader {
         rest: text,
@@ -110,7 +110,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// What stands between brackets, the closing one of which is `end`.
+    /// Parses a list whose closing bracket is `end`.
     fn list(
         &mut self,
         end: u8,
@@ -123,12 +123,13 @@ impl<'a> JsonReader<'a> {
             first: at + 1,
             end: at + 1,
         };
-        // The end is known once everything in between is read.
+        // The end is known only when everything in between is parsed.
         self.entries.push(entry(list));
         self.skip();
         while self.peek()? != end {
             read(self)?;
             list.count += 1;
+            // The text is valid JSON, so a missing or doubled comma cannot occur.
             if self.peek() == Some(b',') {
                 self.skip();
             }
@@ -156,20 +157,20 @@ impl<'a> JsonReader<'a> {
 
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
-        // Most often nothing has to be skipped.
+        // Usually there is nothing to skip.
         if self.rest.as_bytes().first()? <= &b' ' {
             self.rest = self.rest.trim_ascii_start();
         }
         self.rest.as_bytes().first().copied()
     }
 
-    /// Steps over a byte of punctuation.
+    /// Skips one byte of punctuation.
     fn skip(&mut self) {
         self.rest = self.rest.get(1..).unwrap_or_default();
     }
 }
 
-/// Where the string that `bytes` start with ends, its closing quote included.
+/// The end of the string that `bytes` start with, including its closing quote.
 fn string_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -177,6 +178,7 @@ fn string_end(bytes: &[u8]) -> Option<usize> {
         if bytes.get(found) == Some(&b'"') {
             return Some(found + 1);
         }
+        // Skips the escaped byte, which may be a quote.
         at = found + 2;
     }
 }
