@@ -1,5 +1,5 @@
-//! The record of a request: what was done with it, as one line of the log and as part of the
-//! figures of all requests. It is written when the last byte of the answer is sent.
+//! The record of a request: what was done with it, and the figures of all requests. It is written
+//! when the last byte of the answer is sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
