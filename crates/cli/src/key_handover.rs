@@ -1,4 +1,4 @@
-//! Hides API keys from the commands that a model runs.
+//! Hides API keys and the credentials of the store from the commands that a model runs.
 //!
 //! Children can read the initial environment of their parent in `/proc/ID/environ` for as long as
 //! it runs. A verb that lets a model run commands therefore re-executes itself without keys in its
@@ -14,8 +14,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use rustix::fs::OFlags;
 use rustix::io::FdFlags;
 use trimtab::config::DESIGN_NAMES;
+use trimtab::store::ServerVariables;
 use trimtab_agent::tools::CommandEnvironment;
 
 use crate::exit::Failure;
@@ -28,9 +30,8 @@ const OWN: &str = "TRIMTAB_";
 const OPEN_FILES: &str = "/dev/fd";
 /// The keys that are passed through the pipe.
 const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
-/// The maximum size of all keys. A pipe buffers at least this much without a reader, so writing
-/// cannot block.
-const MOST_BYTES: usize = 4096;
+/// The maximum size of all keys. A pipe usually buffers this much without a reader.
+const MOST_BYTES: usize = 16 << 10;
 
 /// Variables that we need ourselves, in addition to `TRIMTAB_*` and the variables of commands.
 const NEEDED: [&str; 13] = [
@@ -61,6 +62,15 @@ pub fn key(name: &str) -> Option<String> {
     key.filter(|key| !key.trim().is_empty())
 }
 
+/// The variables that say how to reach the store, from the pipe and from the environment.
+pub fn server_variables() -> ServerVariables {
+    let held = HELD.get().into_iter().flatten().cloned();
+    let of_process = ServerVariables::of_process();
+    let of_process = of_process.iter();
+    let of_process = of_process.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    held.chain(of_process).collect()
+}
+
 /// Moves the keys out of reach of commands, which run with `environment`. Call this before printing
 /// or reading anything, because the process may re-execute itself.
 pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
@@ -84,30 +94,30 @@ pub fn protect_keys(environment: &CommandEnvironment) -> Result<(), Failure> {
 
 /// Re-executes this program without keys in its environment. Returns only on failure.
 fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
-    let keys: Vec<(&str, String)> = KEYS
+    let servers = ServerVariables::of_process();
+    let keys = KEYS
         .into_iter()
-        .filter_map(|name| Some((name, std::env::var(name).ok()?)))
-        .collect();
+        .filter_map(|name| Some((name, std::env::var(name).ok()?)));
+    let servers = servers.iter().map(|(name, value)| (name, value.to_owned()));
+    let keys: Vec<(&str, String)> = keys.chain(servers).collect();
+    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
     let keys = serde_json::to_vec(&keys).map_err(io::Error::other)?;
-    if keys.len() > MOST_BYTES {
+    let (reader, writer) = io::pipe()?;
+    if keys.len() > MOST_BYTES || write_at_once(writer, &keys).is_err() {
         return Err(Failure::input(
-            format!("the values of {} are too long for keys", KEYS.join(" and ")),
-            "set them to valid keys",
-            // The limit keeps the write below from blocking: nobody reads the pipe until `exec`.
+            format!("the values of {} are too long", names.join(", ")),
+            "set them to valid keys, or unset those that are not needed",
         ));
     }
-    let (reader, mut writer) = io::pipe()?;
-    writer.write_all(&keys)?;
-    drop(writer);
+    // Clear close-on-exec, so that the new process inherits the reading end.
     rustix::io::fcntl_setfd(&reader, FdFlags::empty()).map_err(io::Error::from)?;
     let mut arguments = std::env::args_os();
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(name) = arguments.next() {
+        // Keep `argv[0]`, which the user sees in `ps`.
         command.arg0(name);
-        // Clear close-on-exec, so that the new process inherits the reading end.
     }
     let kept = std::env::vars_os().filter(|(name, value)| is_kept(name, value, environment));
-    // Keep `argv[0]`, which the user sees in `ps`.
     let kept: Vec<(OsString, OsString)> = kept.collect();
     let error = command
         .args(arguments)
@@ -119,6 +129,14 @@ fn start_again(environment: &CommandEnvironment) -> Result<(), Failure> {
         message: format!("cannot restart with a clean environment: {error}"),
         hint: Some("the program must be an executable file".to_owned()),
     })
+}
+
+/// Writes to a pipe that nobody reads until `exec`. An error if its buffer is too small, instead of
+/// waiting forever.
+fn write_at_once(mut writer: io::PipeWriter, bytes: &[u8]) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&writer)?;
+    rustix::fs::fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
+    writer.write_all(bytes)
 }
 
 /// True for variables to keep in our environment. None of them is a key.

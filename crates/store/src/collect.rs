@@ -14,6 +14,9 @@ pub struct CollectOptions {
     pub sessions: BTreeSet<SessionId>,
     /// Remove sessions that were last used longer ago than this.
     pub older_than: Option<Duration>,
+    /// Other ages for the sessions whose names start with a prefix; none removes none of them. The
+    /// first prefix that fits applies.
+    pub older_than_by_prefix: Vec<(String, Option<Duration>)>,
     /// Remove unreachable outputs. Lists, for each session, the refs that it can still name. An
     /// output is removed only if its session and all child sessions are listed and none of them
     /// names it.
@@ -35,12 +38,22 @@ impl Default for CollectOptions {
         Self {
             sessions: BTreeSet::new(),
             older_than: None,
+            older_than_by_prefix: Vec::new(),
             reachable: None,
             max_bytes: None,
             live_within: Duration::from_hours(1),
             scrub: false,
             dry_run: false,
         }
+    }
+}
+
+impl CollectOptions {
+    /// The age after which a session is removed.
+    fn age_limit(&self, session: &SessionId) -> Option<Duration> {
+        let mut rules = self.older_than_by_prefix.iter();
+        let rule = rules.find(|(prefix, _)| session.as_str().starts_with(prefix));
+        rule.map_or(self.older_than, |(_, age)| *age)
     }
 }
 
@@ -128,9 +141,7 @@ pub(crate) fn decide(snapshot: &StoreSnapshot, request: &CollectOptions, now: u6
     let mut deciding = RemovalPlanner::new(snapshot);
     deciding.named(&request.sessions);
     // The order matters: sessions named explicitly go first, size limits last.
-    if let Some(age) = request.older_than {
-        deciding.sessions_before(now.saturating_sub(millis(age)));
-    }
+    deciding.old_sessions(request, now);
     if let Some(reachable) = &request.reachable {
         deciding.unreachable(reachable);
     }
@@ -203,9 +214,11 @@ impl<'a> RemovalPlanner<'a> {
         sessions
     }
 
-    fn sessions_before(&mut self, time: u64) {
+    fn old_sessions(&mut self, request: &CollectOptions, now: u64) {
         for (used, session) in self.oldest_first() {
-            if used < time && !self.leased.contains(&session.id) {
+            let limit = request.age_limit(&session.id);
+            let is_old = limit.is_some_and(|age| used < now.saturating_sub(millis(age)));
+            if is_old && !self.leased.contains(&session.id) {
                 self.remove_session(session);
             }
         }

@@ -145,7 +145,7 @@ pub enum Error {
     NoTables,
     /// An invalid URL of a store. The text does not contain the URL, which may have a password.
     #[error(
-        "bad URL of {what}: {why}\nhint: write postgres://USER@HOST/DATABASE, and s3://BUCKET/PREFIX for large outputs"
+        "bad URL of {what}: {why}\nhint: write postgres://USER@HOST/DATABASE, and s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER for large outputs"
     )]
     BadUrl {
         /// The server.

@@ -30,6 +30,7 @@ mod lines;
 mod memory;
 mod put;
 mod refs;
+mod server_variables;
 mod session;
 #[cfg(feature = "shared")]
 mod shared;
@@ -49,6 +50,7 @@ pub use grep::{MatchLine, Query, SearchMatch, SearchResults, SearchStop};
 pub use lines::{LineRange, OutputLine, OutputLines};
 pub use memory::MemoryStore;
 pub use put::{OutputForm, OutputLabels, OutputMetadata, Put, SpilledFile};
+pub use server_variables::ServerVariables;
 pub use session::{SessionId, SessionInfo, StoreStatus, Stream};
 #[cfg(feature = "shared")]
 pub use shared::{SharedOptions, SharedStore};

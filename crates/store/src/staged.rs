@@ -192,12 +192,7 @@ impl Store for StagedStore {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(WriteKind::Append {
-            stream,
-            expected,
-            entries: entries.iter().map(|entry| entry.to_vec()).collect(),
-        });
-        self.queue_write(session, write)?;
+        self.queue_write(session, Write::append(stream, expected, entries))?;
         Ok(expected + entries.len() as u64)
     }
 

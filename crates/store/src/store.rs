@@ -3,6 +3,7 @@
 //! Sessions, the proxy and the command line use only this trait. `memory`, `folder` and `shared`
 //! implement it, and `staged` wraps any of them to defer writes.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use trimtab_model::Ref;
@@ -59,6 +60,17 @@ pub trait Store: Send + Sync {
 
     /// All sessions, by name.
     fn sessions(&self) -> Result<Vec<SessionInfo>>;
+
+    /// The sessions whose names start with `prefix` and that may redeem a ref, the most recently
+    /// used first. The time that this takes must not depend on other sessions that have the ref.
+    fn sessions_with_ref(&self, prefix: &str, id: &str) -> Result<Vec<SessionId>> {
+        let mut sessions = self.sessions()?;
+        sessions.retain(|info| info.session.as_str().starts_with(prefix));
+        sessions.sort_by_key(|info| Reverse(info.used));
+        let names = sessions.into_iter().map(|info| info.session);
+        let may_redeem = |name: &SessionId| self.metadata(name, id).is_ok();
+        Ok(names.filter(may_redeem).collect())
+    }
 
     /// Marks the session as used, as every write does.
     fn touch(&self, session: &SessionId) -> Result<()>;

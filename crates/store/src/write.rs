@@ -66,6 +66,15 @@ pub(crate) enum WriteKind {
 }
 
 impl Write {
+    /// Appends entries at the expected position.
+    pub(crate) fn append(stream: Stream, expected: u64, entries: &[&[u8]]) -> Self {
+        Self(WriteKind::Append {
+            stream,
+            expected,
+            entries: entries.iter().map(|entry| entry.to_vec()).collect(),
+        })
+    }
+
     /// The approximate size in bytes.
     pub(crate) fn weight(&self) -> usize {
         match &self.0 {

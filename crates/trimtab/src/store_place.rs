@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trimtab_store::{Error, Result, Store};
+use trimtab_store::{Error, Result, ServerVariables, Store};
 
 use crate::redact::redact_urls;
 
@@ -31,6 +31,8 @@ pub enum StorePlace {
         database: String,
         /// The URL of the object store for large outputs; none to store them in the database.
         blobs: Option<String>,
+        /// Credentials and settings that the URLs leave out.
+        variables: ServerVariables,
     },
 }
 
@@ -42,18 +44,28 @@ impl StorePlace {
         if DATABASES.iter().any(|scheme| text.starts_with(scheme)) {
             let blobs = blobs.filter(|url| !url.is_empty()).map(str::to_owned);
             let database = text.into_owned();
-            return Some(Self::Shared { database, blobs });
+            return Some(Self::Shared {
+                database,
+                blobs,
+                variables: ServerVariables::of_process(),
+            });
         }
         // A mistyped scheme must not become a folder of that name.
         (!text.contains("://")).then(|| Self::Folder(store.to_owned()))
     }
 
+    /// The same place with these variables instead of those of this process.
+    #[must_use]
+    pub fn with_variables(mut self, given: ServerVariables) -> Self {
+        if let Self::Shared { variables, .. } = &mut self {
+            *variables = given;
+        }
+        self
+    }
+
     /// Opens the store, and creates it if it does not exist.
     pub fn create(&self) -> Result<Arc<dyn Store>> {
-        match self {
-            Self::Folder(path) => open_folder(path),
-            Self::Shared { database, blobs } => open_shared(database, blobs.as_deref(), false),
-        }
+        self.open_as(false)
     }
 
     /// Opens the store. Fails with [`Error::Vanished`] or [`Error::NoTables`] if it does not exist.
@@ -62,8 +74,18 @@ impl StorePlace {
             Self::Folder(path) if !is_folder_store(path) => {
                 Err(Error::Vanished { path: path.clone() })
             }
+            place => place.open_as(true),
+        }
+    }
+
+    fn open_as(&self, must_exist: bool) -> Result<Arc<dyn Store>> {
+        match self {
             Self::Folder(path) => open_folder(path),
-            Self::Shared { database, blobs } => open_shared(database, blobs.as_deref(), true),
+            Self::Shared {
+                database,
+                blobs,
+                variables,
+            } => open_shared(database, blobs.as_deref(), variables, must_exist),
         }
     }
 }
@@ -107,8 +129,15 @@ fn is_folder_store(_: &Path) -> bool {
 }
 
 #[cfg(feature = "shared")]
-fn open_shared(database: &str, blobs: Option<&str>, must_exist: bool) -> Result<Arc<dyn Store>> {
-    let mut options = trimtab_store::SharedOptions::new(database).must_exist(must_exist);
+fn open_shared(
+    database: &str,
+    blobs: Option<&str>,
+    variables: &ServerVariables,
+    must_exist: bool,
+) -> Result<Arc<dyn Store>> {
+    let mut options = trimtab_store::SharedOptions::new(database)
+        .variables(variables.clone())
+        .must_exist(must_exist);
     if let Some(blobs) = blobs {
         options = options.blobs(blobs);
     }
@@ -116,7 +145,7 @@ fn open_shared(database: &str, blobs: Option<&str>, must_exist: bool) -> Result<
 }
 
 #[cfg(not(feature = "shared"))]
-fn open_shared(_: &str, _: Option<&str>, _: bool) -> Result<Arc<dyn Store>> {
+fn open_shared(_: &str, _: Option<&str>, _: &ServerVariables, _: bool) -> Result<Arc<dyn Store>> {
     Err(Error::Unsupported(
         "be opened: this program is built without stores in databases",
     ))

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use trimtab::film::{FilmBand, FilmColumn, FilmRegion, FilmScene, MessageState};
 
-use super::SessionPicture;
+use super::{SessionPicture, escaped, ticks};
 use crate::ui::number::short;
 
 /// The height of the picture in its own units; its width is the number of calls.
@@ -75,6 +75,11 @@ impl Scale {
     fn y(&self, tokens: u64) -> f64 {
         HEIGHT * (1.0 - (tokens as f64 / self.top).min(1.0))
     }
+
+    /// The place above the floor, in percent of the height.
+    fn place(&self, tokens: u64) -> f64 {
+        100.0 - self.y(tokens) / HEIGHT * 100.0
+    }
 }
 
 /// A band is one rectangle: from the call that first sent it to the end of the scene.
@@ -125,22 +130,21 @@ fn polyline(svg: &mut String, scale: &Scale, class: &str, sizes: impl Iterator<I
 
 fn labels(picture: &SessionPicture, scale: &Scale) -> String {
     let mut text = String::new();
-    for part in 0..=4 {
-        let share = f64::from(part) * 25.0;
+    for tokens in ticks(scale.top) {
+        let place = tokens / scale.top * 100.0;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a share of a number of tokens"
+            reason = "a number of tokens"
         )]
-        let tokens = (scale.top * share / 100.0) as u64;
+        let tokens = short(tokens as u64);
         let _ = write!(
             text,
-            "<span class=\"axis\" style=\"bottom:{share}%\">{}</span>",
-            short(tokens)
+            "<span class=\"axis\" style=\"bottom:{place:.1}%\">{tokens}</span>"
         );
     }
     if picture.window as f64 <= scale.top {
-        let place = 100.0 - scale.y(picture.window) / HEIGHT * 100.0;
+        let place = scale.place(picture.window);
         let _ = write!(
             text,
             "<span class=\"limit\" style=\"bottom:{place:.1}%\">window {}</span>",
@@ -149,5 +153,35 @@ fn labels(picture: &SessionPicture, scale: &Scale) -> String {
     }
     let calls = picture.film.columns.len();
     let _ = write!(text, "<span class=\"calls\">{calls} calls</span>");
-    text
+    text + &names_of_others(picture, scale)
+}
+
+/// Lines that end within so many percent of the height share a label.
+const SAME_PLACE: f64 = 6.0;
+
+/// The names of other presets, at the ends of their lines. Those that send what the chosen one
+/// sends need none.
+fn names_of_others(picture: &SessionPicture, scale: &Scale) -> String {
+    let columns = picture.film.columns.iter();
+    let own: Vec<u64> = columns.map(|column| column.tokens).collect();
+    let differs = |sizes: &[u64]| {
+        let mut pairs = sizes.iter().zip(&own);
+        pairs.any(|(other, own)| other.abs_diff(*own) > own / 50)
+    };
+    let mut ends: Vec<(f64, String)> = Vec::new();
+    for (name, sizes, _) in picture.others.iter().filter(|other| differs(&other.1)) {
+        let place = scale.place(sizes.last().copied().unwrap_or(0));
+        let near = |end: &&mut (f64, String)| (end.0 - place).abs() < SAME_PLACE;
+        match ends.iter_mut().find(near) {
+            Some((_, names)) => {
+                let _ = write!(names, ", {name}");
+            }
+            None => ends.push((place, name.clone())),
+        }
+    }
+    let span = |(place, names): &(f64, String)| {
+        let names = escaped(names);
+        format!("<span class=\"other\" style=\"bottom:{place:.1}%\">{names}</span>")
+    };
+    ends.iter().map(span).collect()
 }

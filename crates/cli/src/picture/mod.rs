@@ -2,6 +2,7 @@
 //!
 //! `film_svg` draws the film strip, this module writes the words and figures around it.
 
+mod axis;
 mod film_svg;
 mod page_style;
 
@@ -14,6 +15,7 @@ use trimtab::replay::ReplayReport;
 use crate::proxy::savings::dollars;
 use crate::ui::number::{counted, percent, short};
 
+pub use axis::ticks;
 pub use page_style::STYLE;
 
 /// A session under one preset, beside others.
@@ -48,7 +50,7 @@ impl SessionPicture {
             let _ = write!(text, "<li><i class=\"{class}\"></i>{}", region.label());
         }
         text.push_str(
-            "<li>paler: shown in part<li>grey lines: other presets<li>dotted: sending everything</ul>",
+            "<li>paler: shown in part<li>thin lines: other presets<li>dotted: sending everything</ul>",
         );
         text.push_str(&self.table());
         text
@@ -58,7 +60,21 @@ impl SessionPicture {
     fn headline(&self) -> String {
         let (with, without) = (&self.report, &self.everything);
         let (ours, all) = (with.billed.dollars(), without.billed.dollars());
-        let calls = counted(usize::try_from(with.calls).unwrap_or(usize::MAX), "call");
+        let count = |calls| counted(usize::try_from(calls).unwrap_or(usize::MAX), "call");
+        let calls = count(with.calls);
+        if with.tokens == without.tokens {
+            return format!(
+                "Under {}, {calls} send {} tokens as they came: everything fits the window. Their \
+                 input costs {}.",
+                self.preset,
+                short(with.tokens),
+                dollars(ours),
+            );
+        }
+        let refused = match without.over {
+            0 => String::new(),
+            over => format!(" Without it, {} would not fit the window.", count(over)),
+        };
         let change = if ours <= all {
             format!("{:.0} % less", (1.0 - ours / all.max(1e-12)) * 100.0)
         } else {
@@ -66,7 +82,7 @@ impl SessionPicture {
         };
         format!(
             "Under {}, {calls} send {} tokens instead of {}. Their input costs {} instead of {}: \
-             {change}.",
+             {change}.{refused}",
             self.preset,
             short(with.tokens),
             short(without.tokens),

@@ -15,11 +15,13 @@ h1{font-size:1.4rem;line-height:1.25;margin:0;overflow-wrap:anywhere}p{color:var
 .film svg{position:absolute;inset:0;width:100%;height:100%}\
 .film span{position:absolute;font-size:12px;color:var(--soft);white-space:nowrap}\
 .film .axis{right:calc(100% + 6px);transform:translateY(50%)}\
-.film .limit{right:6px;color:var(--bad)}.film .calls{top:calc(100% + 2px);right:0}\
+.film .limit{left:6px;color:var(--bad)}\
+.film .other{right:4px;padding:0 4px;border-radius:3px;background:var(--page);opacity:.85;\
+transform:translateY(50%)}.film .calls{top:calc(100% + 2px);right:0}\
 .system{fill:var(--system);background:var(--system)}.user{fill:var(--user);background:var(--user)}\
 .assistant{fill:var(--assistant);background:var(--assistant)}\
 .output{fill:var(--output);background:var(--output)}.ours{fill:var(--ours);background:var(--ours)}\
-.film polyline{fill:none;stroke:var(--soft);stroke-opacity:.55;vector-effect:non-scaling-stroke}\
+.film polyline{fill:none;stroke:var(--ink);stroke-opacity:.45;vector-effect:non-scaling-stroke}\
 .film .all{stroke-dasharray:2 3;stroke-opacity:1}\
 .film line{stroke:var(--bad);vector-effect:non-scaling-stroke}\
 .legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;padding:0;list-style:none;color:var(--soft);\
@@ -28,4 +30,6 @@ border-radius:2px}\
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}\
 th,td{text-align:right;padding:.3rem .6rem;border-bottom:1px solid var(--line);white-space:nowrap;\
 color:var(--soft);font-weight:400}th:first-child,td:first-child{text-align:left}\
-tr.chosen td{color:var(--ink);font-weight:650}";
+tr.chosen td{color:var(--ink);font-weight:650}\
+@media(max-width:480px){th,td{padding:.3rem .2rem;font-size:12.5px}\
+th{white-space:normal;vertical-align:bottom}}";

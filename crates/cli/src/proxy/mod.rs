@@ -18,6 +18,7 @@ use crate::catalogue;
 use crate::exit::Failure;
 use crate::proxy::log::{NoticeReceiver, RecordReceiver};
 use crate::proxy::settings::ResolvedProxy;
+use crate::ui::split_hint;
 
 /// Runs a future on a new runtime until it completes.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -80,23 +81,20 @@ pub async fn start(
 
 /// The failure for settings that the proxy rejects.
 pub fn config_failure(error: &ProxyConfigError) -> Failure {
-    let (message, hint) = split_hint(&error.to_string());
-    let hint = hint.or_else(|| Some("docs/proxy.md describes every setting".to_owned()));
+    let text = error.to_string();
+    let (message, hint) = split_hint(&text);
+    let hint = hint.unwrap_or("docs/proxy.md describes every setting");
     Failure::Input {
         message: format!("settings of the proxy: {message}"),
-        hint,
+        hint: Some(hint.to_owned()),
     }
 }
 
 /// A failure whose text may end with a `hint:` line.
 pub fn stuck_failure(text: &str) -> Failure {
     let (message, hint) = split_hint(text);
-    Failure::WithHint { message, hint }
-}
-
-fn split_hint(text: &str) -> (String, Option<String>) {
-    match text.split_once("\nhint: ") {
-        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
-        None => (text.to_owned(), None),
+    Failure::WithHint {
+        message: message.to_owned(),
+        hint: hint.map(str::to_owned),
     }
 }

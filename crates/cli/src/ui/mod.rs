@@ -32,6 +32,18 @@ pub struct Terminal {
     out: VisibleWriter<StdoutLock<'static>>,
     err: VisibleWriter<Stderr>,
     quiet: bool,
+    /// True if messages are lines of JSON.
+    is_log: bool,
+}
+
+/// A message as a line of a log.
+#[derive(serde::Serialize)]
+struct LogLine<'a> {
+    time_ms: u64,
+    level: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
 }
 
 impl Terminal {
@@ -49,6 +61,39 @@ impl Terminal {
             out: VisibleWriter::new(out.lock(), out_choice != ColorChoice::Never),
             err: VisibleWriter::new(err, err_choice != ColorChoice::Never),
             quiet: common.quiet,
+            is_log: false,
+        }
+    }
+
+    /// From now on, standard error is a log for machines: each line of each message is one JSON
+    /// object. On a terminal, messages stay as they are.
+    pub fn log_messages(&mut self) {
+        self.is_log = !self.is_watched();
+    }
+
+    /// Writes an entry of the log: as an object to a log for machines, else as the text that
+    /// `line` gives. `--quiet` suppresses it.
+    pub fn log(&mut self, entry: &impl serde::Serialize, line: impl FnOnce() -> String) {
+        if self.is_log && !self.quiet {
+            // If printing fails, there is nowhere to report it.
+            let _ = writeln!(self.err, "{}", visible_json(entry));
+        } else {
+            self.note(&line());
+        }
+    }
+
+    fn log_text(&mut self, level: &str, message: &str, hint: Option<&str>) {
+        for message in message.lines().map(str::trim_start) {
+            // A message of several lines may contain a warning.
+            let warning = message.strip_prefix("warning: ");
+            let (level, message) = warning.map_or((level, message), |text| ("warning", text));
+            let line = LogLine {
+                time_ms: trimtab::store::now_millis(),
+                level,
+                message,
+                hint,
+            };
+            let _ = writeln!(self.err, "{}", visible_json(&line));
         }
     }
 
@@ -91,6 +136,10 @@ impl Terminal {
         let (bad, dim) = (style::BAD, style::DIM);
         // A URL in the message may contain a password.
         let message = redact_urls(message);
+        if self.is_log {
+            let (message, own_hint) = split_hint(&message);
+            return self.log_text("error", message, hint.or(own_hint));
+        }
         // If printing fails, there is nowhere to report it.
         let _ = writeln!(self.err, "{bad}error:{bad:#} {}", indented(&message));
         if let Some(hint) = hint {
@@ -100,13 +149,16 @@ impl Terminal {
 
     /// Prints an important message on standard error.
     pub fn say(&mut self, message: &str) {
+        if self.is_log {
+            return self.log_text("info", message, None);
+        }
         let _ = writeln!(self.err, "{message}");
     }
 
     /// Prints a message, unless `--quiet` is given.
     pub fn note(&mut self, message: &str) {
         if !self.quiet {
-            let _ = writeln!(self.err, "{message}");
+            self.say(message);
         }
     }
 
@@ -114,6 +166,10 @@ impl Terminal {
     pub fn warn(&mut self, message: &str) {
         if !self.quiet {
             let (warn, message) = (style::WARN, redact_urls(message));
+            if self.is_log {
+                let (message, hint) = split_hint(&message);
+                return self.log_text("warning", message, hint);
+            }
             let _ = writeln!(self.err, "{warn}warning:{warn:#} {}", indented(&message));
         }
     }
@@ -147,12 +203,15 @@ pub fn erase_rows(rows: usize) -> io::Result<()> {
     out.flush()
 }
 
+/// Some messages contain their hint: the message, and the hint.
+pub fn split_hint(message: &str) -> (&str, Option<&str>) {
+    let parts = message.split_once("\nhint: ");
+    parts.map_or((message, None), |(message, hint)| (message, Some(hint)))
+}
+
 /// Indents all lines except the first, so that foreign text cannot imitate our own lines.
 fn indented(message: &str) -> String {
-    // Some messages contain their hint.
-    let (message, hint) = message
-        .split_once("\nhint: ")
-        .map_or((message, None), |(message, hint)| (message, Some(hint)));
+    let (message, hint) = split_hint(message);
     let mut text = message.replace('\n', "\n  ");
     if let Some(hint) = hint {
         text.push_str("\nhint: ");

@@ -171,5 +171,9 @@ async fn request_ids_are_unique_and_returned() {
     )
     .await;
     assert_eq!(answer.header("x-trimtab-request-id"), "seen-1");
-    assert!(served.wait_for("/v1/messages").contains("id=\"seen-1\""));
+    assert!(
+        served
+            .wait_for("/v1/messages")
+            .contains("\"request_id\":\"seen-1\"")
+    );
 }

@@ -178,7 +178,7 @@ async fn body_over_the_budget_passes_untouched() {
         assert!(answer.contains("x-trimtab-action: passed"), "{answer}");
         assert!(answer.contains("x-trimtab-reason: memory"), "{answer}");
         assert_eq!(upstream.received().last(), Some(&digest(&body)));
-        served.wait_for("reason=\"memory\"");
+        served.wait_for("\"reason\":\"memory\"");
     }
     let figures = status(to).await;
     assert_eq!(

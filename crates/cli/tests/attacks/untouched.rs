@@ -124,6 +124,6 @@ async fn known_faults_are_repaired_and_reported() {
         assert_eq!(answer.header("x-trimtab-action"), "edited");
         assert_eq!(answer.header("x-trimtab-repairs"), repair);
         let line = served.wait_for("POST");
-        assert!(line.contains(&format!("repairs={repair:?}")), "{line}");
+        assert!(line.contains(&format!("\"repairs\":{repair:?}")), "{line}");
     }
 }

@@ -219,8 +219,12 @@ impl Browser {
     /// Presses a key.
     pub(crate) fn press(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
-            let params = json!({"type": kind, "key": key, "code": key,
+            let mut params = json!({"type": kind, "key": key, "code": key,
                 "windowsVirtualKeyCode": key_code(key)});
+            // Buttons are pressed by the text of the key.
+            if key == "Enter" && kind == "keyDown" {
+                params["text"] = "\r".into();
+            }
             self.order("Input.dispatchKeyEvent", &params);
         }
     }
@@ -250,6 +254,8 @@ fn key_code(key: &str) -> u32 {
         "ArrowRight" => 39,
         "Home" => 36,
         "End" => 35,
+        "ArrowDown" => 40,
+        "Enter" => 13,
         "Escape" => 27,
         _ => 0,
     }

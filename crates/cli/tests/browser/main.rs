@@ -12,11 +12,15 @@
     reason = "helpers of tests fail and report as tests do"
 )]
 
+mod actions;
 mod chromium;
 mod hostile;
 mod long_session;
 mod metrics;
 mod pages;
+mod people;
+mod prometheus;
+mod savings;
 mod screenshots;
 mod session_page;
 mod stage;

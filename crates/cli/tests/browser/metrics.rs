@@ -1,14 +1,9 @@
 //! `/metrics`, `/healthz` and `/readyz`, as machines read them.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use http::Method;
-use trimtab_cli::proxy::http::HttpClient;
 
-use crate::run::{PATIENCE, say};
 use crate::stage::{PlayedDemo, ask};
 
 /// The samples of an exposition, by name with labels. Fails on any line that the format does not
@@ -111,61 +106,4 @@ async fn health_and_readiness_are_told_without_a_secret() {
         let managing = (path == "/readyz").then_some(true);
         assert_eq!(json["managing"].as_bool(), managing, "{path}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn prometheus_scrapes_the_metrics() {
-    if Command::new("prometheus")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        say("SKIPPED: prometheus is not installed; ./test installs it");
-        return;
-    }
-    let demo = PlayedDemo::start();
-    let folder = tempfile::tempdir().unwrap();
-    let (file, port) = (folder.path().join("prometheus.yml"), free_port());
-    let target = demo.url.trim_start_matches("http://");
-    let text = format!(
-        "scrape_configs: [{{job_name: trimtab, scrape_interval: 1s, \
-         static_configs: [{{targets: [\"{target}\"]}}]}}]"
-    );
-    std::fs::write(&file, text).unwrap();
-    let mut child = Command::new("prometheus")
-        .arg(format!("--config.file={}", file.display()))
-        .arg(format!(
-            "--storage.tsdb.path={}",
-            folder.path().join("data").display()
-        ))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let url = format!("http://127.0.0.1:{port}/api/v1/query?query=trimtab_prompt_tokens_total");
-    let until = Instant::now() + PATIENCE;
-    let found = loop {
-        let client = HttpClient::default();
-        let asked = client
-            .send(Method::GET, &url, &[], Vec::new(), PATIENCE)
-            .await;
-        let answer = asked
-            .ok()
-            .and_then(|answer| serde_json::from_slice(&answer.body).ok());
-        let answer: serde_json::Value = answer.unwrap_or_default();
-        let series = answer["data"]["result"].as_array().map_or(0, Vec::len);
-        if series > 0 || Instant::now() > until {
-            break series;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    };
-    drop(child.kill());
-    drop(child.wait());
-    assert_eq!(found, 2, "before and after");
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }

@@ -1,10 +1,12 @@
 //! Every page with the data of a session, with nothing, and without a connection.
 
+use std::time::{Duration, Instant};
+
 use http::Method;
 use serde_json::json;
 
 use crate::chromium::Browser;
-use crate::run::{Served, user_file};
+use crate::run::{PATIENCE, Served, user_file};
 use crate::stage::{PlayedDemo, ask, chat, get, order, plain_upstream, session_page};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,8 +25,8 @@ async fn every_page_shows_the_session_that_was_played() {
     browser.wait_for_text("No session is held out");
     browser.click("Store");
     browser.wait_for_text("Largest outputs");
-    browser.click("Show what would go");
-    browser.wait_for_text("would be removed");
+    browser.click("Remove them now");
+    browser.wait_for_text("There is nothing to remove now");
     browser.click("Doctor");
     browser.wait_for_text("This proxy");
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
@@ -92,6 +94,33 @@ async fn broken_connection_is_told_and_mended() {
     );
     assert_eq!(again.url, url);
     browser.wait("document.querySelector('#link-state').textContent === 'Live'");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_from_before_is_shown_from_the_store() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let upstream = plain_upstream().await;
+    let url = upstream.url();
+    let served = Served::start(&["--upstream", &url]);
+    let text = format!("the first question {}", "and more ".repeat(2_000));
+    let messages = [json!({"role": "user", "content": text})];
+    chat(&served.url, &messages, &[]).await;
+    // Messages that are sent unchanged are written a little later.
+    let until = Instant::now() + PATIENCE;
+    while get(&served.url, "store").await["sessions"] == 0 {
+        assert!(Instant::now() < until, "the session is never stored");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let again = Served::start_in(served.killed(), &["--upstream", &url]);
+    browser.goto(&format!("{}/dashboard", again.url));
+    browser.wait_for_text("1 session from before this start");
+    browser.click("proxy/");
+    browser.wait_for_text("no call since the proxy started");
+    browser.wait_for_text("the first question");
+    browser.wait_for_text("Call 1 of 1");
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
 }
 
 #[tokio::test(flavor = "multi_thread")]

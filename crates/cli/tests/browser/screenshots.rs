@@ -1,11 +1,16 @@
 //! Pictures of every page, for people to look at.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::chromium::Browser;
-use crate::run::say;
-use crate::stage::PlayedDemo;
+use crate::run::{Served, finished, say};
+use crate::stage::{PlayedDemo, plain_upstream};
+
+const EXAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../examples/fix-failing-test.json"
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn screenshots_of_every_page() {
@@ -18,14 +23,28 @@ async fn screenshots_of_every_page() {
     };
     std::fs::create_dir_all(&folder).unwrap();
     let demo = PlayedDemo::start();
+    let upstream = plain_upstream().await;
+    let served = Served::start(&["--upstream", &upstream.url()]);
     let page = |name: &str| format!("{}/dashboard#/{name}", demo.url);
-    let pages = [
+    let mut pages = vec![
         ("sessions", page("sessions"), "claude-sonnet-4-5"),
         ("session", demo.session_page().await, "as it was"),
         ("savings", page("savings"), "Net money saved"),
         ("store", page("store"), "Largest outputs"),
-        ("doctor", page("doctor"), "This proxy"),
+        (
+            "doctor",
+            format!("{}/dashboard#/doctor", served.url),
+            "This proxy",
+        ),
+        ("empty", format!("{}/dashboard", served.url), "No calls yet"),
     ];
+    for (verb, text) in [("inspect", "Under steady"), ("replay", "All conversations")] {
+        let out = folder.join(format!("{verb}.html")).display().to_string();
+        let args = [verb, EXAMPLE, "--window", "16k", "--html", &out];
+        assert!(finished(&folder, &args).status.success(), "{verb}");
+        let path = Path::new(&out).canonicalize().unwrap();
+        pages.push((verb, format!("file://{}", path.display()), text));
+    }
     let looks = [
         ("light", 1280, 1000, false),
         ("dark", 1280, 1000, true),
@@ -36,9 +55,32 @@ async fn screenshots_of_every_page() {
         for (name, url, text) in &pages {
             browser.goto(url);
             browser.wait_for_text(text);
-            // Fonts and transitions.
-            std::thread::sleep(Duration::from_millis(600));
-            browser.picture(&folder.join(format!("{name}-{look}.png")));
+            picture(&mut browser, &folder, &format!("{name}-{look}"));
+            if *name == "session" {
+                dialogs(&mut browser, &folder, look);
+            }
         }
     }
+}
+
+fn picture(browser: &mut Browser, folder: &Path, name: &str) {
+    // Fonts and transitions.
+    std::thread::sleep(Duration::from_millis(600));
+    browser.picture(&folder.join(format!("{name}.png")));
+}
+
+/// What opens on the page of a session.
+fn dialogs(browser: &mut Browser, folder: &Path, look: &str) {
+    let close = "document.querySelector('dialog').close()";
+    browser.click("message ");
+    browser.wait("document.querySelector('dialog[open]')");
+    picture(browser, folder, &format!("message-{look}"));
+    browser.eval(close);
+    browser.click("Compact now");
+    browser.wait("document.querySelector('dialog[open]')");
+    picture(browser, folder, &format!("compact-{look}"));
+    browser.eval(close);
+    browser.eval("document.querySelector('.list').scrollIntoView({block: 'center'})");
+    browser.wait("document.querySelector('.message .badge')");
+    picture(browser, folder, &format!("messages-{look}"));
 }

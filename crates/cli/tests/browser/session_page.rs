@@ -132,7 +132,7 @@ async fn compaction_is_previewed_approved_and_taken_back() {
     browser.eval("document.querySelector('dialog button.main').click()");
     browser.wait_for_text("Compacted.");
     assert_eq!(undoable().await, before.map(|plans| plans + 1));
-    browser.click("Undo the last plan");
+    browser.click("Undo the last change");
     browser.wait_for_text("Taken back");
     assert_eq!(undoable().await, before);
 }

@@ -18,17 +18,22 @@ use crate::run::{PATIENCE, trimtab};
 pub(crate) struct PlayedDemo {
     child: Child,
     pub(crate) url: String,
+    /// What it printed about the session.
+    pub(crate) report: Value,
     _folder: TempDir,
 }
 
 impl PlayedDemo {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = trimtab(folder.path(), &["demo", "--listen", "127.0.0.1:0"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = trimtab(
+            folder.path(),
+            &["demo", "--json", "--listen", "127.0.0.1:0"],
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (sender, told) = channel();
         std::thread::spawn(move || {
@@ -44,9 +49,13 @@ impl PlayedDemo {
                 break rest.split(' ').next().unwrap().to_owned();
             }
         };
+        let mut report = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut report).unwrap();
         Self {
             child,
             url,
+            report: serde_json::from_str(&report).unwrap(),
             _folder: folder,
         }
     }

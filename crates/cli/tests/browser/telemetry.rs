@@ -118,6 +118,25 @@ async fn collector_receives_spans_and_sums_of_a_call() {
         names.contains(&"gen_ai.client.inference.usage.input_tokens"),
         "{names:?}"
     );
+    for metric in list.as_array().unwrap() {
+        let points = [&metric["sum"], &metric["histogram"]].map(|kind| &kind["dataPoints"][0]);
+        let point = points.into_iter().find(|point| point.is_object()).unwrap();
+        let about = attributes(point);
+        assert_eq!(about["gen_ai.request.model"], "gpt-4o", "{metric}");
+        let is_usage = metric["sum"].is_object();
+        assert_eq!(
+            about.contains_key("gen_ai.token.modality"),
+            is_usage,
+            "{metric}"
+        );
+        if !is_usage {
+            assert_eq!(metric["name"], "gen_ai.client.inference.duration");
+            assert_eq!(point["count"], "1");
+            let (bounds, counts) = (&point["explicitBounds"], &point["bucketCounts"]);
+            let length = |list: &Value| list.as_array().unwrap().len();
+            assert_eq!(length(bounds) + 1, length(counts));
+        }
+    }
     // Neither what was said nor a key is in them.
     let everything = format!("{}{}", traces.body, metrics.body);
     assert!(!everything.contains("secret words") && !everything.contains("Bearer"));

@@ -156,8 +156,14 @@ fn picture_is_one_file_with_a_headline_in_money() {
     let page = fs::read_to_string(&out).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("<rect"));
     assert!(page.contains("class=\"headline\">Under steady, "), "{page}");
-    assert!(page.contains(" tokens instead of ") && page.contains('$'));
+    assert!(page.contains("everything fits the window") && page.contains('$'));
     assert!(!page.contains("<script") && !page.contains("<b>name") && !page.contains("http"));
+    let args = ["inspect", EXAMPLE, "--window", "12k", "--html", &out];
+    let outcome = trimtab(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(page.contains(" tokens instead of "), "{page}");
+    assert!(page.contains(" would not fit the window"), "{page}");
     let outcome = trimtab(&["inspect", EXAMPLE, "--html", "/nowhere/out.html"]);
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("hint:"), "{}", outcome.stderr);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use http::Method;
 use trimtab_cli::proxy::http::HttpClient;
 use yaml_rust2::{Yaml, YamlLoader};
 
-use crate::run::{PATIENCE, Served, finished, texts};
+use crate::run::{PATIENCE, Served, finished, say, texts};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,6 +47,25 @@ fn accepts(arguments: &[String]) {
     all.push("--help");
     let done = finished(folder.path(), &all);
     assert!(done.status.success(), "{arguments:?}: {}", texts(&done).1);
+}
+
+/// Has a program check a file against the schema of its format. Says so if it is not installed.
+fn validate(program: &str, arguments: &[&str], name: &str) {
+    let path = file(name);
+    match Command::new(program).args(arguments).arg(&path).output() {
+        Err(error) => say(&format!("SKIPPED: {program} cannot check {name}: {error}")),
+        Ok(done) => {
+            let (out, error) = texts(&done);
+            assert!(done.status.success(), "{name}: {out}{error}");
+        }
+    }
+}
+
+#[test]
+fn files_follow_the_schemas_of_compose_and_kubernetes() {
+    let compose = ["--builtin-schema", "vendor.compose-spec"];
+    validate("check-jsonschema", &compose, "compose.yaml");
+    validate("kubernetes-validate", &["--strict"], "kubernetes.yaml");
 }
 
 #[test]

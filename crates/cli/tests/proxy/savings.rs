@@ -163,7 +163,7 @@ async fn compared(play: Play, window: Option<u64>, args: &[&str]) -> Compared {
     let status = http.send(Method::GET, &status, &headers, Vec::new(), PATIENCE);
     let status = serde_json::from_slice(&status.await.unwrap().body).unwrap();
     served.signal("TERM");
-    let line = served.wait_for(" tokens ");
+    let line: Value = serde_json::from_str(&served.wait_for(" tokens ")).unwrap();
     let records = served.end().1;
     let records = records
         .lines()
@@ -171,7 +171,7 @@ async fn compared(play: Play, window: Option<u64>, args: &[&str]) -> Compared {
     let is_call = |record: &Value| record["dialect"].is_string() && record["action"] != "asked";
     Compared {
         status,
-        line,
+        line: line["message"].as_str().unwrap().to_owned(),
         records: records.filter(is_call).collect(),
         straight: usages(&boundless),
         managed: usages(&upstream),

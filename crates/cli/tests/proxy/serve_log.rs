@@ -1,9 +1,13 @@
 //! The log of `trimtab serve`, on a terminal and in a pipe.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
 use trimtab_model::Dialect;
 
 use crate::model::upstream;
-use crate::run::{Served, kill, trimtab};
+use crate::run::{kill, trimtab};
 use crate::talk::{path, post, with_output};
 use crate::terminal_device::InTerminal;
 
@@ -61,20 +65,45 @@ async fn terminal_log_has_one_short_line_per_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn piped_log_has_key_value_pairs() {
+async fn piped_log_is_json_and_has_the_request_id_of_the_client() {
     let upstream = upstream(None).await;
-    let served = Served::start(&["--upstream", &upstream.url()]);
+    let folder = tempfile::tempdir().unwrap();
+    let url = upstream.url();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--upstream", &url];
+    let mut child = trimtab(folder.path(), &args)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let mut log: Vec<String> = lines.by_ref().take(1).collect();
+    let address = log[0].split("listening on ").nth(1).unwrap();
+    let address = address.split(' ').next().unwrap().to_owned();
     let body = with_output(Dialect::Chat, 4_000);
-    post(&served.url, path(Dialect::Chat), &body, &[]).await;
-    let line = served.wait_for("POST ");
-    for pair in [
-        "status=200",
-        "action=edited",
-        "before=",
-        "after=",
-        "session=",
-    ] {
-        assert!(line.contains(pair), "no {pair} in {line}");
+    let answer = post(&address, path(Dialect::Chat), &body, &[]).await;
+    kill(child.id(), "HUP");
+    log.extend(lines.by_ref().take_while(|line| !line.contains("reloaded")));
+    kill(child.id(), "TERM");
+    log.extend(lines);
+    assert!(child.wait().unwrap().success());
+    let log: Vec<Value> = log
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let (requests, messages): (Vec<&Value>, Vec<&Value>) =
+        log.iter().partition(|line| line["request_id"].is_string());
+    let [request] = requests.as_slice() else {
+        panic!("one line for one request: {log:?}");
+    };
+    let id = answer.header("x-trimtab-request-id");
+    assert_eq!(request["request_id"], id);
+    assert_eq!(request["action"], "edited");
+    assert_eq!(request["status"], 200);
+    assert!(request["tokens_before"].as_u64() > request["tokens_after"].as_u64());
+    for message in messages {
+        assert_eq!(message["level"], "info", "{message}");
+        assert!(message["time_ms"].as_u64() > Some(1_700_000_000_000));
+        assert!(message["message"].is_string(), "{message}");
     }
-    assert!(!line.contains('\u{1b}'), "{line}");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,54 +14,83 @@ use hyper_util::rt::TokioExecutor;
 use crate::client::Sender;
 use crate::servers::{Servers, WIDE, runtime};
 use crate::talk::growing;
-use crate::times::{Times, table};
+use crate::times::Times;
 
 /// Screens that show the same session.
 const SCREENS: usize = 10;
-/// Bytes of a body, and how many are sent with and without the screens.
-const BODY: (usize, usize) = (500 << 10, 200);
+/// Bytes of the first body.
+const BYTES: usize = 500 << 10;
+/// Calls without screens and calls with them take turns: so many of each, so often.
+const TURNS: (usize, usize) = (40, 5);
+/// Between two calls, so that they last as long as some refreshes of the screens.
+const PAUSE: Duration = Duration::from_millis(50);
 /// A screen asks for new data so often at most.
 const REFRESH: Duration = Duration::from_millis(900);
 
 pub(crate) fn run(servers: &Servers) {
-    let (bytes, count) = BODY;
+    let (count, turns) = TURNS;
     let ours = servers.ours.address();
     let runtime = runtime();
-    let mut bodies = growing(WIDE, "screens", bytes, 2 * count + 1).into_iter();
+    let mut bodies = growing(WIDE, "screens", BYTES, 2 * count * turns + 1).into_iter();
     let sender = Sender::new(ours);
-    let without = runtime.block_on(timed(&sender, bodies.by_ref().take(count + 1)));
-    let is_over = Arc::new(AtomicBool::new(false));
-    let screens: Vec<_> = (0..SCREENS)
-        .map(|_| {
-            runtime.spawn(screen(
-                format!("http://{ours}/dashboard/api"),
-                Arc::clone(&is_over),
-            ))
-        })
-        .collect();
-    let with = runtime.block_on(timed(&sender, bodies));
-    is_over.store(true, Ordering::Relaxed);
-    for screen in screens {
-        runtime.block_on(screen).expect("a screen");
+    let (mut without, mut with) = (Times::default(), Times::default());
+    runtime.block_on(timed(
+        &sender,
+        bodies.by_ref().take(1),
+        &mut Times::default(),
+    ));
+    for _ in 0..turns {
+        runtime.block_on(timed(&sender, bodies.by_ref().take(count), &mut without));
+        let screens = OpenScreens::open(format!("http://{ours}/dashboard/api"));
+        runtime.block_on(timed(&sender, bodies.by_ref().take(count), &mut with));
+        screens.close();
     }
-    let title = format!(
-        "one call, {} KB, {SCREENS} screens with the dashboard",
-        bytes >> 10
+    println!(
+        "\none call, from {} KB on, {SCREENS} screens with the dashboard",
+        BYTES >> 10
     );
-    let rows = [("no screen", without), ("ten screens", with)];
-    table(&title, &rows);
+    for percent in [50, 90, 99] {
+        let (plain, watched) = (without.percentile(percent), with.percentile(percent));
+        let ratio = watched / plain.max(f64::MIN_POSITIVE);
+        println!("  p{percent:<4} {plain:>9.0} µs without, {watched:>9.0} µs with: {ratio:.2}");
+    }
 }
 
-async fn timed(sender: &Sender, bodies: impl Iterator<Item = Bytes>) -> Times {
-    let mut times = Times::default();
-    for (number, body) in bodies.enumerate() {
+/// Screens on a thread of their own, so that their work is not taken for work of the proxy.
+struct OpenScreens {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl OpenScreens {
+    fn open(base: String) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let runtime = runtime();
+            let screens: Vec<_> = (0..SCREENS)
+                .map(|_| runtime.spawn(screen(base.clone(), Arc::clone(&shared))))
+                .collect();
+            for screen in screens {
+                runtime.block_on(screen).expect("a screen");
+            }
+        });
+        Self { is_over, thread }
+    }
+
+    fn close(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the screens end");
+    }
+}
+
+async fn timed(sender: &Sender, bodies: impl Iterator<Item = Bytes>, times: &mut Times) {
+    for body in bodies {
+        tokio::time::sleep(PAUSE).await;
         let start = Instant::now();
         sender.send(body).await;
-        if number > 0 {
-            times.push(start.elapsed());
-        }
+        times.push(start.elapsed());
     }
-    times
 }
 
 /// Listens to the live feed, and asks for the session again and again, as a page does.

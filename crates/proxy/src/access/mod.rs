@@ -25,7 +25,7 @@ use http::request::Parts;
 pub(crate) use connection::InboundConnection;
 pub(crate) use rate_limit::CountedRequest;
 pub(crate) use refusal::AccessRefusal;
-pub(crate) use store_quota::{SESSIONS, StoreUse};
+pub(crate) use store_quota::{SESSIONS, StoreUse, retention_request};
 pub(crate) use tenant::{Tenant, TenantKeys};
 pub(crate) use tls::{InboundTls, accept_tls, follow_files, unusable_files_notice};
 pub(crate) use token::TokenTable;

@@ -1,13 +1,14 @@
-//! How many bytes of the store each tenant uses. Adding them up reads the list of all sessions,
-//! so the totals are reused for a while.
+//! How many bytes of the store each tenant uses, and how long its sessions are kept. Adding the
+//! bytes up reads the list of all sessions, so the totals are reused for a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use trimtab_store::Store;
+use trimtab_store::{CollectOptions, Store};
 
 use super::tenant::Tenant;
+use crate::config::ProxyConfig;
 
 /// The prefix of the sessions of all tenants, before the tenant's name.
 pub(crate) const SESSIONS: &str = "proxy/";
@@ -57,4 +58,17 @@ fn added_up(store: &dyn Store) -> Option<HashMap<String, u64>> {
         }
     }
     Some(bytes)
+}
+
+/// The removal of what the settings do not want kept.
+pub(crate) fn retention_request(config: &ProxyConfig) -> CollectOptions {
+    let by_tenant = config
+        .tenant_ages()
+        .map(|(tenant, age)| (format!("{SESSIONS}{tenant}/"), age));
+    CollectOptions {
+        older_than: config.retention.max_age(),
+        older_than_by_prefix: by_tenant.collect(),
+        max_bytes: config.retention.max_bytes(),
+        ..CollectOptions::default()
+    }
 }

@@ -7,7 +7,7 @@ use http::Uri;
 use trimtab::redact::redact_address;
 use trimtab_engine::policy::BadSetting;
 
-use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check};
+use super::{ModelRule, ProxyConfig, UpstreamConfig, access_check, tenant_rule};
 use crate::config::policies::{self, Policies};
 
 /// All problems of the settings.
@@ -42,6 +42,7 @@ pub(super) fn check(config: &ProxyConfig) -> Vec<BadSetting> {
     for range in config.retention.ranges() {
         problems.range("retention", range);
     }
+    tenant_rule::check(&mut problems, &config.tenants);
     problems.found
 }
 
@@ -61,7 +62,7 @@ impl SettingProblems {
         });
     }
 
-    fn range(&mut self, table: &str, (name, value, least, most): (&str, u64, u64, u64)) {
+    pub(super) fn range(&mut self, table: &str, (name, value, least, most): (&str, u64, u64, u64)) {
         if value < least || value > most {
             let setting = format!("{table}.{name}");
             self.add(&setting, &value, &format!("{least} to {most}"));

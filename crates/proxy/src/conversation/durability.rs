@@ -85,10 +85,10 @@ impl Drop for LazyFlush {
 }
 
 /// Why a request that depends on a flush is not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum FlushFailure {
-    /// It failed.
-    Failed,
+    /// It failed; none if it did not end in time.
+    Failed(Option<StoreError>),
     /// Another process has written to the conversation.
     Conflict,
 }
@@ -108,9 +108,9 @@ pub(crate) fn flush_before(
             match tokio::time::timeout(limit, flushing).await {
                 Ok(Ok(Ok(()))) => return Ok(()),
                 Ok(Ok(Err(error))) if is_conflict(&error) => (error.into(), FlushFailure::Conflict),
-                Ok(Ok(Err(error))) => (error.into(), FlushFailure::Failed),
-                Ok(Err(panicked)) => (panicked.into(), FlushFailure::Failed),
-                Err(late) => (late.into(), FlushFailure::Failed),
+                Ok(Ok(Err(error))) => (error.to_string().into(), FlushFailure::Failed(Some(error))),
+                Ok(Err(panicked)) => (panicked.into(), FlushFailure::Failed(None)),
+                Err(late) => (late.into(), FlushFailure::Failed(None)),
             };
         outcome.get_or_init(|| flushed);
         Err(why)

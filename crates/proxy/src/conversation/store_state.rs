@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trimtab_store::{Error, Result, SessionId, Store};
 
@@ -60,9 +60,15 @@ pub(crate) struct StoreState {
     looking: Mutex<()>,
     /// The first damage that was found in a usable store.
     damage: Mutex<Option<String>>,
+    /// When and why the store failed last, though it could be reached.
+    last_failure: Mutex<Option<(Instant, String)>>,
     /// How often the store failed.
     failures: AtomicU64,
 }
+
+/// How long a failure is shown in the status. A store that still fails fails again within this time,
+/// if there are requests.
+const SHOWN_FOR: Duration = Duration::from_secs(30);
 
 impl StoreState {
     /// Opens the store, if that is possible.
@@ -74,6 +80,7 @@ impl StoreState {
             standing: RwLock::new(StoreStanding::Unopened(String::new())),
             looking: Mutex::default(),
             damage: Mutex::default(),
+            last_failure: Mutex::default(),
             failures: AtomicU64::new(0),
         };
         state.recheck();
@@ -106,7 +113,7 @@ impl StoreState {
     /// The problem of the store, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.standing() {
-            StoreStanding::Usable(_) => self.damage().clone(),
+            StoreStanding::Usable(_) => self.damage().clone().or_else(|| self.recent_failure()),
             StoreStanding::ReadOnly(_) => Some(READ_ONLY.to_owned()),
             StoreStanding::Unopened(why) | StoreStanding::Lost(why) => Some(unusable(why)),
         }
@@ -216,7 +223,24 @@ impl StoreState {
             }
         } else if matches!(error, Error::Vanished { .. } | Error::ReadOnly) {
             self.recheck();
+        } else if !matches!(error, Error::Busy) {
+            self.note_recent(first_line(error));
         }
+    }
+
+    /// Shows a failure in the status for a while, and tells the operator if it is the first.
+    fn note_recent(&self, why: String) {
+        let is_first = self.recent_failure().is_none();
+        *self.last_failure() = Some((Instant::now(), why));
+        if let Some(problem) = self.recent_failure().filter(|_| is_first) {
+            self.notify(&problem);
+        }
+    }
+
+    fn recent_failure(&self) -> Option<String> {
+        let last = self.last_failure();
+        let recent = last.as_ref().filter(|(at, _)| at.elapsed() < SHOWN_FOR);
+        recent.map(|(_, why)| format!("the store fails, requests pass as they came: {why}"))
     }
 
     /// How often the store failed.
@@ -241,6 +265,11 @@ impl StoreState {
 
     fn standing(&self) -> std::sync::RwLockReadGuard<'_, StoreStanding> {
         self.standing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_failure(&self) -> std::sync::MutexGuard<'_, Option<(Instant, String)>> {
+        let last = self.last_failure.lock();
+        last.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn damage(&self) -> std::sync::MutexGuard<'_, Option<String>> {

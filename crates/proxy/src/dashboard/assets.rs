@@ -3,7 +3,7 @@
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Name, media type and text of every file.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 19] = [
     (
         "",
         "text/html; charset=utf-8",
@@ -44,6 +44,12 @@ const FILES: [(&str, &str, &str); 17] = [
         JAVASCRIPT,
         include_str!("assets/film-text.js"),
     ),
+    (
+        "/film-marks.js",
+        JAVASCRIPT,
+        include_str!("assets/film-marks.js"),
+    ),
+    ("/message.js", JAVASCRIPT, include_str!("assets/message.js")),
     (
         "/messages.js",
         JAVASCRIPT,

@@ -6,10 +6,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_core::Stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
-use http_body::{Body, Frame};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -30,7 +31,7 @@ pub(super) fn answer(mut context: RequestContext) -> Response<ProxyBody> {
     };
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(forward(events, sender));
-    let mut answer = Response::new(FeedBody(receiver).boxed_unsync());
+    let mut answer = Response::new(StreamBody::new(FeedEvents(receiver)).boxed_unsync());
     let kind = HeaderValue::from_static("text/event-stream");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     context.pending_record.record.action = RecordAction::Answered;
@@ -57,17 +58,13 @@ async fn forward(mut events: Receiver<Arc<str>>, screen: mpsc::Sender<Bytes>) {
     }
 }
 
-/// A body of events.
-struct FeedBody(mpsc::Receiver<Bytes>);
+/// The events for one screen.
+struct FeedEvents(mpsc::Receiver<Bytes>);
 
-impl Body for FeedBody {
-    type Data = Bytes;
-    type Error = BoxError;
+impl Stream for FeedEvents {
+    type Item = Result<Frame<Bytes>, BoxError>;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = self.0.poll_recv(context);
         next.map(|event| event.map(|event| Ok(Frame::data(event))))
     }

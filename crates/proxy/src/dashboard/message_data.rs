@@ -169,7 +169,10 @@ pub(super) fn search(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         let text = plain_text(message);
         let lower = text.to_lowercase();
         if let Some(place) = finder.find(lower.as_bytes()) {
-            found.push(json!({"at": at, "text": around(&lower, place)}));
+            // Some letters change their length in lower case; then the places differ.
+            let is_alike = lower.len() == text.len() && text.is_char_boundary(place);
+            let shown = if is_alike { &text } else { &lower };
+            found.push(json!({"at": at, "text": around(shown, place)}));
         }
         if found.len() >= MOST_FOUND {
             break;
@@ -181,8 +184,10 @@ pub(super) fn search(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 /// Some text around a place.
 fn around(text: &str, place: usize) -> String {
     let before = text.get(..place).unwrap_or_default();
+    let is_cut = before.chars().nth(40).is_some();
     let before: String = before.chars().rev().take(40).collect();
-    let before: String = before.chars().rev().collect();
+    let dots = is_cut.then_some('\u{2026}');
+    let before: String = dots.into_iter().chain(before.chars().rev()).collect();
     let after: String = text
         .get(place..)
         .unwrap_or_default()

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use trimtab_store::{CollectOptions, OutputMetadata, SessionInfo};
 
 use super::api::{ApiProblem, ApiRequest, json as to_json};
+use crate::access::retention_request;
 
 /// How many sessions of the store are listed.
 const MOST_SESSIONS: usize = 300;
@@ -25,6 +26,7 @@ pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         "mode": config.mode,
         "now_ms": trimtab_store::now_millis(),
         "report": request.shared.report(),
+        "savings": request.shared.history.savings().0,
     }))
 }
 
@@ -32,14 +34,14 @@ pub(super) fn overview(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 pub(super) fn sessions(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let live = request.shared.history.sessions();
     let known: HashSet<&str> = live.iter().map(|entry| entry.id.as_str()).collect();
-    let mut stored = stored_sessions(request).unwrap_or_default();
-    stored.retain(|info| !known.contains(info.session.as_str()));
-    stored.sort_by_key(|info| std::cmp::Reverse(info.used));
-    let older: Vec<Value> = stored
-        .iter()
-        .take(MOST_SESSIONS)
-        .map(session_json)
-        .collect();
+    let history = &request.shared.history;
+    let stored = history.stored_sessions(|| stored_sessions(request));
+    let stored = stored.unwrap_or_default();
+    let is_older = |info: &&SessionInfo| !known.contains(info.session.as_str());
+    let mut older: Vec<&SessionInfo> = stored.iter().filter(is_older).collect();
+    older.sort_by_key(|info| std::cmp::Reverse(info.used));
+    older.truncate(MOST_SESSIONS);
+    let older: Vec<Value> = older.into_iter().map(session_json).collect();
     to_json(&json!({
         "now_ms": trimtab_store::now_millis(),
         "sessions": live,
@@ -89,6 +91,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
                 "over_window": entry.over_window,
                 "spent": entry.spent,
                 "saved": entry.saved,
+                "saved_unbounded": entry.saved_unbounded,
                 "is_priced": entry.is_priced,
             })
         })
@@ -104,7 +107,7 @@ pub(super) fn savings(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
 /// `GET store`: how much there is, and what takes most of it.
 pub(super) fn store(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let opened = request.shared.store_state.readable().ok_or_else(no_store)?;
-    let mut sessions = opened.store.sessions()?;
+    let mut sessions = stored_sessions(request)?;
     sessions.sort_by_key(|info| std::cmp::Reverse(info.byte_size));
     let mut outputs: Vec<OutputMetadata> = Vec::new();
     for info in sessions.iter().take(SESSIONS_SEARCHED) {
@@ -141,13 +144,10 @@ fn output_json(output: &OutputMetadata) -> Value {
 /// `POST collect`: removes what the retention settings do not want kept, or says what that is.
 pub(super) fn collect(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
     let order = request.order()?;
-    let retention = request.settings.config.retention;
     let opened = request.shared.store_state.usable().ok_or_else(no_store)?;
     let done = opened.store.collect(&CollectOptions {
-        older_than: retention.max_age(),
-        max_bytes: retention.max_bytes(),
         dry_run: order.get("dry_run").and_then(Value::as_bool) != Some(false),
-        ..CollectOptions::default()
+        ..retention_request(&request.settings.config)
     })?;
     to_json(&json!({
         "sessions": done.sessions.len(),

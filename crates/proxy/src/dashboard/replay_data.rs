@@ -39,6 +39,7 @@ pub(super) fn replay(request: &ApiRequest) -> Result<Bytes, ApiProblem> {
         "billed": report.billed.dollars(),
         "effective": report.effective().dollars(),
         "breaks": report.breaks.len(),
+        "over": report.over,
         "compactions": report.compactions,
         "own_calls": report.own_calls,
         "needing": report.needing,

@@ -22,8 +22,6 @@ use crate::routing::query;
 use crate::transport::body::ProxyBody;
 use crate::transport::headers;
 
-/// The maximum number of sessions of a tenant to search.
-const MOST: usize = 256;
 /// The error for a ref that is unknown, malformed or of another tenant.
 const NOT_FOUND: &str = "ref not found";
 /// The largest output in one answer, in bytes.
@@ -96,23 +94,20 @@ impl RetrieveScope {
 
     /// The newest session that may read the ref.
     fn owner(&self, store: &dyn Store, id: &str) -> Option<SessionId> {
-        let mut sessions = store.sessions().ok()?;
-        sessions.retain(|info| self.includes(info.session.as_str()));
-        // The newest session is the likeliest owner, and each one costs a lookup.
-        sessions.sort_by_key(|info| std::cmp::Reverse(info.used));
-        let mut newest = sessions.into_iter().take(MOST).map(|info| info.session);
-        newest.find(|session| store.metadata(session, id).is_ok())
+        let sessions = store.sessions_with_ref(&self.prefix, id).ok()?;
+        let mut sessions = sessions.into_iter();
+        sessions.find(|session| self.includes(session.as_str()))
     }
 
+    /// True if the request asks for this session of its tenant.
     fn includes(&self, session: &str) -> bool {
         let Some(named) = &self.named else {
-            return session.starts_with(&self.prefix);
+            return true;
         };
         let mut client_sessions = self.client_sessions.iter();
-        session.starts_with(&self.prefix)
-            && (session == named
-                || client_sessions
-                    .any(|client_session| client_sessions::is_branch(session, client_session)))
+        session == named
+            || client_sessions
+                .any(|client_session| client_sessions::is_branch(session, client_session))
     }
 }
 

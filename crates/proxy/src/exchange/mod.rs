@@ -229,7 +229,11 @@ impl Exchange {
             // The write failed, so the last byte was never sent and no model has read the request.
             self.managed.forget();
             conflicts += 1;
-            let may_plan = *failure == FlushFailure::Conflict && conflicts <= CONFLICTS;
+            if let FlushFailure::Failed(Some(error)) = failure {
+                self.managed.job.shared.store_state.note_failure(error);
+            }
+            let is_conflict = matches!(failure, FlushFailure::Conflict);
+            let may_plan = is_conflict && conflicts <= CONFLICTS;
             // After a conflict the request is planned again from what the other process wrote. If
             // that fails too, the original request is sent.
             if !may_plan || !self.plan_again().await {

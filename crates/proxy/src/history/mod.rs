@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc};
+use trimtab_store::{SessionInfo, now_millis};
 use trimtab_wire::catalogue::Catalogue;
 
 use crate::records::metrics::Metrics;
@@ -27,6 +28,8 @@ pub(crate) use session_calls::{CallEntry, SessionEntry};
 const WAITING: usize = 256;
 /// How many events a slow dashboard may lag behind before it misses some.
 const FEED: usize = 64;
+/// How long the list of stored sessions is not read again, in milliseconds.
+const STORED_MS: u64 = 3_000;
 
 /// A request that was sent to a model.
 pub(crate) struct SentNote {
@@ -53,6 +56,8 @@ pub(crate) struct CallHistory {
     feed: Mutex<Option<broadcast::Sender<Arc<str>>>>,
     /// The last rendered film, with its key.
     rendered: Mutex<Option<(String, Bytes)>>,
+    /// The sessions of the store as they were read last, and when that was.
+    stored: Mutex<Option<(u64, Arc<Vec<SessionInfo>>)>>,
     metrics: Arc<Metrics>,
 }
 
@@ -103,6 +108,7 @@ impl CallHistory {
             inbox,
             feed: Mutex::new(Some(feed)),
             rendered: Mutex::default(),
+            stored: Mutex::default(),
             metrics,
         });
         tokio::spawn(take_notes(Arc::downgrade(&history), notes));
@@ -150,6 +156,24 @@ impl CallHistory {
     pub(crate) fn keep_rendered(&self, key: String, bytes: Bytes) {
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         *rendered = Some((key, bytes));
+    }
+
+    /// The sessions of the store, as `read` gives them. All screens share what was read lately.
+    pub(crate) fn stored_sessions<E>(
+        &self,
+        read: impl FnOnce() -> Result<Vec<SessionInfo>, E>,
+    ) -> Result<Arc<Vec<SessionInfo>>, E> {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now_millis();
+        let fresh = stored
+            .as_ref()
+            .filter(|(when, _)| now.saturating_sub(*when) < STORED_MS);
+        if let Some((_, sessions)) = fresh {
+            return Ok(Arc::clone(sessions));
+        }
+        let sessions = Arc::new(read()?);
+        *stored = Some((now, Arc::clone(&sessions)));
+        Ok(sessions)
     }
 
     /// Events from now on; none if the proxy stops.

@@ -49,12 +49,16 @@ pub(crate) struct SessionEntry {
     pub(crate) over_window: u64,
     pub(crate) spent: f64,
     pub(crate) saved: f64,
+    /// Money saved against a model with a window that holds everything.
+    pub(crate) saved_unbounded: f64,
     /// True if all of its calls have a known price.
     pub(crate) is_priced: bool,
     /// The last event, as text.
     pub(crate) last_event: String,
     /// `ok`, `warning` or `problem`.
     pub(crate) health: &'static str,
+    /// Why it is not `ok`, in words; empty if it is.
+    pub(crate) health_reason: String,
     /// The cache lifetime in milliseconds; 0 if no cache was seen.
     pub(crate) cache_ms: u64,
     /// The extra cost of the next call if the cache has expired, in dollars.
@@ -76,6 +80,8 @@ pub(crate) struct CallEntry {
     pub(crate) usage: Option<Usage>,
     pub(crate) spent: Option<f64>,
     pub(crate) saved: Option<f64>,
+    /// The same against a model with a window that holds everything.
+    pub(crate) saved_unbounded: Option<f64>,
     pub(crate) plans: Vec<PlanNote>,
     pub(crate) recoveries: u32,
     pub(crate) retrievals: u32,
@@ -208,6 +214,7 @@ impl SessionCalls {
             Some(money) => {
                 entry.spent += money.spent;
                 entry.saved += money.saved;
+                entry.saved_unbounded += money.saved_unbounded;
             }
             None => entry.is_priced = false,
         }
@@ -230,14 +237,13 @@ impl SessionCalls {
         entry.dialect = record.dialect;
         entry.window = record.window;
         entry.edited += u64::from(record.action == RecordAction::Edited);
-        let has_failed = record.status >= 400 || OUR_FAILURES.contains(&record.reason);
-        entry.failures += u64::from(has_failed);
+        entry.failures += u64::from(failure(record).is_some());
         entry.recoveries += u64::from(record.recoveries);
         entry.retrievals += u64::from(record.retrievals);
         entry.breaks += u64::from(broken.is_some());
         let reported = record.usage.map(|usage| usage.prompt());
         entry.tokens_now = reported.unwrap_or(record.tokens_after);
-        entry.health = health(entry, has_failed);
+        (entry.health, entry.health_reason) = health(entry, record);
         if record
             .usage
             .is_some_and(|usage| usage.cache_read + usage.cache_creation > 0)
@@ -286,6 +292,7 @@ impl SessionCalls {
             usage: record.usage,
             spent: money.map(|money| money.spent),
             saved: money.map(|money| money.saved),
+            saved_unbounded: money.map(|money| money.saved_unbounded),
             plans: record.plans.clone(),
             recoveries: record.recoveries,
             retrievals: record.retrievals,
@@ -297,15 +304,28 @@ impl SessionCalls {
     }
 }
 
-fn health(entry: &SessionEntry, has_failed: bool) -> &'static str {
-    let is_tight = entry.window > 0 && entry.tokens_now > entry.window / 100 * 95;
-    if has_failed {
-        "problem"
-    } else if is_tight || (entry.saved < 0.0 && entry.over_window == 0) {
-        "warning"
-    } else {
-        "ok"
+/// What went wrong with a call, in words.
+fn failure(record: &Record) -> Option<String> {
+    if OUR_FAILURES.contains(&record.reason) {
+        let reason = record.reason;
+        return Some(format!("the last call passed unchanged: {reason}"));
     }
+    let status = record.status;
+    (status >= 400).then(|| format!("the last call was answered with status {status}"))
+}
+
+fn health(entry: &SessionEntry, record: &Record) -> (&'static str, String) {
+    if let Some(failure) = failure(record) {
+        return ("problem", failure);
+    }
+    let warning = if entry.window > 0 && entry.tokens_now > entry.window / 100 * 95 {
+        "the window is almost full"
+    } else if entry.saved < 0.0 {
+        "Trimtab has cost more than it saved so far"
+    } else {
+        return ("ok", String::new());
+    };
+    ("warning", warning.to_owned())
 }
 
 /// A number of tokens, rounded to thousands if it has any.
@@ -343,5 +363,11 @@ fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
     if let Some(broken) = broken {
         return format!("cache lost by {}", broken.by);
     }
-    record.action.as_str().to_owned()
+    let words = match record.action {
+        RecordAction::Edited => "sent with a shorter window",
+        RecordAction::Unchanged => "sent unchanged",
+        RecordAction::Observed => "observed",
+        other => other.as_str(),
+    };
+    words.to_owned()
 }

@@ -1,7 +1,6 @@
 //! The record of a request: what was done with it, as one line of the log and as part of the
 //! figures of all requests. It is written when the last byte of the answer is sent.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -109,6 +108,9 @@ pub struct Record {
     pub measures: (Measure, Measure),
     /// The prompt tokens with and without the proxy. All figures of saved tokens are sums of these.
     pub saved: SavedTokens,
+    /// Tokens of the original prompt beyond the model's window. Nobody could have been billed for
+    /// them, except by a model with a larger window.
+    pub beyond_window: u64,
     /// The model's window in tokens; 0 if unknown.
     pub window: u64,
     /// The reported usage.
@@ -152,10 +154,10 @@ impl Record {
     }
 
     /// The prompt tokens with and without the proxy, scaled by the usage that was reported for the
-    /// session.
-    fn saved_tokens(&self, fits: &mut TokenFits) -> SavedTokens {
+    /// session; and the tokens of the original prompt beyond the window.
+    fn saved_tokens(&self, fits: &mut TokenFits) -> (SavedTokens, u64) {
         if !self.is_answered_call() {
-            return SavedTokens::default();
+            return (SavedTokens::default(), 0);
         }
         let reported = self.usage.map(|usage| usage.prompt());
         let (came, changed) = self.measures;
@@ -167,6 +169,7 @@ impl Record {
         if let Some(reported) = reported.filter(|_| is_managed) {
             fits.learn(&self.session, sent, reported);
         }
+        let mut beyond = 0;
         let saved = match self.action {
             RecordAction::Asked => SavedTokens::of_extra(reported.unwrap_or_default()),
             RecordAction::Edited => {
@@ -179,62 +182,15 @@ impl Record {
                 // reported, or our estimate.
                 let sent = self.tokens_after;
                 let came = sent.saturating_add_signed(difference);
-                SavedTokens::of_changed(came, sent, reported, window)
+                let saved = SavedTokens::of_changed(came, sent, reported, window);
+                let whole = SavedTokens::of_changed(came, sent, reported, None);
+                beyond = whole.without - saved.without;
+                saved
             }
             _ => SavedTokens::of_unchanged(reported.unwrap_or(self.tokens_before)),
         };
         let hidden = self.hidden.map_or(0, |usage| usage.prompt());
-        saved + SavedTokens::of_extra(hidden)
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {} status={} action={}",
-            self.method,
-            self.path,
-            self.status,
-            self.action.as_str()
-        )?;
-        let texts = [
-            ("reason", self.reason),
-            ("upstream", &self.upstream),
-            ("model", &self.model),
-            ("session", &self.session),
-            ("repairs", &self.repairs),
-            ("id", &self.request_id),
-            ("token", &self.token),
-        ];
-        // Written with quotes and escapes, because most of these texts come from clients.
-        for (name, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-            write!(f, " {name}={text:?}")?;
-        }
-        let figures = [
-            ("before", self.tokens_before),
-            ("after", self.tokens_after),
-            ("window", self.window),
-            ("input", self.usage.map_or(0, |usage| usage.prompt())),
-            ("output", self.usage.map_or(0, |usage| usage.output)),
-            ("recoveries", self.recoveries.into()),
-            ("retrievals", self.retrievals.into()),
-        ];
-        for (name, figure) in figures.into_iter().filter(|(_, figure)| *figure > 0) {
-            write!(f, " {name}={figure}")?;
-        }
-        write!(
-            f,
-            " plan_ms={:.2} answer_ms={:.1} total_ms={:.1}",
-            self.plan_ms, self.answer_ms, self.total_ms
-        )?;
-        if self.cut {
-            f.write_str(" cut=true")?;
-        }
-        if !self.detail.is_empty() {
-            write!(f, " detail={:?}", self.detail)?;
-        }
-        Ok(())
+        (saved + SavedTokens::of_extra(hidden), beyond)
     }
 }
 
@@ -326,7 +282,7 @@ impl Recorder {
         // Savings are computed before the sinks see the record: all of them report the same
         // figures.
         if let Ok(mut fits) = self.fits.lock() {
-            record.saved = record.saved_tokens(&mut fits);
+            (record.saved, record.beyond_window) = record.saved_tokens(&mut fits);
         }
         self.with(|report| add(report, record));
         self.audit.request(record);

@@ -4,7 +4,8 @@
 //! estimated cost of the original prompts, both at the catalogue's prices. The comparison favours
 //! the original prompts: if the provider's cache is in use at all, everything that a session sent
 //! before counts as cached. A call that would not have fit the window counts as a full window, in
-//! tokens and in money.
+//! tokens and in money: what is new in it as new, the rest as cached. The money against a model
+//! with the same prices, whose window holds everything, is a figure of its own.
 
 use std::collections::HashMap;
 
@@ -50,6 +51,10 @@ pub struct SavingsTotal {
     pub spent: f64,
     /// Money saved in dollars; negative if the proxy cost more.
     pub saved: f64,
+    /// The same against a model with a window that holds everything.
+    pub saved_unbounded: f64,
+    /// Tokens of original prompts beyond the window.
+    pub beyond_window: u64,
     /// Calls of unknown cost: the price or the usage is missing.
     pub unpriced: u64,
 }
@@ -61,14 +66,26 @@ pub struct CallMoney {
     pub spent: f64,
     /// What it would have cost more without the proxy; negative if it cost more with it.
     pub saved: f64,
+    /// The same against a model with a window that holds everything.
+    pub saved_unbounded: f64,
 }
 
 #[derive(Default)]
 struct SessionSavings {
-    /// The tokens of the last original prompt, as the provider counts them.
+    /// The tokens of the last original prompt, as the provider counts them, whether it would have
+    /// fit or not.
     before: u64,
     when: u64,
     caches: bool,
+}
+
+/// The usage that an original request would have had.
+#[derive(Clone, Copy)]
+struct OriginalUsage {
+    /// If a request that does not fit counts as a full window.
+    bounded: Usage,
+    /// If the window holds everything.
+    unbounded: Usage,
 }
 
 impl Savings {
@@ -95,6 +112,7 @@ impl Savings {
         // Count tokens before the early return for summaries: their prompts reduce the savings.
         let tokens = record.saved;
         self.total.tokens += tokens;
+        self.total.beyond_window += record.beyond_window;
         if record.action == RecordAction::Asked {
             return self.add_summary(record);
         }
@@ -114,18 +132,20 @@ impl Savings {
         };
         let cost = |usage: &Usage| model.cost(usage).unwrap_or_default().dollars();
         // A request without a session was sent unchanged.
-        let base = if record.session.is_empty() {
-            usage
+        let original = if record.session.is_empty() {
+            OriginalUsage::of_unchanged(usage)
         } else {
             let session = self.session(&record.session);
-            session.next(&model, record, &usage, tokens.without)
+            session.next(&model, record, &usage)
         };
         // Without the proxy there would have been no retrieval calls, so their cost counts against
         // it.
         let hidden = record.hidden.as_ref().map_or(0.0, cost);
+        let spent = cost(&usage) + hidden;
         Some(self.add_money(CallMoney {
-            spent: cost(&usage) + hidden,
-            saved: cost(&base) - cost(&usage) - hidden,
+            spent,
+            saved: cost(&original.bounded) - spent,
+            saved_unbounded: cost(&original.unbounded) - spent,
         }))
     }
 
@@ -145,6 +165,7 @@ impl Savings {
     fn add_money(&mut self, money: CallMoney) -> CallMoney {
         self.total.spent += money.spent;
         self.total.saved += money.saved;
+        self.total.saved_unbounded += money.saved_unbounded;
         money
     }
 
@@ -160,6 +181,7 @@ impl Savings {
         Some(self.add_money(CallMoney {
             spent: cost,
             saved: -cost,
+            saved_unbounded: -cost,
         }))
     }
 
@@ -172,7 +194,8 @@ impl Savings {
 
 impl SessionSavings {
     /// Estimates the usage that the original request would have had.
-    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage, before: u64) -> Usage {
+    fn next(&mut self, model: &ModelInfo, record: &Record, usage: &Usage) -> OriginalUsage {
+        let before = record.saved.without + record.beyond_window;
         // Once a session used a cache, the provider has one: a later call without hits is a miss.
         self.caches |= usage.cache_read > 0 || usage.cache_creation > 0;
         let lifetime = model.cache.lifetime.map(|time| time.as_millis());
@@ -187,229 +210,35 @@ impl SessionSavings {
         // If the client writes to the cache now, it would have written this part too.
         let writes = usage.cache_creation > 0;
         (self.before, self.when) = (before, record.time_ms);
-        // An unchanged request costs what it cost.
         if record.action != RecordAction::Edited {
-            return *usage;
+            return OriginalUsage::of_unchanged(*usage);
         }
-        Usage {
-            input: if writes { 0 } else { fresh },
-            cache_creation: if writes { fresh } else { 0 },
-            cache_read: cached,
-            output: usage.output,
+        let usage_of = |prompt: u64| {
+            // Whatever had to be left out of a full window, it was not what is new.
+            let fresh = fresh.min(prompt);
+            Usage {
+                input: if writes { 0 } else { fresh },
+                cache_creation: if writes { fresh } else { 0 },
+                cache_read: prompt - fresh,
+                output: usage.output,
+            }
+        };
+        OriginalUsage {
+            bounded: usage_of(record.saved.without),
+            unbounded: usage_of(before),
+        }
+    }
+}
+
+impl OriginalUsage {
+    /// An unchanged request costs what it cost.
+    fn of_unchanged(usage: Usage) -> Self {
+        Self {
+            bounded: usage,
+            unbounded: usage,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use trimtab_model::Dialect;
-
-    fn record(time_ms: u64, before: u64, after: u64, usage: Usage) -> Record {
-        Record {
-            time_ms,
-            dialect: Some(Dialect::Messages),
-            action: RecordAction::Edited,
-            model: "claude-opus-5-5".to_owned(),
-            session: "s".to_owned(),
-            status: 200,
-            tokens_before: before,
-            tokens_after: after,
-            saved: SavedTokens::of_changed(before, after, Some(usage.prompt()), None),
-            usage: Some(usage),
-            ..Record::default()
-        }
-    }
-
-    /// The same of a call that took `usage` and nothing else.
-    fn as_it_came(action: RecordAction, before: u64, usage: Usage) -> Record {
-        Record {
-            action,
-            saved: SavedTokens::of_unchanged(usage.prompt()),
-            ..record(1_000, before, 10_000, usage)
-        }
-    }
-
-    fn savings() -> Savings {
-        Savings::new(Catalogue::embedded())
-    }
-
-    #[test]
-    fn without_a_cache_every_token_counts() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 10_000,
-            ..Usage::default()
-        };
-        savings.add(&record(1, 110_000, 10_000, usage));
-        savings.add(&record(2, 110_000, 10_000, usage));
-        let total = savings.total();
-        // 200,000 tokens at $4 a million.
-        assert!((total.saved - 0.8).abs() < 1e-9, "{total:?}");
-        assert_eq!(total.tokens.saved(), 200_000);
-    }
-
-    #[test]
-    fn earlier_prompt_counts_as_cached() {
-        let mut savings = savings();
-        let first = Usage {
-            cache_creation: 10_000,
-            ..Usage::default()
-        };
-        savings.add(&record(1_000, 110_000, 10_000, first));
-        let at_first = savings.total().saved;
-        let second = Usage {
-            cache_read: 10_000,
-            cache_creation: 1_000,
-            ..Usage::default()
-        };
-        savings.add(&record(2_000, 121_000, 11_000, second));
-        // 100,000 more read from the cache and 10,000 more written to it.
-        let prices = Catalogue::embedded()
-            .find("claude-opus-5-5")
-            .unwrap()
-            .model
-            .prices
-            .unwrap();
-        let expected = prices.cache_read.of(100_000) + prices.cache_write.of(10_000);
-        let gained = savings.total().saved - at_first;
-        assert!((gained - expected.dollars()).abs() < 1e-9, "{gained}");
-    }
-
-    #[test]
-    fn number_of_remembered_sessions_is_bounded() {
-        let mut savings = savings();
-        let usage = Usage {
-            cache_creation: 10_000,
-            ..Usage::default()
-        };
-        for at in 0..3 * SESSIONS as u64 {
-            let mut other = record(1 + at, 110_000, 10_000, usage);
-            other.session = format!("other-{at}");
-            savings.add(&other);
-            if at.is_multiple_of(1_000) {
-                savings.add(&record(1 + at, 110_000, 10_000, usage));
-            }
-        }
-        let remembered = savings.sessions.len() + savings.older_sessions.len();
-        assert!(remembered <= 2 * SESSIONS, "{remembered}");
-        // A session that is used stays remembered.
-        assert_eq!(savings.session("s").before, 110_000);
-    }
-
-    #[test]
-    fn broken_cache_reduces_the_savings() {
-        let mut savings = savings();
-        let first = Usage {
-            cache_creation: 10_000,
-            ..Usage::default()
-        };
-        savings.add(&record(1_000, 10_000, 10_000, first));
-        // All but nothing was cut, and the cache had to be written anew.
-        savings.add(&record(2_000, 10_100, 10_000, first));
-        assert!(savings.total().saved < 0.0);
-    }
-
-    #[test]
-    fn unchanged_request_saves_nothing() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 100,
-            cache_read: 9_000,
-            cache_creation: 900,
-            output: 50,
-        };
-        // Whatever the estimates say.
-        for (action, before) in [
-            (RecordAction::Unchanged, 10_000),
-            (RecordAction::Observed, 90_000),
-        ] {
-            savings.add(&as_it_came(action, before, usage));
-        }
-        assert!(savings.total().saved.abs() < 1e-12);
-        assert_eq!(savings.total().tokens.saved(), 0);
-        assert_eq!(savings.total().observed, 80_000);
-    }
-
-    #[test]
-    fn summaries_reduce_the_savings() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 100_000,
-            ..Usage::default()
-        };
-        let asked = Record {
-            action: RecordAction::Asked,
-            saved: SavedTokens::of_extra(usage.prompt()),
-            ..record(1, 0, 0, usage)
-        };
-        savings.add(&asked);
-        let total = savings.total();
-        // 100,000 tokens at $4 a million.
-        assert!((total.spent - 0.4).abs() < 1e-9, "{total:?}");
-        assert!((total.saved + 0.4).abs() < 1e-9, "{total:?}");
-        assert_eq!((total.calls, total.summaries), (0, 1));
-        assert_eq!(total.tokens.saved(), -100_000);
-    }
-
-    #[test]
-    fn retrieval_rounds_reduce_the_savings() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 10_000,
-            ..Usage::default()
-        };
-        savings.add(&record(1, 110_000, 10_000, usage));
-        let before = savings.total().clone();
-        let mut asked = Record {
-            hidden: Some(usage),
-            ..record(2, 110_000, 10_000, usage)
-        };
-        asked.saved += SavedTokens::of_extra(usage.prompt());
-        savings.add(&asked);
-        let total = savings.total();
-        // Twice 10,000 tokens at $4 a million were spent, once 10,000 of them on asking.
-        assert!(
-            (total.spent - before.spent - 0.08).abs() < 1e-9,
-            "{total:?}"
-        );
-        assert!(
-            (total.saved - before.saved - 0.36).abs() < 1e-9,
-            "{total:?}"
-        );
-        assert_eq!(total.tokens.saved() - before.tokens.saved(), 90_000);
-    }
-
-    #[test]
-    fn oversized_call_counts_as_a_full_window() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 10_000,
-            ..Usage::default()
-        };
-        savings.add(&Record {
-            saved: SavedTokens::of_changed(110_000, 10_000, Some(10_000), Some(60_000)),
-            ..record(1, 110_000, 10_000, usage)
-        });
-        let total = savings.total();
-        assert_eq!(total.tokens.saved(), 50_000);
-        // 50,000 tokens at $4 a million.
-        assert!((total.saved - 0.2).abs() < 1e-9, "{total:?}");
-        assert_eq!(total.tokens.over_window, 1);
-    }
-
-    #[test]
-    fn unknown_prices_are_reported() {
-        let mut savings = savings();
-        let usage = Usage {
-            input: 1,
-            ..Usage::default()
-        };
-        let unknown = Record {
-            model: "zzz".to_owned(),
-            ..record(1, 1, 1, usage)
-        };
-        savings.add(&unknown);
-        assert_eq!(savings.total().unpriced, 1);
-    }
-}
+mod tests;

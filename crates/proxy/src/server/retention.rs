@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
-use trimtab_store::{CollectOptions, SessionId};
+use trimtab_store::SessionId;
 
-use crate::config::StoreRetention;
+use crate::access::retention_request;
+use crate::config::ProxyConfig;
 use crate::conversation::store_state::OpenedStore;
 use crate::request::shared::SharedState;
 
@@ -72,8 +73,8 @@ impl StoreKeeper {
         let is_due = self.retained.is_none_or(|at| at.elapsed() >= RETAIN_EVERY);
         if is_due {
             self.retained = Some(Instant::now());
-            let retention = shared.settings.get().config.retention;
-            retain(shared, &opened, retention);
+            let settings = shared.settings.get();
+            retain(shared, &opened, &settings.config);
         }
     }
 
@@ -96,12 +97,8 @@ impl StoreKeeper {
 }
 
 /// Removes sessions that exceed the retention settings, and reports it.
-fn retain(shared: &SharedState, opened: &OpenedStore, retention: StoreRetention) {
-    let request = CollectOptions {
-        older_than: retention.max_age(),
-        max_bytes: retention.max_bytes(),
-        ..CollectOptions::default()
-    };
+fn retain(shared: &SharedState, opened: &OpenedStore, config: &ProxyConfig) {
+    let request = retention_request(config);
     let state = &shared.store_state;
     match opened.store.collect(&request) {
         Ok(done) if done.sessions.is_empty() => {}

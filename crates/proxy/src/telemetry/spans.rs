@@ -2,7 +2,6 @@
 //! generative AI.
 
 use serde_json::{Value, json};
-use trimtab::session::SessionEventKind;
 use trimtab_model::Dialect;
 
 use crate::records::record::{Record, RecordAction};
@@ -11,6 +10,8 @@ use crate::records::record::{Record, RecordAction};
 const CLIENT: u8 = 3;
 const INTERNAL: u8 = 1;
 const ERROR: u8 = 2;
+/// The name of the operation, also for summaries: they are calls like others.
+pub(super) const OPERATION: &str = "chat";
 
 /// The span of a call, and one for our own work before it. They hold figures and names, and no
 /// text of a message.
@@ -21,7 +22,7 @@ pub(super) fn spans_of(record: &Record) -> Vec<Value> {
     let mut call = json!({
         "traceId": trace,
         "spanId": id,
-        "name": format!("chat {}", record.model),
+        "name": format!("{OPERATION} {}", record.model),
         "kind": CLIENT,
         "startTimeUnixNano": start,
         "endTimeUnixNano": nanoseconds(record.time_ms, record.total_ms),
@@ -53,15 +54,10 @@ pub(super) fn spans_of(record: &Record) -> Vec<Value> {
 }
 
 fn attributes(record: &Record) -> Vec<Value> {
-    let operation = if record.action == RecordAction::Asked {
-        "compaction"
-    } else {
-        "chat"
-    };
-    let compacted = |kind| kind == SessionEventKind::Compacted;
-    let compacted = record.plans.iter().any(|plan| compacted(plan.kind));
+    let is_edited = record.action == RecordAction::Edited;
+    let compacted = is_edited && record.tokens_after < record.tokens_before;
     let mut list = vec![
-        text("gen_ai.operation.name", operation),
+        text("gen_ai.operation.name", OPERATION),
         text("gen_ai.provider.name", provider(record.dialect)),
         text("gen_ai.request.model", &record.model),
         text("trimtab.action", record.action.as_str()),

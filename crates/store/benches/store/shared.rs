@@ -6,7 +6,7 @@ use trimtab_store::{
     FolderStore, LineRange, OutputForm, Put, SessionId, SharedOptions, StagedStore, Store, Stream,
 };
 use trimtab_testkit::bench::BenchComparison;
-use trimtab_testkit::servers::{ObjectServer, PostgresServer};
+use trimtab_testkit::servers::{FaultyRelay, ObjectServer, PostgresServer};
 
 use crate::writes::text;
 
@@ -23,6 +23,7 @@ pub(crate) fn all() {
         .unwrap();
     server.sql("postgres", "SELECT pg_reload_conf()").unwrap();
     requests();
+    round_trips();
     large_outputs();
     growth();
 }
@@ -93,6 +94,32 @@ fn requests() {
         .candidate("in a folder", move || one.request())
         .candidate("in PostgreSQL", move || other.request())
         .run();
+}
+
+/// How often a request waits for the database.
+fn round_trips() {
+    let Some(server) = PostgresServer::shared() else {
+        return;
+    };
+    let relay = FaultyRelay::start(server.address()).unwrap();
+    let (direct, relayed) = (server.address().to_string(), relay.address().to_string());
+    let database = server.new_database().unwrap().replace(&direct, &relayed);
+    let store: Arc<dyn Store> = Arc::new(SharedOptions::new(database).open().unwrap());
+    let mut hot = HotConversation::new(store);
+    // The first requests open connections and prepare statements.
+    for _ in 0..20 {
+        hot.request();
+    }
+    let before = relay.round_trips();
+    for _ in 0..100 {
+        hot.request();
+    }
+    let hundredths = relay.round_trips() - before;
+    println!(
+        "\nround trips of a request: {}.{:02}",
+        hundredths / 100,
+        hundredths % 100
+    );
 }
 
 fn large_outputs() {

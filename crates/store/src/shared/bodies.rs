@@ -53,23 +53,12 @@ impl BodyStorage {
 
     /// Starts to write a body that is too large for the transaction of its row.
     pub(super) fn write(&self, now: u64) -> Result<ImageBodyWriter> {
-        let name = Self::new_name(self.objects.is_some())?;
-        let upload = match &self.objects {
-            None => None,
-            Some(objects) => {
-                let (objects, path) = (Arc::clone(objects), object_path(&name.name));
-                Some(self.database.wait(PATIENCE, async move {
-                    let upload = objects.put_multipart(&path).await;
-                    upload.map_err(from_object_store)
-                })?)
-            }
-        };
         Ok(ImageBodyWriter {
             storage: self.clone(),
-            name,
+            name: Self::new_name(self.objects.is_some())?,
             now,
             chunks: 0,
-            upload,
+            upload: None,
         })
     }
 
@@ -116,19 +105,22 @@ pub(super) struct ImageBodyWriter {
     name: BodyName,
     now: u64,
     chunks: i32,
+    /// The upload of an object with more than one part. A smaller object is written at once.
     upload: Option<Box<dyn MultipartUpload>>,
 }
 
 impl ImageBodyWriter {
     /// Writes whole chunks or parts from the front of `pending`.
     pub(super) fn take(&mut self, pending: &mut Vec<u8>) -> Result<()> {
-        let size = match self.upload {
-            Some(_) => OBJECT_PART,
-            None => CHUNK,
-        };
+        let objects = self.storage.objects.clone();
+        let size = objects.as_ref().map_or(CHUNK, |_| OBJECT_PART);
         while pending.len() >= size {
             let rest = pending.split_off(size);
-            self.send(std::mem::replace(pending, rest))?;
+            let bytes = std::mem::replace(pending, rest);
+            match &objects {
+                None => self.write_chunk(bytes)?,
+                Some(objects) => self.upload_part(objects, bytes)?,
+            }
         }
         Ok(())
     }
@@ -136,25 +128,15 @@ impl ImageBodyWriter {
     /// Writes the rest. The body is durable once this returns.
     pub(super) fn finish(mut self, mut pending: Vec<u8>) -> Result<BodyName> {
         self.take(&mut pending)?;
-        if !pending.is_empty() {
-            self.send(pending)?;
-        }
-        if let Some(mut upload) = self.upload.take() {
-            self.storage.database.wait(PATIENCE, async move {
-                let completed = upload.complete().await;
-                completed.map(|_| ()).map_err(from_object_store)
-            })?;
+        match self.storage.objects.clone() {
+            None if pending.is_empty() => {}
+            None => self.write_chunk(pending)?,
+            Some(objects) => self.finish_object(objects, pending)?,
         }
         Ok(self.name)
     }
 
-    fn send(&mut self, bytes: Vec<u8>) -> Result<()> {
-        if let Some(upload) = &mut self.upload {
-            let sent = upload.put_part(PutPayload::from(bytes));
-            return self.storage.database.wait(PATIENCE, async move {
-                sent.await.map_err(from_object_store)
-            });
-        }
+    fn write_chunk(&mut self, bytes: Vec<u8>) -> Result<()> {
         let (name, number, now) = (self.name.name.clone(), self.chunks, signed(self.now));
         self.chunks += 1;
         self.storage.database.call(move |connection| async move {
@@ -167,6 +149,47 @@ impl ImageBodyWriter {
                 .await;
             inserted.map(|_| ()).map_err(from_postgres)
         })
+    }
+
+    fn upload_part(&mut self, objects: &Arc<dyn ObjectStore>, bytes: Vec<u8>) -> Result<()> {
+        let mut upload = if let Some(upload) = self.upload.take() {
+            upload
+        } else {
+            let (objects, path) = (Arc::clone(objects), object_path(&self.name.name));
+            self.wait_for_object(async move { objects.put_multipart(&path).await })?
+        };
+        let sent = upload.put_part(PutPayload::from(bytes));
+        self.upload = Some(upload);
+        self.wait_for_object(sent)
+    }
+
+    fn finish_object(&mut self, objects: Arc<dyn ObjectStore>, rest: Vec<u8>) -> Result<()> {
+        if self.upload.is_some() {
+            if !rest.is_empty() {
+                self.upload_part(&objects, rest)?;
+            }
+            return self.complete_upload();
+        }
+        let path = object_path(&self.name.name);
+        self.wait_for_object(async move {
+            let written = objects.put(&path, PutPayload::from(rest)).await;
+            written.map(|_| ())
+        })
+    }
+
+    fn complete_upload(&mut self) -> Result<()> {
+        let Some(mut upload) = self.upload.take() else {
+            return Ok(());
+        };
+        self.wait_for_object(async move { upload.complete().await.map(|_| ()) })
+    }
+
+    fn wait_for_object<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let work = async move { work.await.map_err(from_object_store) };
+        self.storage.database.wait(PATIENCE, work)
     }
 }
 

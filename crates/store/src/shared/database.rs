@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{
     Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
 };
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::NoTls;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Config, NoTls};
 
-use super::tls;
-use crate::{Error, Result};
+use super::connection::ConnectionSettings;
+use crate::{Error, Result, ServerVariables};
 
 /// The number of connections per process. More would only wait for locks of the database.
 const CONNECTIONS: usize = 16;
@@ -23,14 +23,15 @@ const LONG_PATIENCE: Duration = Duration::from_mins(10);
 /// After a failure to reach the database, calls fail at once for this time, and then one call tries
 /// again. So a database that hangs does not delay every request.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Limits of the database itself, for statements whose process no longer waits.
-const SERVER_LIMITS: &str = "-c lock_timeout=2500 -c idle_in_transaction_session_timeout=60000";
 
 /// The error code of our SQL functions if a stream is at another position. The message is the
 /// stream and its position.
 const CONFLICT: &str = "TT001";
 /// Their error code if a session was removed after its outputs were named.
 const REMOVED: &str = "TT002";
+
+/// What to do about a certificate that is rejected.
+const NOT_TRUSTED: &str = "; PGSSLROOTCERT or sslrootcert names the certificates to trust";
 
 /// A pool of connections, and a runtime that drives them.
 ///
@@ -46,15 +47,16 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Prepares connections as `url` says. Connects at the first call.
-    pub(super) fn new(url: &str) -> Result<Self> {
-        let config = configuration(url)?;
-        let name = host_names(&config);
+    /// Prepares connections as `url` and `variables` say. Connects at the first call.
+    pub(super) fn new(url: &str, variables: &ServerVariables) -> Result<Self> {
+        let connection = ConnectionSettings::new(url, variables, PATIENCE)?;
+        let name = connection.host_names();
+        let ConnectionSettings { config, trust } = connection;
         let recycling_method = RecyclingMethod::Fast;
         let settings = ManagerConfig { recycling_method };
         let manager = match config.get_ssl_mode() {
             SslMode::Disable => Manager::from_config(config, NoTls, settings),
-            _ => Manager::from_config(config, tls::connector()?, settings),
+            _ => Manager::from_config(config, trust.connector()?, settings),
         };
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
@@ -182,42 +184,6 @@ impl Drop for Database {
     }
 }
 
-/// The configuration in `url`, with the password from `PGPASSWORD` if it has none.
-fn configuration(url: &str) -> Result<Config> {
-    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-        let why = std::error::Error::source(&error)
-            .map_or_else(|| error.to_string(), ToString::to_string);
-        Error::BadUrl {
-            what: "the database",
-            why,
-        }
-    })?;
-    if config.get_password().is_none()
-        && let Some(password) = std::env::var_os("PGPASSWORD")
-    {
-        config.password(password.as_encoded_bytes());
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("trimtab");
-    }
-    let options = config.get_options().unwrap_or_default();
-    let options = format!("{SERVER_LIMITS} {options}");
-    config.options(options);
-    config.connect_timeout(PATIENCE);
-    config.tcp_user_timeout(PATIENCE);
-    Ok(config)
-}
-
-fn host_names(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let names: Vec<String> = hosts.collect();
-    names.join(", ")
-}
-
 fn pool_error(error: PoolError) -> Error {
     match error {
         PoolError::Timeout(_) => Error::unreachable("no connection within 3 seconds"),
@@ -231,7 +197,11 @@ fn pool_error(error: PoolError) -> Error {
 pub(super) fn from_postgres(error: tokio_postgres::Error) -> Error {
     let Some(reported) = error.as_db_error() else {
         // No answer, so the connection is broken or was never made.
-        return Error::unreachable(&causes(&error));
+        let mut why = causes(&error);
+        if why.contains("invalid peer certificate") {
+            why.push_str(NOT_TRUSTED);
+        }
+        return Error::unreachable(&why);
     };
     match reported.code() {
         code if code.code() == CONFLICT => conflict(reported.message()),

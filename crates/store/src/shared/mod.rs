@@ -7,12 +7,14 @@
 
 mod bodies;
 mod collecting;
+mod connection;
 mod database;
 mod incoming;
 mod migrate;
 mod objects;
 mod options;
 mod outputs;
+mod password_file;
 mod puts;
 mod rows;
 mod segment_cache;
@@ -23,6 +25,7 @@ mod writing;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,7 +34,6 @@ use trimtab_model::Ref;
 use crate::clock::Clock;
 use crate::refs::SessionSecret;
 use crate::session::may_link;
-use crate::write::WriteKind;
 use crate::{
     CollectOptions, CollectReport, Error, OpenOutput, OutputForm, OutputMetadata, Put, RefMinter,
     Result, SessionId, SessionInfo, SpilledFile, Store, StoreStatus, Stream, Write,
@@ -61,6 +63,8 @@ pub struct SharedStore {
     holder: [u8; 16],
     /// The secrets of sessions, which never change while a session exists.
     secrets: Mutex<HashMap<SessionId, SessionSecret>>,
+    /// The number of removals when the secrets were last known to be current.
+    removals: AtomicU64,
 }
 
 impl SharedStore {
@@ -80,6 +84,14 @@ impl SharedStore {
 
     fn secrets(&self) -> MutexGuard<'_, HashMap<SessionId, SessionSecret>> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets secrets if another process has removed something: a session that was removed and
+    /// created again has another secret.
+    fn note_removals(&self, removals: u64) {
+        if self.removals.swap(removals, Ordering::Relaxed) != removals {
+            self.secrets().clear();
+        }
     }
 
     /// The secret of a session, if it exists.
@@ -145,6 +157,10 @@ impl Store for SharedStore {
         })
     }
 
+    fn sessions_with_ref(&self, prefix: &str, id: &str) -> Result<Vec<SessionId>> {
+        self.find_redeemers(prefix, id)
+    }
+
     fn touch(&self, session: &SessionId) -> Result<()> {
         self.execute(session, None, Vec::new())
     }
@@ -179,11 +195,7 @@ impl Store for SharedStore {
         expected: u64,
         entries: &[&[u8]],
     ) -> Result<u64> {
-        let write = Write(WriteKind::Append {
-            stream,
-            expected,
-            entries: entries.iter().map(|entry| entry.to_vec()).collect(),
-        });
+        let write = Write::append(stream, expected, entries);
         self.write(session, &[write])?;
         Ok(expected + entries.len() as u64)
     }
@@ -202,7 +214,7 @@ impl Store for SharedStore {
             .iter()
             .map(|name| name.as_str().as_bytes().to_vec());
         let names: Vec<Vec<u8>> = names.collect();
-        self.database.call(move |connection| async move {
+        let found = self.database.call(move |connection| async move {
             let select = "SELECT removals, current_setting('transaction_read_only') = 'on',
                      coalesce(sessions.log, 0), coalesce(sessions.journal, 0), asked.name IS NULL
                  FROM trimtab.store
@@ -220,7 +232,10 @@ impl Store for SharedStore {
             let asked = rows.iter().filter(|row| !row.get::<_, bool>(4));
             let positions = asked.map(|row| (unsigned(row.get(2)), unsigned(row.get(3))));
             Ok((status, positions.collect()))
-        })
+        })?;
+        let (status, positions): (StoreStatus, Vec<(u64, u64)>) = found;
+        self.note_removals(status.removals);
+        Ok((status, positions))
     }
 
     fn read(

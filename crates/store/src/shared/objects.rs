@@ -4,16 +4,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 
 use super::tls;
-use crate::{Error, Result};
+use crate::{Error, Result, ServerVariables};
 
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(5);
@@ -22,64 +22,67 @@ const RETRYING: Duration = Duration::from_secs(5);
 /// How often a failed attempt is repeated.
 const RETRIES: usize = 3;
 
-/// Opens the object store at `url`. Credentials, endpoints and regions come from the environment
-/// variables that the tools of each provider use, or from the query of the URL, for example
+/// Configures a builder of an object store by the variables with a prefix, and then by the query of
+/// its URL. The builders have the same methods, but no common trait.
+macro_rules! configured {
+    ($builder:expr, $prefix:literal, $from:expr) => {{
+        let (place, variables, settings) = $from;
+        let mut builder = $builder;
+        for (name, value) in variables.iter() {
+            let name = name.to_ascii_lowercase();
+            // Other tools of the provider have variables that mean nothing here.
+            if let (true, Ok(key)) = (
+                name.starts_with(&$prefix.to_ascii_lowercase()),
+                name.parse(),
+            ) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        for (name, value) in settings {
+            builder = builder.with_config(setting_key(&name)?, value);
+        }
+        builder
+            .with_url(place.as_str())
+            .with_retry(retries())
+            .with_client_options(client())
+    }};
+}
+
+/// Opens the object store at `url`. Credentials, endpoints and regions come from the variables that
+/// the tools of each provider use, or from the query of the URL, for example
 /// `s3://bucket/prefix?endpoint=http://127.0.0.1:9000`.
-pub(super) fn open(url: &str) -> Result<Arc<dyn ObjectStore>> {
+pub(super) fn open(url: &str, variables: &ServerVariables) -> Result<Arc<dyn ObjectStore>> {
     tls::install_provider();
-    let mut parsed = url::Url::parse(url).map_err(bad_url)?;
-    let settings: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
-    parsed.set_query(None);
-    let (scheme, prefix) = ObjectStoreScheme::parse(&parsed).map_err(bad_url)?;
+    let mut place = url::Url::parse(url).map_err(bad_url)?;
+    let settings: Vec<(String, String)> = place.query_pairs().into_owned().collect();
+    place.set_query(None);
+    let (scheme, prefix) = ObjectStoreScheme::parse(&place).map_err(bad_url)?;
+    let from = (&place, variables, settings);
     let store: Box<dyn ObjectStore> = match scheme {
-        ObjectStoreScheme::AmazonS3 => Box::new(open_s3(&parsed, settings)?),
-        ObjectStoreScheme::GoogleCloudStorage => Box::new(open_google(&parsed, settings)?),
-        ObjectStoreScheme::MicrosoftAzure => Box::new(open_azure(&parsed, settings)?),
-        ObjectStoreScheme::Local => return open_folder(&parsed),
-        _ => return Err(bad_url(format!("'{}' is not supported", parsed.scheme()))),
+        ObjectStoreScheme::AmazonS3 => {
+            let builder = configured!(AmazonS3Builder::from_env(), "aws_", from);
+            let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+            let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+            let client = client().with_allow_http(is_plain);
+            Box::new(
+                builder
+                    .with_client_options(client)
+                    .build()
+                    .map_err(bad_url)?,
+            )
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = configured!(GoogleCloudStorageBuilder::from_env(), "google_", from);
+            Box::new(builder.build().map_err(bad_url)?)
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = configured!(MicrosoftAzureBuilder::from_env(), "azure_", from);
+            Box::new(builder.build().map_err(bad_url)?)
+        }
+        ObjectStoreScheme::Local => return open_folder(&place),
+        _ => return Err(bad_url(format!("'{}' is not supported", place.scheme()))),
     };
     Ok(Arc::new(PrefixStore::new(store, prefix)))
-}
-
-fn open_s3(url: &url::Url, settings: Vec<(String, String)>) -> Result<AmazonS3> {
-    let mut builder = AmazonS3Builder::from_env();
-    for (name, value) in settings {
-        builder = builder.with_config(setting_key(&name)?, value);
-    }
-    let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
-    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
-    builder
-        .with_url(url.as_str())
-        .with_retry(retries())
-        .with_client_options(client().with_allow_http(is_plain))
-        .build()
-        .map_err(bad_url)
-}
-
-fn open_google(url: &url::Url, settings: Vec<(String, String)>) -> Result<GoogleCloudStorage> {
-    let mut builder = GoogleCloudStorageBuilder::from_env();
-    for (name, value) in settings {
-        builder = builder.with_config(setting_key(&name)?, value);
-    }
-    builder
-        .with_url(url.as_str())
-        .with_retry(retries())
-        .with_client_options(client())
-        .build()
-        .map_err(bad_url)
-}
-
-fn open_azure(url: &url::Url, settings: Vec<(String, String)>) -> Result<MicrosoftAzure> {
-    let mut builder = MicrosoftAzureBuilder::from_env();
-    for (name, value) in settings {
-        builder = builder.with_config(setting_key(&name)?, value);
-    }
-    builder
-        .with_url(url.as_str())
-        .with_retry(retries())
-        .with_client_options(client())
-        .build()
-        .map_err(bad_url)
 }
 
 fn setting_key<K: FromStr>(name: &str) -> Result<K> {

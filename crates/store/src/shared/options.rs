@@ -7,13 +7,14 @@ use super::bodies::BodyStorage;
 use super::database::Database;
 use super::migrate::migrate;
 use super::objects;
-use crate::Result;
 use crate::clock::{self, Clock};
+use crate::{Result, ServerVariables};
 
 /// Options for opening a [`SharedStore`].
 pub struct SharedOptions {
     database: String,
     blobs: Option<String>,
+    variables: Option<ServerVariables>,
     must_exist: bool,
     clock: Clock,
 }
@@ -25,6 +26,7 @@ impl SharedOptions {
         Self {
             database: url.into(),
             blobs: None,
+            variables: None,
             must_exist: false,
             clock: clock::system(),
         }
@@ -35,6 +37,14 @@ impl SharedOptions {
     #[must_use]
     pub fn blobs(mut self, url: impl Into<String>) -> Self {
         self.blobs = Some(url.into());
+        self
+    }
+
+    /// Takes credentials and settings of the servers from `variables` instead of the environment of
+    /// this process.
+    #[must_use]
+    pub fn variables(mut self, variables: ServerVariables) -> Self {
+        self.variables = Some(variables);
         self
     }
 
@@ -54,8 +64,12 @@ impl SharedOptions {
 
     /// Connects, and upgrades the tables.
     pub fn open(self) -> Result<SharedStore> {
-        let objects = self.blobs.as_deref().map(objects::open).transpose()?;
-        let database = Arc::new(Database::new(&self.database)?);
+        let variables = self.variables.unwrap_or_else(ServerVariables::of_process);
+        let objects = self.blobs.as_deref();
+        let objects = objects
+            .map(|url| objects::open(url, &variables))
+            .transpose()?;
+        let database = Arc::new(Database::new(&self.database, &variables)?);
         let (mut secret, mut holder) = ([0; 32], [0; 16]);
         crate::refs::random(&mut secret)?;
         crate::refs::random(&mut holder)?;
@@ -72,6 +86,7 @@ impl SharedOptions {
             bodies,
             holder,
             secrets: std::sync::Mutex::default(),
+            removals: std::sync::atomic::AtomicU64::new(0),
         })
     }
 }

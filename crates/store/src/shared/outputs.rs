@@ -34,6 +34,23 @@ const UP: &str = "
         FROM trimtab.sessions AS above JOIN up ON above.id = up.parent
     )";
 
+/// The sessions whose names are in a range and that may redeem a ref. Reads only these sessions and
+/// their parents, so nothing depends on what others have.
+const REDEEMERS: &str = "
+    WITH RECURSIVE asked AS MATERIALIZED (
+        SELECT id, parent, name, used FROM trimtab.sessions WHERE name >= $1 AND name < $2
+    ), up AS (
+        SELECT id AS below, id, parent FROM asked
+        UNION
+        SELECT up.below, above.id, above.parent
+        FROM trimtab.sessions AS above JOIN up ON above.id = up.parent
+    )
+    SELECT asked.name FROM up JOIN asked ON asked.id = up.below
+        JOIN trimtab.outputs ON outputs.session = up.id AND outputs.id = $3
+    ORDER BY asked.used DESC";
+/// Follows every name with a given prefix: no UTF-8 text contains this byte.
+const AFTER_TEXT: u8 = 0xff;
+
 /// The rows of an output.
 pub(super) struct FoundOutput {
     session: SessionId,
@@ -114,12 +131,17 @@ impl FoundBlob {
     }
 }
 
+/// The id to search for. A malformed one takes the same path as an unknown one, so both take the
+/// same time.
+fn searched_id(id: &str) -> String {
+    let id = Some(id).filter(|id| well_formed(id));
+    id.unwrap_or_default().to_owned()
+}
+
 impl SharedStore {
     /// Finds an output of this session or of its parents.
     pub(super) fn find_output(&self, session: &SessionId, id: &str) -> Result<FoundOutput> {
-        // A malformed id takes the same path as an unknown one, so both take the same time.
-        let id = Some(id).filter(|id| well_formed(id));
-        let id = id.unwrap_or_default().to_owned();
+        let id = searched_id(id);
         let session = session.clone();
         self.database.call(move |connection| async move {
             let select = format!(
@@ -130,6 +152,19 @@ impl SharedStore {
             let name = session.as_str().as_bytes();
             let found = rows::query_one(&connection, &select, &[&name, &id]).await?;
             FoundOutput::of(&found.ok_or(Error::NotFound)?)
+        })
+    }
+
+    pub(super) fn find_redeemers(&self, prefix: &str, id: &str) -> Result<Vec<SessionId>> {
+        let first = prefix.as_bytes().to_vec();
+        let id = searched_id(id);
+        self.database.call(move |connection| async move {
+            let mut end = first.clone();
+            end.push(AFTER_TEXT);
+            let rows = rows::query_all(&connection, REDEEMERS, &[&first, &end, &id]).await?;
+            rows.iter()
+                .map(|row| rows::session_id(row.get(0)))
+                .collect()
         })
     }
 

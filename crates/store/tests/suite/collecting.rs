@@ -135,3 +135,24 @@ pub(crate) fn sessions_are_listed(world: &World) {
     assert_eq!((infos[1].outputs, infos[1].byte_size), (2, 10));
     assert_eq!((infos[1].created, infos[1].used), (START, START + HOUR));
 }
+
+pub(crate) fn age_of_a_prefix_replaces_the_general_age(world: &World) {
+    let hours = |count: u64| Duration::from_hours(count);
+    let names = ["a/old", "b/old", "b/kept/old", "c/old"].map(session);
+    for name in &names {
+        world.put(name, "c", name.as_str());
+    }
+    world.advance(u64::try_from(hours(10).as_millis()).unwrap());
+    let request = CollectOptions {
+        older_than: Some(hours(20)),
+        older_than_by_prefix: vec![
+            ("b/kept/".to_owned(), None),
+            ("b/".to_owned(), Some(hours(5))),
+            ("c/".to_owned(), Some(hours(15))),
+        ],
+        ..CollectOptions::default()
+    };
+    let done = world.store.collect(&request).unwrap();
+    assert_eq!(done.sessions, [session("b/old")]);
+    assert_eq!(world.store.sessions().unwrap().len(), 3);
+}

@@ -93,3 +93,20 @@ pub(crate) fn parents_are_found(world: &World) {
     assert_eq!(world.store.parent(&b).unwrap(), Some(a.clone()));
     assert_eq!(world.store.parent(&a).unwrap(), None);
 }
+
+pub(crate) fn redeemers_of_a_ref_are_found_by_prefix(world: &World) {
+    let (top, below, other) = (session("a/top"), session("a/below"), session("b/other"));
+    let found = world.put(&top, "c1", "of the top");
+    world.advance(1_000);
+    world.store.link(&below, &top).unwrap();
+    world.advance(1_000);
+    world.put(&other, "c1", "of the top");
+    world.store.touch(&below).unwrap();
+    let redeemers = |prefix: &str, id: &str| world.store.sessions_with_ref(prefix, id).unwrap();
+    assert_eq!(redeemers("a/", found.id()), [below.clone(), top.clone()]);
+    assert_eq!(redeemers("", found.id()), [below.clone(), top]);
+    assert_eq!(redeemers("a/b", found.id()), [below]);
+    for (prefix, id) in [("b/", found.id()), ("a/", "aaaaaaaaaaaaaaaa"), ("a/", "\0")] {
+        assert_eq!(redeemers(prefix, id), [], "{prefix} {id}");
+    }
+}

@@ -92,7 +92,7 @@ macro_rules! over {
                 ],
                 linking: [
                     foreign_refs_are_not_found, those_below_redeem_refs, links_that_cannot_be,
-                    parents_are_found,
+                    parents_are_found, redeemers_of_a_ref_are_found_by_prefix,
                 ],
                 lasting: [
                     the_secret_stays_the_same, removals_are_counted, leased_sessions_stay,
@@ -101,6 +101,7 @@ macro_rules! over {
                 collecting: [
                     nothing_asked_nothing_gone, old_sessions_go, a_dry_run_changes_nothing,
                     size_takes_the_oldest, unreachable_outputs_go, sessions_are_listed,
+                    age_of_a_prefix_replaces_the_general_age,
                 ],
             }
         }

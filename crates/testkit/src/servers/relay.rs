@@ -17,11 +17,17 @@ pub enum RelayMode {
     Stall,
     /// Answers every HTTP request with status 503.
     Unavailable,
+    /// Forwards everything, but holds back each answer for ten seconds.
+    Slow,
 }
+
+/// How long a slow relay holds back an answer.
+const SLOWNESS: Duration = Duration::from_secs(10);
 
 /// A relay on loopback.
 pub struct FaultyRelay {
     address: SocketAddr,
+    target: Arc<Mutex<SocketAddr>>,
     mode: Arc<AtomicU8>,
     open: Arc<Mutex<Vec<TcpStream>>>,
     round_trips: Arc<AtomicU64>,
@@ -33,14 +39,17 @@ impl FaultyRelay {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let relay = Self {
             address: listener.local_addr()?,
+            target: Arc::new(Mutex::new(target)),
             mode: Arc::default(),
             open: Arc::default(),
             round_trips: Arc::default(),
         };
         let (mode, open) = (Arc::clone(&relay.mode), Arc::clone(&relay.open));
         let round_trips = Arc::clone(&relay.round_trips);
+        let target = Arc::clone(&relay.target);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                let target = *target.lock().unwrap_or_else(PoisonError::into_inner);
                 let connected = connect(&client, target, &mode, &open, &round_trips);
                 // A client whose connection fails sees that it is closed.
                 connected.unwrap_or(());
@@ -57,6 +66,11 @@ impl FaultyRelay {
     /// How often a client sent something after an answer, over all connections.
     pub fn round_trips(&self) -> u64 {
         self.round_trips.load(Ordering::SeqCst)
+    }
+
+    /// Forwards new connections to another server, as an address that moves to it.
+    pub fn retarget(&self, target: SocketAddr) {
+        *self.target.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
 
     /// Changes how connections are treated. Existing connections end, unless they stall.
@@ -109,7 +123,7 @@ fn connect(
             }
         };
         std::thread::spawn(move || {
-            forward(&from, &to, &mode, &note).unwrap_or(());
+            forward(&from, &to, &mode, is_client, &note).unwrap_or(());
             to.shutdown(Shutdown::Both).unwrap_or(());
         });
     }
@@ -120,6 +134,7 @@ fn forward(
     mut from: &TcpStream,
     mut to: &TcpStream,
     mode: &AtomicU8,
+    is_client: bool,
     note: &dyn Fn(),
 ) -> io::Result<()> {
     let mut bytes = vec![0; 64 << 10];
@@ -131,6 +146,9 @@ fn forward(
         note();
         while mode.load(Ordering::SeqCst) == RelayMode::Stall as u8 {
             std::thread::sleep(Duration::from_millis(10));
+        }
+        if !is_client && mode.load(Ordering::SeqCst) == RelayMode::Slow as u8 {
+            std::thread::sleep(SLOWNESS);
         }
         to.write_all(bytes.get(..count).unwrap_or_default())?;
     }

@@ -103,6 +103,10 @@ async fn send(
         ("content-type", "application/json"),
         ("anthropic-version", "2023-06-01"),
         ("x-api-key", "demo"),
+        (
+            "user-agent",
+            concat!("trimtab-demo/", env!("CARGO_PKG_VERSION")),
+        ),
         (CALL_HEADER, call.as_str()),
     ];
     let url = format!("{url}/v1/messages");

@@ -118,6 +118,7 @@ pub(super) fn summary(report: &DemoReport) -> String {
         money(without.dollars, with.dollars),
         report.model,
     );
+    let fitting = fitting(report);
     let kept = format!(
         "every output whole in the store; the model looked {} up there; {} recovered",
         counted(times(report.retrievals), "thing"),
@@ -126,12 +127,25 @@ pub(super) fn summary(report: &DemoReport) -> String {
     let lines = [
         ("without", straight, style::STRONG),
         ("with", managed, style::STRONG),
-        ("result", saved, style::GOOD),
+        ("result", saved + &fitting, style::GOOD),
         ("kept", kept, style::STRONG),
     ];
     lines
         .map(|(name, said, style)| line(name, &said, style))
         .concat()
+}
+
+/// The savings without what no provider could have billed: the figures of the dashboard.
+fn fitting(report: &DemoReport) -> String {
+    let counted = &report.counted;
+    if counted.tokens.over_window == 0 {
+        return String::new();
+    }
+    format!(
+        "; if a call that does not fit counts as one full window, as on the dashboard: {}, {}",
+        tokens_line(&counted.tokens),
+        money(counted.spent + counted.saved, counted.spent),
+    )
 }
 
 fn line(name: &str, said: &str, style: TextStyle) -> String {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use trimtab::store::FolderStore;
-use trimtab_model::{SavedTokens, Usage};
+use trimtab_model::Usage;
 use trimtab_proxy::{PORT, Proxy, ProxyConfig, Record, RunningProxy, StartError};
 
 use self::provider::{AnsweredCall, DemoProvider};
@@ -31,6 +31,7 @@ use crate::exit::Failure;
 use crate::proxy::line::request_line;
 use crate::proxy::listen::parse_listen;
 use crate::proxy::log::{self, RecordReceiver, is_traffic};
+use crate::proxy::savings::Savings;
 use crate::proxy::settings::rule;
 use crate::proxy::signals::SignalOrders;
 use crate::proxy::{block_on, config_failure, stuck_failure};
@@ -212,9 +213,9 @@ impl DemoStage {
             .find(MODEL)
             .map_err(|unknown| stuck_failure(&unknown.to_string()))?;
         let figures = self.proxy.report();
-        let mut claimed = SavedTokens::default();
+        let mut counted = Savings::new(catalogue::load()?);
         while let Ok(record) = self.log.try_recv() {
-            claimed += record.saved;
+            counted.add(&record);
         }
         let calls: Vec<DemoCall> = self
             .session
@@ -233,7 +234,7 @@ impl DemoStage {
             calls,
             without: RunTotals::of(&without, &found.model),
             with: RunTotals::of(&all, &found.model),
-            claimed,
+            counted: counted.total().clone(),
             violations: self.strict.violations(),
             recovered: figures.recovered,
             retrievals: figures.retrievals,

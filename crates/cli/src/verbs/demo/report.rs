@@ -4,6 +4,8 @@ use serde::Serialize;
 use trimtab_model::{SavedTokens, Usage};
 use trimtab_wire::catalogue::ModelInfo;
 
+use crate::proxy::savings::SavingsTotal;
+
 /// The results of the demo.
 #[derive(Debug, Serialize)]
 pub(super) struct DemoReport {
@@ -19,9 +21,9 @@ pub(super) struct DemoReport {
     pub(super) without: RunTotals,
     /// The session through the proxy.
     pub(super) with: RunTotals,
-    /// The savings as the proxy counts them: a call that would not have fit the window counts as a
-    /// full window.
-    pub(super) claimed: SavedTokens,
+    /// The savings as the proxy counts them, and as its dashboard shows them: a call that would not
+    /// have fit the window counts as a full window.
+    pub(super) counted: SavingsTotal,
     /// The first call, counted from 1, whose window would have been too large without the proxy.
     pub(super) overflows_at: Option<usize>,
     /// Requests that the strict provider rejected because they broke its rules.

@@ -5,9 +5,7 @@ use crate::catalogue;
 
 pub(super) fn check() -> DoctorCheck {
     let own = catalogue::path().filter(|path| path.exists());
-    let from = own.map_or("carried along".to_owned(), |path| {
-        path.display().to_string()
-    });
+    let from = own.map_or("built in".to_owned(), |path| path.display().to_string());
     match catalogue::load() {
         Ok(found) => {
             let models = found.ids().count();

@@ -8,6 +8,7 @@ use trimtab::store_place::StorePlace;
 
 use super::check::DoctorCheck;
 use crate::proxy::settings::ResolvedProxy;
+use crate::ui::number::counted;
 use crate::ui::units::size;
 use crate::verbs::output::store_location::explain;
 
@@ -190,11 +191,8 @@ fn whole(store: &dyn Store) -> DoctorCheck {
         } else {
             String::new()
         };
-        let count = sessions.len();
-        return DoctorCheck::ok(
-            name,
-            format!("{read}{all} read, none damaged, {count} sessions"),
-        );
+        let count = counted(sessions.len(), "session");
+        return DoctorCheck::ok(name, format!("{read}{all} read, none damaged, {count}"));
     };
     DoctorCheck::problem(
         name,

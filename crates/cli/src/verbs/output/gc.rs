@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use trimtab::store::{CollectOptions, CollectReport, SessionId};
 
+use super::sessions::tenant_prefix;
 use crate::common::CommonArgs;
 use crate::common::StoreArgs;
 use crate::exit::Failure;
@@ -19,6 +20,14 @@ pub struct OutputGcArgs {
     /// Remove sessions last used longer ago than this (45m, 12h, 7d, 2w)
     #[arg(long, value_name = "AGE", value_parser = units::parse_age)]
     pub older_than: Option<Duration>,
+    /// Remove only sessions of this tenant of the proxy, as shown by `trimtab output sessions`
+    #[arg(
+        long,
+        value_name = "T",
+        requires = "older_than",
+        conflicts_with = "max_size"
+    )]
+    pub tenant: Option<String>,
     /// Remove the oldest sessions until the store is at most this large (500MB, 2GiB)
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub max_size: Option<u64>,
@@ -44,7 +53,8 @@ the space is returned to the disk.";
 pub const EXAMPLES: &str = "\
 Examples:
   trimtab output gc --older-than 7d --dry-run
-  trimtab output gc --older-than 30d --max-size 2GiB";
+  trimtab output gc --older-than 30d --max-size 2GiB
+  trimtab output gc --older-than 7d --tenant 4be1a0c93d1f6b6e51e0c8d7";
 
 /// Runs the verb.
 pub fn run(
@@ -54,8 +64,13 @@ pub fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
     let place = store.open()?;
+    let (older_than, older_than_by_prefix) = match &args.tenant {
+        None => (args.older_than, Vec::new()),
+        Some(tenant) => (None, vec![(tenant_prefix(tenant), args.older_than)]),
+    };
     let request = CollectOptions {
-        older_than: args.older_than,
+        older_than,
+        older_than_by_prefix,
         max_bytes: args.max_size,
         // A dry run must not write.
         scrub: !args.dry_run,

@@ -11,6 +11,9 @@ use crate::exit::Failure;
 use crate::ui::columns::{Align, lined_up};
 use crate::ui::{Terminal, number, units};
 
+/// What the names of all sessions of the proxy start with.
+const PROXY_SESSIONS: &str = "proxy/";
+
 /// Runs the verb.
 pub fn run(store: &StoreArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let place = store.open()?;
@@ -36,8 +39,13 @@ pub fn run(store: &StoreArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
 
 /// The tenant of the proxy to which a session belongs, from its name.
 pub fn tenant(session: &str) -> Option<&str> {
-    let (tenant, _) = session.strip_prefix("proxy/")?.split_once('/')?;
+    let (tenant, _) = session.strip_prefix(PROXY_SESSIONS)?.split_once('/')?;
     (!tenant.is_empty()).then_some(tenant)
+}
+
+/// What the names of a tenant's sessions start with.
+pub fn tenant_prefix(tenant: &str) -> String {
+    format!("{PROXY_SESSIONS}{tenant}/")
 }
 
 fn as_json(info: &SessionInfo) -> serde_json::Value {

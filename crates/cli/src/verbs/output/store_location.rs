@@ -10,6 +10,7 @@ use trimtab_model::Ref;
 
 use crate::common::StoreArgs;
 use crate::exit::Failure;
+use crate::key_handover;
 use crate::ui::visible::visible;
 use trimtab::redact::redact_urls;
 
@@ -77,7 +78,7 @@ impl StoreArgs {
                 "give a postgres:// URL with --store, or leave out --blobs and TRIMTAB_BLOBS",
             ));
         }
-        Ok(place)
+        Ok(place.with_variables(key_handover::server_variables()))
     }
 
     /// Opens an existing store.

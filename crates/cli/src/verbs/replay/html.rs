@@ -33,7 +33,8 @@ th:first-child,td:first-child{text-align:left}\
 .key i{display:inline-block;width:.7em;height:.7em;margin-right:.4em;border-radius:2px}\
 svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--soft)}\
 polyline{fill:none;stroke-width:1.5}.grid{stroke:var(--line)}\
-.wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}";
+.wide pre,pre{overflow-x:auto;color:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:4 3}\
+@media(max-width:480px){svg text{font-size:16px}}";
 
 /// The page, with a picture of the longest conversation where there is one.
 pub fn page(
@@ -44,7 +45,7 @@ pub fn page(
     let window = grouped(settings.window);
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
          <title>Replay - Trimtab</title><style>{STYLE}{}</style>\
          <h1>Replay, window of {window} tokens</h1><p>{}</p>{}",
@@ -64,11 +65,19 @@ pub fn page(
         .presets
         .iter()
         .map(|preset| (&*preset.name, &preset.sum));
+    page.push_str("<h2>All conversations</h2>");
     page.push_str(&table("preset", sums));
-    let _ = write!(page, "<pre>{}</pre>", escaped(super::columns()));
+    let _ = write!(
+        page,
+        "<details><summary>What the columns mean</summary><pre>{}</pre></details>",
+        escaped(super::columns())
+    );
     page.push_str(&faults(rows));
-    page.push_str("<h2>What is still there, against what it costs</h2>");
-    page.push_str(&trade(rows));
+    // One point is no plot.
+    if rows.presets.len() > 1 {
+        page.push_str("<h2>What is still there, against what it costs</h2>");
+        page.push_str(&trade(rows));
+    }
     for distance in rows.distances() {
         let _ = write!(
             page,
@@ -94,7 +103,7 @@ fn about(rows: &ReplayRows) -> String {
     let count = first.map_or(0, |preset| preset.rows.len());
     let report = first.map(|preset| &preset.sum.report);
     format!(
-        "<p>{} {}, {} calls, {} of them with text from outputs.</p>",
+        "<p>{} {}, {} calls, {} of which took text from outputs.</p>",
         grouped(count as u64),
         if count == 1 {
             "conversation"

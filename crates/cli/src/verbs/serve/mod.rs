@@ -50,8 +50,8 @@ with the client's key; the proxy needs no key. A request goes only to an upstrea
 dialect, and is refused if there is none.
 
 The proxy prints one line per request on standard error: a short one on a terminal (time in UTC, \
-session, model, tokens of the original and of the sent prompt), otherwise key=value pairs. With \
---json it writes objects to standard output. SIGHUP reloads the settings without dropping streams. \
+session, model, tokens of the original and of the sent prompt). If standard error is no terminal, \
+every line is a JSON object. With --json the objects of requests go to standard output. SIGHUP reloads the settings without dropping streams. \
 SIGTERM and Ctrl-C let open streams finish; a second signal ends them.
 
 Settings come from the table [proxy] of the user's file or of the file that --config names, from \
@@ -78,6 +78,7 @@ pub fn run(args: &ServeArgs, common: &CommonArgs, terminal: &mut Terminal) -> Re
         // Register before announcing the address, so that no signal is lost.
         let mut orders = SignalOrders::new()?;
         let (running, mut log, mut notices) = start(&resolved, doctor::report).await?;
+        terminal.log_messages();
         terminal.say(&lines::started(running.address(), &resolved));
         let mut server = ServeRun {
             args,
@@ -181,12 +182,7 @@ fn print(
         terminal.json(record)?;
         terminal.out().flush()?;
     } else if is_traffic(record) {
-        let line = if terminal.is_watched() {
-            request_line(record)
-        } else {
-            record.to_string()
-        };
-        terminal.note(&line);
+        terminal.log(record, || request_line(record));
     }
     Ok(())
 }

@@ -3,18 +3,24 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use trimtab_testkit::servers::{FaultyRelay, ObjectServer, RelayMode};
+use trimtab_testkit::servers::{FaultyRelay, ObjectServer, PostgresServer, RelayMode};
 use trimtab_testkit::upstream::Upstream;
 
 use super::{
-    DIALECT, grow, new_conversation, noise, received, relayed_database, serve, shared_place,
-    upstream,
+    DIALECT, grow, new_conversation, noise, received, relayed_database, serve, serve_as_usual,
+    shared_place, upstream,
 };
+use crate::access::{get, text};
 use crate::run::{PATIENCE, Served};
 use crate::talk::{log, path, post, with_call};
 
 /// Sends a conversation under a number. Returns why it was not managed, and what the model got.
-async fn outcome(served: &Served, upstream: &Upstream, body: &Value, number: &str) -> String {
+pub(super) async fn outcome(
+    served: &Served,
+    upstream: &Upstream,
+    body: &Value,
+    number: &str,
+) -> String {
     let answer = post(&served.url, path(DIALECT), body, &[("x-number", number)]).await;
     assert!(answer.status.is_success(), "{number}: {answer:?}");
     let reason = answer.header("x-trimtab-reason").to_owned();
@@ -29,7 +35,12 @@ async fn outcome(served: &Served, upstream: &Upstream, body: &Value, number: &st
 }
 
 /// Waits until requests are managed again.
-async fn wait_until_managed(served: &Served, upstream: &Upstream, body: &Value, what: &str) {
+pub(super) async fn wait_until_managed(
+    served: &Served,
+    upstream: &Upstream,
+    body: &Value,
+    what: &str,
+) {
     let until = Instant::now() + PATIENCE;
     for attempt in 0.. {
         let number = format!("{what}-{attempt}");
@@ -42,20 +53,74 @@ async fn wait_until_managed(served: &Served, upstream: &Upstream, body: &Value, 
     }
 }
 
+/// What monitoring sees: the state of the store in the status, and the number of its failures in
+/// the metrics.
+async fn monitored(served: &Served) -> (String, f64) {
+    let status = get(&served.url, "/trimtab/status", &[]).await;
+    let status: Value = serde_json::from_slice(&status.body).unwrap();
+    let metrics = text(&get(&served.url, "/metrics", &[]).await);
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("trimtab_store_errors_total "));
+    let store = status["store"].as_str().unwrap_or_default().to_owned();
+    (store, line.unwrap().parse().unwrap())
+}
+
+/// Makes every insert fail as it does on a full disk, or ends that.
+fn set_full(database: &str, is_full: bool) {
+    let server = PostgresServer::shared().unwrap();
+    let name = database.rsplit('/').next().unwrap();
+    let tables = ["sessions", "outputs", "blobs", "chunks", "entries"];
+    let function = "CREATE OR REPLACE FUNCTION trimtab.fail_full() RETURNS trigger
+        LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'could not extend file: No space left on device'
+                USING ERRCODE = 'disk_full';
+        END $$;";
+    let triggers = tables.map(|table| {
+        if is_full {
+            format!(
+                "CREATE TRIGGER full_disk BEFORE INSERT ON trimtab.{table}
+                 EXECUTE FUNCTION trimtab.fail_full();"
+            )
+        } else {
+            format!("DROP TRIGGER full_disk ON trimtab.{table};")
+        }
+    });
+    server
+        .sql(name, &format!("{function}{}", triggers.concat()))
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_pass_while_the_database_is_full() {
+    let Some(place) = shared_place() else { return };
+    let upstream = upstream().await;
+    let served = serve_as_usual(&upstream, &place);
+    let mut body = new_conversation(6);
+    wait_until_managed(&served, &upstream, &body, "start").await;
+    let (store, errors) = monitored(&served).await;
+    assert_eq!(store, "", "a store that works has no problem");
+    grow(&mut body, 6, 4);
+    set_full(&place.database, true);
+    for request in 0..4 {
+        let reason = outcome(&served, &upstream, &body, &format!("full-{request}")).await;
+        assert_ne!(reason, "", "managed with a full database");
+    }
+    let (store, more) = monitored(&served).await;
+    assert!(store.contains("no room left"), "{store}");
+    assert!(more > errors, "{more} failures after {errors}");
+    set_full(&place.database, false);
+    wait_until_managed(&served, &upstream, &body, "after-full").await;
+    assert!(upstream.violations().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_pass_while_the_database_is_stopped_or_hangs() {
     let Some((place, relay)) = relayed_database() else {
         return;
     };
     let upstream = upstream().await;
-    let served = Served::start(&[
-        "--upstream",
-        &upstream.url(),
-        "--store",
-        &place.database,
-        "--blobs",
-        &place.blobs,
-    ]);
+    let served = serve_as_usual(&upstream, &place);
     let mut body = new_conversation(7);
     wait_until_managed(&served, &upstream, &body, "start").await;
     let faults = [
@@ -70,6 +135,9 @@ async fn requests_pass_while_the_database_is_stopped_or_hangs() {
             let reason = outcome(&served, &upstream, &body, &number).await;
             assert_ne!(reason, "", "{number}: managed without a database");
         }
+        let (store, errors) = monitored(&served).await;
+        assert!(store.contains("the store"), "{what}: {store}");
+        assert!(errors > 0.0, "{what}");
         relay.set(RelayMode::Forward);
         wait_until_managed(&served, &upstream, &body, &format!("after-{what}")).await;
     }
@@ -87,20 +155,14 @@ async fn requests_pass_while_the_object_store_fails() {
     let relay = FaultyRelay::start(server.address()).unwrap();
     place.blobs = ObjectServer::url(&bucket, relay.address());
     let upstream = upstream().await;
-    let served = Served::start(&[
-        "--upstream",
-        &upstream.url(),
-        "--store",
-        &place.database,
-        "--blobs",
-        &place.blobs,
-    ]);
+    let served = serve_as_usual(&upstream, &place);
     let mut body = new_conversation(8);
     wait_until_managed(&served, &upstream, &body, "start").await;
     let faults = [
         (RelayMode::Unavailable, "unavailable"),
         (RelayMode::Stall, "hanging"),
         (RelayMode::Refuse, "stopped"),
+        (RelayMode::Slow, "slow"),
     ];
     for (seed, (mode, what)) in (1_u64..).zip(faults) {
         let id = format!("call_{what}");

@@ -1,7 +1,11 @@
 //! Several proxies with one PostgreSQL database and one object store.
 
+mod encryption;
+mod failover;
 mod faults;
 mod proxies;
+mod retention;
+mod tenants;
 mod verbs;
 
 use serde_json::Value;
@@ -27,29 +31,37 @@ struct SharedPlace {
 
 /// None if PostgreSQL is not installed, which is reported.
 fn shared_place() -> Option<SharedPlace> {
-    let database = PostgresServer::shared()?.new_database().unwrap();
+    Some(place_in(PostgresServer::shared()?))
+}
+
+/// A place with a new database of `server`.
+fn place_in(server: &PostgresServer) -> SharedPlace {
+    let database = server.new_database().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let bucket = ObjectServer::shared().map(|server| server.new_bucket().unwrap());
     let blobs = match (&bucket, ObjectServer::shared()) {
         (Some(bucket), Some(server)) => ObjectServer::url(bucket, server.address()),
         _ => format!("file://{}", folder.path().display()),
     };
-    Some(SharedPlace {
+    SharedPlace {
         database,
         blobs,
         bucket,
         _folder: folder,
-    })
+    }
 }
 
 /// A place whose database is reached through a relay.
 fn relayed_database() -> Option<(SharedPlace, FaultyRelay)> {
-    let mut place = shared_place()?;
-    let server = PostgresServer::shared()?;
+    PostgresServer::shared().map(relayed_place)
+}
+
+fn relayed_place(server: &PostgresServer) -> (SharedPlace, FaultyRelay) {
+    let mut place = place_in(server);
     let relay = FaultyRelay::start(server.address()).unwrap();
     let (direct, relayed) = (server.address().to_string(), relay.address().to_string());
     place.database = place.database.replace(&direct, &relayed);
-    Some((place, relay))
+    (place, relay)
 }
 
 /// A model that reports no usage. Otherwise each proxy would learn how it counts, and windows would
@@ -63,22 +75,32 @@ async fn upstream() -> Upstream {
     Upstream::start(options).await.unwrap()
 }
 
-/// A proxy with time and memory for every request: the machine may be busy with other tests.
+/// A proxy with the usual limits.
+fn serve_as_usual(upstream: &Upstream, place: &SharedPlace) -> Served {
+    serve_with(upstream, place, &[])
+}
+
+/// A proxy with time, places and memory for every request: the machine may be busy with other
+/// tests.
 fn serve(upstream: &Upstream, place: &SharedPlace) -> Served {
-    Served::start(&[
-        "--upstream",
-        &upstream.url(),
-        "--store",
-        &place.database,
-        "--blobs",
-        &place.blobs,
+    let limits = [
         "--set",
-        "proxy.limits.plan_ms=60000",
+        "proxy.limits.plan_ms=300000",
+        "--set",
+        "proxy.limits.plans=4096",
         "--set",
         "proxy.limits.memory_bytes=2000000000",
         "--set",
         "proxy.limits.tenant_memory_bytes=2000000000",
-    ])
+    ];
+    serve_with(upstream, place, &limits)
+}
+
+fn serve_with(upstream: &Upstream, place: &SharedPlace, flags: &[&str]) -> Served {
+    let url = upstream.url();
+    let (store, blobs) = (place.database.as_str(), place.blobs.as_str());
+    let args = ["--upstream", &url, "--store", store, "--blobs", blobs];
+    Served::start(&[&args, flags].concat())
 }
 
 /// Text that compresses badly: an output of this size is an object.

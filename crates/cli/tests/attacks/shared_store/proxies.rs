@@ -1,26 +1,58 @@
 //! Any proxy serves any request, and proxies are killed meanwhile.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::Value;
-use trimtab::store::{SharedStore, Store};
+use trimtab::store::{SharedOptions, SharedStore, Store};
 use trimtab_cli::proxy::http::{HttpAnswer, HttpClient};
+use trimtab_model::Usage;
+use trimtab_testkit::script::ScriptedReply;
 use trimtab_testkit::servers::PostgresServer;
-use trimtab_testkit::upstream::Upstream;
+use trimtab_testkit::upstream::{ReplySource, Upstream, UpstreamOptions};
 
 use super::{
     DIALECT, SharedPlace, grow, new_conversation, received, serve, shared_place, upstream,
 };
-use crate::run::{PATIENCE, Served};
+use crate::run::{Served, say};
 use crate::talk::{path, post};
 
 /// The number of proxies.
 const PROXIES: usize = 3;
-/// One request in this many is preceded by a kill.
-const KILL_EVERY: usize = 7;
+/// How long a request may be tried: with many conversations on a small machine, each one waits.
+const TRYING: Duration = Duration::from_mins(5);
+/// The number of conversations that are checked at the same time.
+const CHECKED_AT_ONCE: u64 = 8;
+
+/// How much a run does.
+#[derive(Clone, Copy)]
+struct RunSize {
+    /// The number of conversations at any time.
+    conversations: u64,
+    /// The number of requests of each.
+    rounds: usize,
+    /// New conversations begin until this time is over.
+    time: Duration,
+    /// The pause between two kills.
+    pause: Duration,
+}
+
+const SHORT: RunSize = RunSize {
+    conversations: 6,
+    rounds: 10,
+    time: Duration::ZERO,
+    pause: Duration::from_millis(50),
+};
+const LONG: RunSize = RunSize {
+    conversations: 200,
+    rounds: 30,
+    time: Duration::from_mins(5),
+    pause: Duration::from_millis(500),
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn simultaneous_proxies_on_one_database_send_the_same_bytes() {
@@ -46,6 +78,50 @@ async fn simultaneous_proxies_on_one_database_send_the_same_bytes() {
     assert!(upstream.violations().is_empty());
 }
 
+/// What a model got under each number: fingerprints of the windows, because the windows of a long
+/// run are too large to keep.
+#[derive(Clone, Default)]
+struct SeenWindows(Arc<Mutex<HashMap<String, Vec<u64>>>>);
+
+impl SeenWindows {
+    fn note(&self, number: &str, window: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        window.hash(&mut hasher);
+        let mut seen = self.0.lock().unwrap();
+        seen.entry(number.to_owned())
+            .or_default()
+            .push(hasher.finish());
+    }
+
+    /// The different windows under a number.
+    fn of(&self, number: &str) -> Vec<u64> {
+        let seen = self.0.lock().unwrap();
+        let mut windows = seen.get(number).cloned().unwrap_or_default();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    }
+}
+
+/// A model like that of the other tests, whose windows are noted and not kept.
+async fn noting_upstream() -> (Upstream, SeenWindows) {
+    let seen = SeenWindows::default();
+    let noting = seen.clone();
+    let source = ReplySource::with(move |received| {
+        let number = received.header("x-number").unwrap_or_default();
+        noting.note(number, &received.body);
+        ScriptedReply {
+            usage: Some(Usage::default()),
+            ..ScriptedReply::text("I see.")
+        }
+    });
+    let options = UpstreamOptions {
+        keep_bodies: false,
+        ..UpstreamOptions::new(source)
+    };
+    (Upstream::start(options).await.unwrap(), seen)
+}
+
 /// Proxies that are killed and started again.
 struct ProxyGroup {
     proxies: Vec<Mutex<Served>>,
@@ -53,26 +129,44 @@ struct ProxyGroup {
     urls: Vec<RwLock<String>>,
     upstream: Upstream,
     place: SharedPlace,
+    is_over: AtomicBool,
+    kills: AtomicU64,
+    requests: AtomicU64,
 }
 
 impl ProxyGroup {
+    fn start(upstream: Upstream, place: SharedPlace) -> Self {
+        let proxies: Vec<Served> = (0..PROXIES).map(|_| serve(&upstream, &place)).collect();
+        let urls = proxies.iter().map(|proxy| RwLock::new(proxy.url.clone()));
+        Self {
+            urls: urls.collect(),
+            proxies: proxies.into_iter().map(Mutex::new).collect(),
+            upstream,
+            place,
+            is_over: AtomicBool::new(false),
+            kills: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+        }
+    }
+
     /// Sends a request to random proxies until one answers: others are being started again.
-    async fn send(&self, numbers: &AtomicU64, number: &str, body: &Value) -> HttpAnswer {
-        let until = Instant::now() + PATIENCE;
+    async fn send(&self, random: &mut u64, number: &str, body: &Value) -> HttpAnswer {
+        let until = Instant::now() + TRYING;
+        let client = HttpClient::default();
+        let bytes = body.to_string().into_bytes();
+        let headers = [
+            ("content-type", "application/json"),
+            ("anthropic-version", "2023-06-01"),
+            ("x-api-key", "k"),
+            ("x-number", number),
+        ];
         loop {
-            let random = numbers.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-            let chosen = usize::try_from(random >> 33).unwrap() % PROXIES;
+            *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (*random ^ (*random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let chosen = usize::try_from(mixed >> 33).unwrap() % PROXIES;
             let url = self.urls[chosen].read().unwrap().clone();
-            let headers = [
-                ("content-type", "application/json"),
-                ("anthropic-version", "2023-06-01"),
-                ("x-api-key", "k"),
-                ("x-number", number),
-            ];
             let url = format!("{url}{}", path(DIALECT));
-            let bytes = body.to_string().into_bytes();
-            let client = HttpClient::default();
-            let sent = client.send(Method::POST, &url, &headers, bytes, PATIENCE);
+            let sent = client.send(Method::POST, &url, &headers, bytes.clone(), TRYING);
             match sent.await {
                 Ok(answer) if answer.status.is_success() => return answer,
                 failed if Instant::now() > until => panic!("{number}: {failed:?}"),
@@ -81,29 +175,41 @@ impl ProxyGroup {
         }
     }
 
-    /// Kills a proxy in the middle of what it does, and starts it again.
-    fn restart(&self, number: usize) {
-        let mut proxy = self.proxies[number].lock().unwrap();
-        proxy.signal("KILL");
-        *proxy = serve(&self.upstream, &self.place);
-        self.urls[number].write().unwrap().clone_from(&proxy.url);
+    /// Kills one proxy after the other in the middle of what it does, and starts it again.
+    fn kill_proxies(&self, pause: Duration) {
+        for number in (0..PROXIES).cycle() {
+            std::thread::sleep(pause);
+            if self.is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut proxy = self.proxies[number].lock().unwrap();
+            proxy.signal("KILL");
+            *proxy = serve(&self.upstream, &self.place);
+            self.urls[number].write().unwrap().clone_from(&proxy.url);
+            self.kills.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// The whole conversation of a session. Now and then it kills a proxy, which others use.
-    async fn converse(self: Arc<Self>, session: u64, rounds: usize) {
-        let numbers = AtomicU64::new(session.wrapping_mul(0xd134_2543_de82_ef95));
-        let mut body = new_conversation(session);
-        for round in 0..rounds {
-            let number = format!("{session}/{round}");
-            if (usize::try_from(session).unwrap() + round).is_multiple_of(KILL_EVERY) {
-                let group = Arc::clone(&self);
-                let killing = tokio::task::spawn_blocking(move || group.restart(round % PROXIES));
-                killing.await.unwrap();
+    /// One conversation after the other until the time is over. Returns their numbers.
+    async fn converse(self: Arc<Self>, first: u64, size: RunSize) -> Vec<u64> {
+        let until = Instant::now() + size.time;
+        let mut sessions = Vec::new();
+        let mut random = first.wrapping_mul(0xd134_2543_de82_ef95);
+        for session in (first..).step_by(usize::try_from(size.conversations).unwrap()) {
+            if !sessions.is_empty() && Instant::now() > until {
+                break;
             }
-            let answer = self.send(&numbers, &number, &body).await;
-            assert_eq!(answer.header("x-trimtab-reason"), "", "{number}");
-            grow(&mut body, session, round);
+            let mut body = new_conversation(session);
+            for round in 0..size.rounds {
+                let number = format!("{session}/{round}");
+                let answer = self.send(&mut random, &number, &body).await;
+                assert_eq!(answer.header("x-trimtab-reason"), "", "{number}");
+                self.requests.fetch_add(1, Ordering::Relaxed);
+                grow(&mut body, session, round);
+            }
+            sessions.push(session);
         }
+        sessions
     }
 }
 
@@ -121,64 +227,83 @@ fn same_refs(database: &str) -> String {
     empty
 }
 
-/// The windows of a session that a single proxy sends.
-async fn expected(
-    proxy: &Served,
-    upstream: &Upstream,
-    session: u64,
+/// Has a single proxy do the conversations again, and compares what it sends.
+async fn compare(
+    url: String,
+    sessions: Vec<u64>,
     rounds: usize,
-) -> Vec<Vec<u8>> {
-    let mut body = new_conversation(session);
-    let mut windows = Vec::new();
-    for round in 0..rounds {
-        let number = format!("{session}/{round}");
-        post(&proxy.url, path(DIALECT), &body, &[("x-number", &number)]).await;
-        windows.extend(received(upstream, &number));
-        grow(&mut body, session, round);
+    windows: (SeenWindows, SeenWindows),
+) {
+    let (group, single) = windows;
+    for session in sessions {
+        let mut body = new_conversation(session);
+        for round in 0..rounds {
+            let number = format!("{session}/{round}");
+            post(&url, path(DIALECT), &body, &[("x-number", &number)]).await;
+            let (sent, expected) = (group.of(&number), single.of(&number));
+            assert_eq!(expected.len(), 1, "{number}: one proxy, one window");
+            assert_eq!(sent, expected, "{number}: other bytes than a single proxy");
+            grow(&mut body, session, round);
+        }
     }
-    windows
+}
+
+/// Reads every output back. Returns their number.
+fn read_everything(place: &SharedPlace) -> usize {
+    let options = SharedOptions::new(&place.database).blobs(&place.blobs);
+    let store = options.open().unwrap();
+    let mut count = 0;
+    for info in store.sessions().unwrap() {
+        for output in store.list(&info.session).unwrap() {
+            let read = store.get(&info.session, output.reference.id());
+            assert_eq!(read.unwrap().len() as u64, output.byte_size);
+            count += 1;
+        }
+    }
+    count
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn killed_proxies_of_one_database_send_what_a_single_proxy_sends() {
     let Some(place) = shared_place() else { return };
-    let (sessions, rounds) = if crate::is_long_run() {
-        (200, 40)
-    } else {
-        (6, 10)
-    };
-    let provider = upstream().await;
-    let proxies: Vec<Served> = (0..PROXIES).map(|_| serve(&provider, &place)).collect();
-    let urls = proxies.iter().map(|proxy| RwLock::new(proxy.url.clone()));
-    let group = Arc::new(ProxyGroup {
-        urls: urls.collect(),
-        proxies: proxies.into_iter().map(Mutex::new).collect(),
-        upstream: provider,
-        place,
-    });
+    let size = if crate::is_long_run() { LONG } else { SHORT };
+    let (provider, seen) = noting_upstream().await;
+    let group = Arc::new(ProxyGroup::start(provider, place));
+    let killed = Arc::clone(&group);
+    let killer = tokio::task::spawn_blocking(move || killed.kill_proxies(size.pause));
     let conversations =
-        (0..sessions).map(|session| tokio::spawn(Arc::clone(&group).converse(session, rounds)));
+        (0..size.conversations).map(|first| tokio::spawn(Arc::clone(&group).converse(first, size)));
+    let mut sessions = Vec::new();
     for conversation in conversations.collect::<Vec<_>>() {
-        conversation.await.unwrap();
+        sessions.extend(conversation.await.unwrap());
     }
+    group.is_over.store(true, Ordering::Relaxed);
+    killer.await.unwrap();
+    let outputs = read_everything(&group.place);
+    say(&format!(
+        "{} conversations, {} requests, {} kills, {outputs} outputs read back",
+        sessions.len(),
+        group.requests.load(Ordering::Relaxed),
+        group.kills.load(Ordering::Relaxed),
+    ));
     let place = SharedPlace {
         database: same_refs(&group.place.database),
         ..shared_place().unwrap()
     };
-    let alone = upstream().await;
+    let (alone, expected) = noting_upstream().await;
     let single = serve(&alone, &place);
-    for session in 0..sessions.min(20) {
-        let windows = expected(&single, &alone, session, rounds).await;
-        for (round, window) in windows.iter().enumerate() {
-            let number = format!("{session}/{round}");
-            let sent = received(&group.upstream, &number);
-            assert!(!sent.is_empty(), "{number} did not arrive");
-            assert!(
-                sent.iter().all(|sent| sent == window),
-                "{number}: other bytes"
-            );
-        }
+    let comparisons = (0..CHECKED_AT_ONCE).map(|share| {
+        let share = sessions
+            .iter()
+            .filter(|session| **session % CHECKED_AT_ONCE == share);
+        let windows = (seen.clone(), expected.clone());
+        let checked = share.copied().collect();
+        tokio::spawn(compare(single.url.clone(), checked, size.rounds, windows))
+    });
+    for comparison in comparisons.collect::<Vec<_>>() {
+        comparison.await.unwrap();
     }
-    let violations = group.upstream.violations();
-    assert!(violations.is_empty(), "{violations:?}");
+    for violations in [group.upstream.violations(), alone.violations()] {
+        assert!(violations.is_empty(), "{violations:?}");
+    }
 }

@@ -95,7 +95,21 @@ fn errors_of_a_database_name_it_without_its_password() {
         "postgres://me:secret@127.0.0.1:port/none",
         "bad URL of the database",
     );
+    fails(
+        "postgres://me:secret@127.0.0.1/none?sslmode=always",
+        "sslmode 'always' is not one of disable, prefer, require, verify-ca, verify-full",
+    );
     fails("mysql://me:secret@127.0.0.1/none", "not a store");
+    let database = ["--store", "postgres://127.0.0.1/none"];
+    let objects = ["output", "sessions", "--blobs", "ftp://secret@host/folder"];
+    let (_, error) = texts(&finished(
+        folder.path(),
+        &[&objects[..], &database].concat(),
+    ));
+    assert!(
+        error.contains("object store") && error.contains("gs://") && !error.contains("secret"),
+        "{error}"
+    );
     let done = finished(
         folder.path(),
         &[

@@ -153,11 +153,14 @@ impl Branch {
         &self.message_map.fingerprints
     }
 
-    /// True if another process has written to its session since it was read.
-    pub(crate) fn is_outdated(&self, stored: (u64, u64)) -> bool {
+    /// True if another process has written to its session since it was read, or if the store has
+    /// lost what `was_durable`: a database can fail over to a server that misses the last commits.
+    pub(crate) fn is_outdated(&self, stored: (u64, u64), was_durable: bool) -> bool {
         let (log, journal) = self.session.positions();
-        // Less in the store only means that our last writes are still staged.
-        stored.0 > log || stored.1 > journal
+        let is_longer = stored.0 > log || stored.1 > journal;
+        // While our last writes are staged, less in the store means nothing.
+        let is_shorter = stored.0 < log || stored.1 < journal;
+        is_longer || (was_durable && is_shorter)
     }
 
     /// Records that it is only a copy of the beginning of another branch.

@@ -107,15 +107,14 @@ impl ClientSession {
         came: Option<&IncomingConversation<'_>>,
     ) -> Result<usize, SessionError> {
         let loaded = branches.sharing(chain);
-        let sessions: Vec<SessionId> = loaded.iter().map(|(_, id)| id.clone()).collect();
+        let sessions: Vec<SessionId> = loaded.iter().map(|one| one.session.clone()).collect();
         // One question for both, because a shared store is a network round trip away.
         let (status, positions) = store.positions(&sessions)?;
         if status.read_only {
             return Err(StoreError::ReadOnly.into());
         }
         branches.forget_removed(store.as_ref(), status.removals);
-        let numbers = loaded.iter().map(|(number, _)| *number);
-        branches.forget_outdated(numbers.zip(positions));
+        branches.forget_outdated(loaded.into_iter().zip(positions));
         if let Some(number) = branches.find(chain) {
             return Ok(number);
         }
@@ -304,6 +303,14 @@ pub(crate) fn is_branch(session: &str, client_session: &str) -> bool {
     })
 }
 
+/// A branch that shares messages with a conversation.
+struct SharingBranch {
+    number: usize,
+    session: SessionId,
+    /// True if everything that it wrote was durable before the store was asked.
+    was_durable: bool,
+}
+
 impl LoadedBranches {
     /// The branch of that number.
     pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
@@ -376,22 +383,26 @@ impl LoadedBranches {
         }
     }
 
-    /// The branches that share messages with a conversation, with their sessions.
-    fn sharing(&self, chain: &FingerprintChain) -> Vec<(usize, SessionId)> {
+    /// The branches that share messages with a conversation.
+    fn sharing(&self, chain: &FingerprintChain) -> Vec<SharingBranch> {
         let shares = |branch: &Branch| chain.common_length(branch.fingerprints()) > 0;
         let sharing = self.loaded.iter().filter(|(_, branch)| shares(branch));
         sharing
-            .map(|(number, branch)| (*number, branch.id().clone()))
+            .map(|(number, branch)| SharingBranch {
+                number: *number,
+                session: branch.id().clone(),
+                was_durable: branch.staged().is_idle(),
+            })
             .collect()
     }
 
-    /// Drops branches whose log or journal is longer in the store, because another process has
-    /// written to them.
-    fn forget_outdated(&mut self, positions: impl Iterator<Item = (usize, (u64, u64))>) {
-        for (number, stored) in positions {
-            let branch = self.get(number);
-            if branch.is_some_and(|branch| branch.is_outdated(stored)) {
-                self.forget(number);
+    /// Forgets branches whose log or journal is longer in the store, because another process has
+    /// added to them, or shorter, because the store went back to an earlier state.
+    fn forget_outdated(&mut self, found: impl Iterator<Item = (SharingBranch, (u64, u64))>) {
+        for (sharing, stored) in found {
+            let branch = self.get(sharing.number);
+            if branch.is_some_and(|branch| branch.is_outdated(stored, sharing.was_durable)) {
+                self.forget(sharing.number);
             }
         }
     }

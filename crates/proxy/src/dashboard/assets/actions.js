@@ -2,7 +2,7 @@
 
 import { post } from "./data.js";
 import { dialog, element, tell } from "./elements.js";
-import { count, percent } from "./figures.js";
+import { count, percent, plural } from "./figures.js";
 
 export function actionRow(data, changed) {
   const button = (text, work, isOff = false) => element("button", { type: "button", disabled: isOff, onclick: async (event) => {
@@ -16,10 +16,10 @@ export function actionRow(data, changed) {
   } }, text);
   return [
     button("Compact now…", () => preview(data.id, changed)),
-    button("Undo the last plan", () => undo(data.id, changed), data.undoable === 0),
+    button("Undo the last change", () => undo(data.id, changed), data.undoable === 0),
     element("label", {}, "Preset for this session ", presetChoice(data, changed)),
     data.pins.length > 0
-      ? element("span", { class: "soft" }, `${count(data.pins.length)} pinned`) : null,
+      ? element("span", { class: "soft" }, `${plural(data.pins.length, "message")} pinned`) : null,
   ].filter(Boolean);
 }
 
@@ -44,7 +44,8 @@ async function preview(id, changed) {
     return;
   }
   const { plan } = found;
-  const hidden = plan.hidden.map(([from, to]) => `${from + 1} to ${to}`).join(", ");
+  const range = ([from, to]) => (to - from > 1 ? `${from + 1} to ${to}` : `${to}`);
+  const hidden = plan.hidden.map(range).join(", ");
   const approve = element("button", { class: "main", type: "button", onclick: async () => {
     try {
       const done = await post("compact", { id });
@@ -59,8 +60,9 @@ async function preview(id, changed) {
     element("p", {}, `The window shrinks from ${count(plan.tokens_before)} to ${count(plan.tokens_after)} tokens ` +
       `(${percent(plan.tokens_before - plan.tokens_after, plan.tokens_before)} less). Messages ${hidden} are hidden; ` +
       "they stay in the store, and the model can read them back."),
-    element("p", { class: "soft" }, "The summary below is written without a model. You can undo this."),
-    element("div", { class: "panes" }, plan.texts.map((text) => element("pre", { tabindex: 0 }, text))),
+    element("p", { class: "soft" }, "These texts, written without a model, stand in their place. You can undo this."),
+    element("div", { class: "panes" }, plan.texts.map((text, number) =>
+      element("pre", { tabindex: 0, "aria-label": `Text ${number + 1}` }, text))),
     element("div", { class: "row" }, approve));
   approve.focus();
 }

@@ -8,7 +8,13 @@ export function serverNow() {
   return Date.now() + ahead;
 }
 
-async function answered(response) {
+async function answered(url, options) {
+  let response;
+  try {
+    response = await fetch(url, options);
+  } catch {
+    throw new Error("The proxy does not answer. Does it still run?");
+  }
   const data = await response.json().catch(() => ({}));
   if (!response.ok) {
     throw new Error(data.error?.message ?? `the proxy answered with status ${response.status}`);
@@ -19,7 +25,7 @@ async function answered(response) {
 
 export async function get(name, fields = {}) {
   const query = new URLSearchParams(fields).toString();
-  return answered(await fetch(`${base}${name}${query ? `?${query}` : ""}`));
+  return answered(`${base}${name}${query ? `?${query}` : ""}`);
 }
 
 export async function post(name, order) {
@@ -28,7 +34,7 @@ export async function post(name, order) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(order),
   };
-  return answered(await fetch(base + name, options));
+  return answered(base + name, options);
 }
 
 const listeners = new Set();
@@ -45,14 +51,32 @@ function setState(kind, text) {
   place.textContent = text;
 }
 
-/** Connects to the live feed. The browser connects again by itself; what was missed is asked for. */
+let feed = null;
+
+/**
+ * Connects to the live feed while the page can be seen: a browser has only a few connections for
+ * all its tabs. It connects again by itself; what was missed is asked for then.
+ */
 export function connect() {
-  const feed = new EventSource(`${base}events`);
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : openFeed()));
+  if (!document.hidden) openFeed();
+}
+
+function disconnect() {
+  feed?.close();
+  feed = null;
+  setState("", "Paused");
+}
+
+function openFeed() {
+  feed?.close();
+  feed = new EventSource(`${base}events`);
   feed.onopen = () => setState("live", "Live");
-  feed.onerror = () => {
+  feed.onerror = (failure) => {
+    if (failure.target !== feed) return;
     setState("lost", "Connection lost, trying again");
     // After an answer that is no feed the browser gives up.
-    if (feed.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    if (feed.readyState === EventSource.CLOSED) setTimeout(() => document.hidden || openFeed(), 2000);
   };
   feed.onmessage = (message) => {
     const event = JSON.parse(message.data);

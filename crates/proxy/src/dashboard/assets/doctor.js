@@ -1,8 +1,8 @@
 // The page Doctor: what `trimtab doctor` says, and the state of the proxy.
 
 import { get } from "./data.js";
-import { element, empty, replace, table } from "./elements.js";
-import { count } from "./figures.js";
+import { element, empty, pairs, problem, replace, table } from "./elements.js";
+import { bytes, count } from "./figures.js";
 
 export function doctorPage(place) {
   let isGone = false;
@@ -11,7 +11,7 @@ export function doctorPage(place) {
       const found = await get("doctor");
       if (!isGone) draw(place, found, load);
     } catch (error) {
-      if (!isGone) replace(place, empty("The checks cannot be run", error.message));
+      if (!isGone) problem(place, "The checks cannot be run", error);
     }
   }
   load();
@@ -21,19 +21,22 @@ export function doctorPage(place) {
 }
 
 function draw(place, { checks, store, report }, reload) {
-  const again = element("button", { type: "button", onclick: () => {
+  const again = element("button", { type: "button", onclick: async () => {
     again.disabled = true;
     again.textContent = "Checking";
-    reload();
+    await reload();
+    again.disabled = false;
+    again.textContent = "Check again";
   } }, "Check again");
   replace(place,
-    element("div", { class: "row spread actions" }, element("h1", {}, "Doctor"), again),
+    element("div", { class: "row spread actions" }, element("h1", {}, "Doctor"), checks ? again : null),
     store ? element("p", { class: "card bad" }, store) : null,
     checks
       ? element("div", { class: "card flush" }, table(columns, checks.checks))
-      : empty("No checks here", "Run `trimtab doctor` on the machine of the proxy."),
+      : empty("Nothing to check", "This proxy was started without settings. " +
+        "With trimtab serve, this page shows what trimtab doctor says about them."),
     element("h2", {}, "This proxy"),
-    element("div", { class: "card flush" }, table(figures, Object.entries(state(report)))));
+    element("div", { class: "card flush" }, pairs(state(report))));
 }
 
 const columns = [
@@ -43,20 +46,15 @@ const columns = [
     row.hint ? element("div", { class: "soft" }, `hint: ${row.hint}`) : null] },
 ];
 
-const figures = [
-  { name: "Figure", cell: ([name]) => name },
-  { name: "Value", number: true, cell: ([, value]) => count(value) },
-];
-
 function state(report) {
-  return {
-    "Requests under way": report.open,
-    "Open connections": report.connections,
-    "Sessions in memory": report.sessions,
-    "Bytes of the memory budget in use": report.memory_bytes,
-    "Requests that passed after a failure of ours": report.failed_open,
-    "Requests that passed for want of memory": report.over_memory,
-    "Prompts that a provider cut silently": report.silent_overflows,
-    "Lines of the audit log lost": report.audit_lost,
-  };
+  return [
+    ["Requests under way, with those of this page", count(report.open)],
+    ["Open connections", count(report.connections)],
+    ["Sessions in memory", count(report.sessions)],
+    ["Memory budget in use", bytes(report.memory_bytes)],
+    ["Requests that passed because something of ours failed", count(report.failed_open)],
+    ["Of those, because the memory budget was used up", count(report.over_memory)],
+    ["Prompts that a provider cut without saying so", count(report.silent_overflows)],
+    ["Lines that the audit log lost", count(report.audit_lost)],
+  ];
 }

@@ -24,11 +24,16 @@ export function tile(name, value, about, tone = "") {
 }
 
 export function tiles(...list) {
-  return element("dl", { class: "tiles" }, list);
+  return element("dl", { class: "tiles" }, list.flat().filter(Boolean));
 }
 
 export function empty(title, text) {
   return element("div", { class: "card empty" }, element("h2", {}, title), element("p", {}, text));
+}
+
+/** Says why a page cannot be shown. What is shown already stays: the state of the link tells the rest. */
+export function problem(place, title, error) {
+  if (!place.querySelector("h1")) replace(place, empty(title, error.message));
 }
 
 export function table(columns, rows, kind = "cards") {
@@ -46,6 +51,12 @@ export function tell(text, isDone = false) {
   const note = element("p", { class: isDone ? "done" : "" }, text);
   document.getElementById("alerts").append(note);
   setTimeout(() => note.remove(), 8000);
+}
+
+/** A list of names and values. */
+export function pairs(list) {
+  const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value));
+  return element("dl", { class: "pairs" }, list.map(row));
 }
 
 /** Opens a dialog; it is removed when it is closed. */

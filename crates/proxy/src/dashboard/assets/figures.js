@@ -6,6 +6,11 @@ export function count(number) {
   return whole.format(Math.round(number ?? 0));
 }
 
+/** 1 call, 2 calls */
+export function plural(number, word) {
+  return `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+}
+
 /** 950, 12.3k, 1.2M */
 export function short(number) {
   const size = Math.abs(number ?? 0);
@@ -14,10 +19,25 @@ export function short(number) {
   return `${(number / 1e6).toFixed(1)}M`;
 }
 
+/** $1.23, and $0.0123 for what is less than ten cents */
 export function money(dollars) {
+  return dollarText(dollars, Math.abs(dollars) >= 0.1 || dollars === 0 ? 2 : 4);
+}
+
+/** $1.23, and $0.0012 only for what is less than a cent */
+export function cents(dollars) {
+  return dollarText(dollars, Math.abs(dollars) >= 0.01 || dollars === 0 ? 2 : 4);
+}
+
+function dollarText(dollars, digits) {
   if (dollars === null || dollars === undefined) return "unknown";
-  const digits = Math.abs(dollars) >= 0.1 || dollars === 0 ? 2 : 4;
   return `${dollars < 0 ? "\u2212" : ""}$${Math.abs(dollars).toFixed(digits)}`;
+}
+
+/** What was saved against a window that holds everything, if that differs. */
+export function unbounded({ saved, saved_unbounded: all }, over) {
+  return over > 0 && all !== saved
+    ? `${cents(all)} saved if the window held everything` : "";
 }
 
 export function percent(part, all) {

@@ -3,18 +3,22 @@
 // In a scene the bands stand still and only new ones come on top, so a band is one rectangle: from
 // the first call that sent it to the end of the scene.
 
-import { short } from "./figures.js";
+import { PAD, drawAxis, drawLines, drawMarks, line } from "./film-marks.js";
 
-const PAD = { left: 52, right: 14, top: 26, bottom: 26 };
 const OPACITY = { whole: 1, repaired: 1, summary: 1, view: 0.62, placeholder: 0.34, hidden: 0.1 };
+const COLOURS = ["system", "tools", "user", "assistant", "output", "ours", "cut", "ink", "soft", "line",
+  "accent", "bad", "warn", "card"];
 
 export class FilmView {
-  constructor(canvas, onSelect) {
+  /** `onSelect` is told the number of a call, `onPoint` a band and its place, or nothing. */
+  constructor(canvas, onSelect, onPoint) {
     this.canvas = canvas;
     this.onSelect = onSelect;
+    this.onPoint = onPoint;
     this.data = null;
     this.selected = -1;
-    canvas.addEventListener("pointermove", (event) => event.buttons && this.pick(event));
+    canvas.addEventListener("pointermove", (event) => (event.buttons ? this.pick(event) : this.point(event)));
+    canvas.addEventListener("pointerleave", () => this.onPoint(null));
     canvas.addEventListener("pointerdown", (event) => this.pick(event));
     canvas.addEventListener("keydown", (event) => this.key(event));
     this.resizing = new ResizeObserver(() => this.draw());
@@ -30,7 +34,7 @@ export class FilmView {
     this.scheme.removeEventListener("change", this.redraw);
   }
 
-  /** Shows a film: `{ film, window, thresholds, breaks, other }`. */
+  /** Shows a film: `{ film, tools, window, thresholds, breaks, readBack, other }`. */
   show(data) {
     const wasLast = !this.data || this.selected >= this.data.film.columns.length - 1;
     this.data = data;
@@ -58,8 +62,39 @@ export class FilmView {
 
   pick(event) {
     if (!this.data?.film.columns.length) return;
-    const x = event.clientX - this.canvas.getBoundingClientRect().left;
-    this.select(Math.floor((x - PAD.left) / this.step()));
+    this.select(Math.floor((this.place(event).x - PAD.left) / this.step()));
+    this.point(event);
+  }
+
+  place(event) {
+    const frame = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - frame.left, y: event.clientY - frame.top };
+  }
+
+  /** Tells which band is under the pointer. */
+  point(event) {
+    if (!this.data) return;
+    const { x, y } = this.place(event);
+    const column = Math.floor((x - PAD.left) / this.step());
+    const room = this.canvas.clientHeight - PAD.top - PAD.bottom;
+    const tokens = this.top * (1 - (y - PAD.top) / room);
+    const band = tokens >= 0 ? this.bandAt(column, tokens) : null;
+    this.onPoint(band, { x, y });
+  }
+
+  bandAt(number, tokens) {
+    const column = this.data.film.columns[number];
+    if (!column || tokens > column.tokens + this.base) return null;
+    let end = 0;
+    for (const [server, size] of this.data.tools ?? []) {
+      end += size;
+      if (tokens < end) return { server, tokens: size };
+    }
+    for (const [message, count, region, state, size] of this.data.film.scenes[column.scene].bands) {
+      end += size;
+      if (tokens < end) return { message, count, region, state, tokens: size };
+    }
+    return null;
   }
 
   step() {
@@ -75,13 +110,14 @@ export class FilmView {
     canvas.height = canvas.clientHeight * scale;
     const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
+    pen.font = "12px system-ui, sans-serif";
     this.colours = colours();
     this.base = (data.tools ?? []).reduce((sum, [, tokens]) => sum + tokens, 0);
     this.top = topOf(data, this.base);
-    this.drawAxis(pen);
+    drawAxis(this, pen);
     this.drawBands(pen);
-    this.drawLines(pen);
-    this.drawMarks(pen);
+    drawLines(this, pen);
+    drawMarks(this, pen);
     this.drawSelection(pen);
   }
 
@@ -92,25 +128,6 @@ export class FilmView {
   y(tokens) {
     const room = this.canvas.clientHeight - PAD.top - PAD.bottom;
     return PAD.top + room * (1 - Math.min(1, tokens / this.top));
-  }
-
-  drawAxis(pen) {
-    const { clientWidth: width, clientHeight: height } = this.canvas;
-    pen.clearRect(0, 0, width, height);
-    pen.font = "12px system-ui, sans-serif";
-    pen.fillStyle = this.colours.soft;
-    pen.strokeStyle = this.colours.line;
-    pen.textAlign = "right";
-    const apart = roundStep(this.top / 4);
-    for (let tokens = 0; tokens <= this.top; tokens += apart) {
-      const y = Math.round(this.y(tokens)) + 0.5;
-      line(pen, PAD.left, y, width - PAD.right, y);
-      pen.fillText(short(tokens), PAD.left - 8, y + 4);
-    }
-    pen.textAlign = "left";
-    pen.fillText("tokens", 4, 14);
-    pen.textAlign = "right";
-    pen.fillText(`${this.data.film.columns.length} calls`, width - PAD.right, height - 8);
   }
 
   drawBands(pen) {
@@ -154,80 +171,17 @@ export class FilmView {
     }
   }
 
-  drawLines(pen) {
-    const { film, window, thresholds, other } = this.data;
-    pen.setLineDash([2, 3]);
-    pen.strokeStyle = this.colours.soft;
-    this.path(pen, film.columns.map((column) => column.whole + this.base));
-    if (other) {
-      pen.setLineDash([]);
-      pen.strokeStyle = this.colours.ink;
-      this.path(pen, other.columns.map((column) => column.tokens + this.base));
-    }
-    if (window && window <= this.top) this.level(pen, window, "window", this.colours.bad, []);
-    for (const { text, tokens } of thresholds ?? []) {
-      if (tokens && tokens < this.top && tokens !== window) this.level(pen, tokens, text, this.colours.warn, [5, 4]);
-    }
-    pen.setLineDash([]);
-  }
-
-  path(pen, values) {
-    pen.beginPath();
-    values.forEach((tokens, column) => {
-      const y = this.y(tokens);
-      pen.lineTo(this.x(column), y);
-      pen.lineTo(this.x(column + 1), y);
-    });
-    pen.stroke();
-  }
-
-  level(pen, tokens, text, colour, dash) {
-    const y = Math.round(this.y(tokens)) + 0.5;
-    pen.setLineDash(dash);
-    pen.strokeStyle = colour;
-    line(pen, PAD.left, y, this.canvas.clientWidth - PAD.right, y);
-    pen.fillStyle = colour;
-    pen.textAlign = "right";
-    pen.fillText(text, this.canvas.clientWidth - PAD.right - 4, y - 5);
-  }
-
-  drawMarks(pen) {
-    for (const { column } of this.data.film.switches) {
-      const x = this.x(column);
-      pen.fillStyle = this.colours.ink;
-      pen.beginPath();
-      pen.moveTo(x, PAD.top - 14);
-      pen.lineTo(x + 5, PAD.top - 9);
-      pen.lineTo(x, PAD.top - 4);
-      pen.lineTo(x - 5, PAD.top - 9);
-      pen.fill();
-    }
-    pen.lineWidth = 2.5;
-    pen.strokeStyle = this.colours.cut;
-    for (const { column, kept } of this.data.breaks ?? []) {
-      const top = this.y(this.data.film.columns[column].tokens + this.base);
-      line(pen, this.x(column), this.y(kept), this.x(column), Math.min(top, this.y(kept)) - 6);
-      line(pen, this.x(column) - 4, this.y(kept), this.x(column) + 4, this.y(kept));
-    }
-    pen.lineWidth = 1;
-  }
-
   drawSelection(pen) {
     if (this.selected < 0) return;
     const [x, width] = [this.x(this.selected), Math.max(2, this.step())];
-    const height = this.canvas.clientHeight - PAD.top - PAD.bottom;
+    const bottom = this.canvas.clientHeight - PAD.bottom;
+    const top = this.y(this.data.film.columns[this.selected].tokens + this.base) - 3;
     pen.strokeStyle = this.colours.accent;
     pen.lineWidth = 2;
-    pen.strokeRect(x - 0.5, PAD.top - 1, width + 1, height + 2);
+    pen.strokeRect(x - 0.5, top, width + 1, bottom - top + 1);
+    line(pen, x, bottom + 5, x + width, bottom + 5);
     pen.lineWidth = 1;
   }
-}
-
-function line(pen, x0, y0, x1, y1) {
-  pen.beginPath();
-  pen.moveTo(x0, y0);
-  pen.lineTo(x1, y1);
-  pen.stroke();
 }
 
 /** Room for the largest window, and for the limit if it is not far above. */
@@ -238,15 +192,7 @@ function topOf({ film, window, other }, base) {
   return Math.max(largest, limit) * 1.08;
 }
 
-/** The next of 1, 2, 2.5 and 5 with zeros. */
-function roundStep(least) {
-  const unit = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-  return unit * [1, 2, 2.5, 5, 10].find((factor) => factor * unit >= least);
-}
-
 function colours() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["system", "tools", "user", "assistant", "output", "ours", "cut", "ink", "soft", "line",
-    "accent", "bad", "warn"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }

@@ -1,17 +1,13 @@
-// The messages of a session: a list that draws only what can be seen, a search, and one message
-// with its original.
+// The messages of a session: a list that draws only what can be seen, and a search.
 
-import { get, post } from "./data.js";
-import { dialog, element, replace, tell } from "./elements.js";
-import { bytes, count, short } from "./figures.js";
+import { get } from "./data.js";
+import { element, replace, tell } from "./elements.js";
+import { REGIONS, STATES } from "./film-text.js";
+import { count, plural, short } from "./figures.js";
+import { marked, openMessage } from "./message.js";
 
 const ROW = 36;
 const PAGE = 200;
-
-const STATES = {
-  whole: "whole", view: "shown in part", placeholder: "placeholder",
-  hidden: "hidden", summary: "summary", repaired: "repaired",
-};
 
 export class MessageList {
   constructor(id, changed) {
@@ -21,11 +17,14 @@ export class MessageList {
     this.rows = new Map();
     this.total = 0;
     this.found = null;
+    this.wanted = "";
     this.inner = element("div", { class: "inner" });
-    this.list = element("div", { class: "list", role: "list", "aria-label": "Messages", tabindex: 0,
-      onscroll: () => this.draw() }, this.inner);
+    this.list = element("div", { class: "list", role: "list", tabindex: 0,
+      "aria-label": "Messages. Up and down choose one, Enter opens it.",
+      onscroll: () => this.draw(), onkeydown: (event) => this.key(event) }, this.inner);
     this.status = element("span", { class: "soft", role: "status" });
-    this.field = element("input", { type: "search", "aria-label": "Search all messages", placeholder: "Search all messages" });
+    const hint = "Search all messages";
+    this.field = element("input", { type: "search", "aria-label": hint, placeholder: hint });
     const form = element("form", { class: "row", role: "search", onsubmit: (event) => {
       event.preventDefault();
       this.search(this.field.value);
@@ -33,7 +32,7 @@ export class MessageList {
     this.field.addEventListener("search", () => this.field.value === "" && this.search(""));
     this.own = element("div");
     this.card = element("section", { class: "card", "aria-label": "Messages" },
-      element("div", { class: "row spread" }, element("h2", {}, "Messages"), form), this.list, this.own);
+      element("div", { class: "row spread" }, element("h2", {}, "Messages"), form), listHead(), this.list, this.own);
   }
 
   update(data) {
@@ -45,16 +44,21 @@ export class MessageList {
     this.draw();
   }
 
+  open(at) {
+    return openMessage(this.id, at, this.wanted, this.changed);
+  }
+
   async search(text) {
-    if (text.trim() === "") {
+    this.wanted = text.trim();
+    if (this.wanted === "") {
       this.found = null;
       this.status.textContent = "";
     } else {
       try {
         const { matches, most } = await get("search", { id: this.id, q: text });
         this.found = matches;
-        const more = matches.length === most ? "the first " : "";
-        this.status.textContent = `${more}${count(matches.length)} found`;
+        this.status.textContent = matches.length === most
+          ? `the first ${count(most)} messages found` : `${plural(matches.length, "message")} found`;
       } catch (error) {
         tell(error.message);
       }
@@ -92,9 +96,9 @@ export class MessageList {
     if (known && (known.isLoaded || !isLoaded)) return;
     const line = this.row(row);
     if (known) {
-      const hadFocus = document.activeElement === known.line;
+      const hadFocus = known.line.contains(document.activeElement);
       known.line.replaceWith(line);
-      if (hadFocus) line.focus();
+      if (hadFocus) line.firstChild.focus();
     } else {
       const behind = [...this.rows.keys()].filter((other) => other > row).sort((a, b) => a - b)[0];
       this.inner.insertBefore(line, this.rows.get(behind)?.line ?? null);
@@ -106,12 +110,44 @@ export class MessageList {
     const match = this.found?.[row];
     const at = match ? match.at : row;
     const message = this.message(at);
-    const line = element("button", { class: "message", role: "listitem", type: "button", "data-at": at,
-      onclick: () => openMessage(this.id, at, this.changed) },
-      element("span", { class: "soft" }, `${at + 1}`),
-      ...(message ? cells(message, match) : [element("span", { class: "soft" }, "loading")]));
-    line.style.top = `${row * ROW}px`;
-    return line;
+    const button = element("button", { class: "message", type: "button", tabindex: -1, "data-at": at, "data-row": row,
+      onclick: () => this.open(at) },
+    element("span", { class: "soft" }, `${at + 1}`),
+    ...(message ? this.cells(message, match) : [element("span", { class: "soft" }, "loading")]));
+    const place = { role: "listitem", "aria-setsize": this.length, "aria-posinset": row + 1 };
+    const item = element("div", { class: "item", ...place }, button);
+    item.style.top = `${row * ROW}px`;
+    return item;
+  }
+
+  cells(message, match) {
+    const all = short(message.tokens);
+    const tokens = message.shown === message.tokens ? all : `${all} → ${short(message.shown)}`;
+    return [
+      element("span", {}, element("i", { class: `swatch ${message.region}` }),
+        element("span", { class: "name" }, REGIONS[message.region])),
+      element("span", { class: "who" },
+        element("span", { class: `badge ${message.state}` }, message.pinned ? "pinned" : STATES[message.state])),
+      element("span", { class: "text" }, message.tool && message.region === "output" ? `${message.tool}: ` : "",
+        match ? marked(match.text, this.wanted) : message.text),
+      element("span", { class: "number soft" }, tokens),
+    ];
+  }
+
+  /** Moves through the rows, also those that are not drawn yet. */
+  key(event) {
+    const here = document.activeElement?.dataset.row;
+    const now = here === undefined ? Math.ceil(this.list.scrollTop / ROW) - 1 : Number(here);
+    const page = Math.max(1, Math.floor(this.list.clientHeight / ROW) - 1);
+    const last = this.length - 1;
+    const rows = { ArrowUp: now - 1, ArrowDown: now + 1, PageUp: now - page, PageDown: now + page, Home: 0, End: last };
+    if (!(event.key in rows) || last < 0) return;
+    event.preventDefault();
+    const row = Math.max(0, Math.min(last, rows[event.key]));
+    const [top, bottom] = [row * ROW, (row + 1) * ROW - this.list.clientHeight];
+    this.list.scrollTop = Math.max(bottom, Math.min(top, this.list.scrollTop));
+    this.draw();
+    this.rows.get(row)?.line.firstChild.focus();
   }
 
   message(at) {
@@ -134,88 +170,16 @@ export class MessageList {
   }
 }
 
-function cells(message, match) {
-  const tokens = message.shown === message.tokens ? short(message.tokens) : `${short(message.tokens)} → ${short(message.shown)}`;
-  return [
-    element("span", {}, element("i", { class: `swatch ${message.region}` }), element("span", { class: "name" }, message.region)),
-    element("span", { class: "who" },
-      element("span", { class: `badge ${message.state}` }, message.pinned ? "pinned" : STATES[message.state])),
-    element("span", { class: "text" }, message.tool && message.region === "output" ? `${message.tool}: ` : "",
-      match ? match.text : message.text),
-    element("span", { class: "number soft" }, tokens),
-  ];
-}
-
-async function openMessage(id, at, changed) {
-  let found;
-  try {
-    found = await get("message", { id, at });
-  } catch (error) {
-    return tell(error.message);
-  }
-  const { entry, detail } = found;
-  const original = element("pre", { tabindex: 0, "aria-label": "Original" }, detail.original);
-  const panes = [pane("As it came", `${count(entry.tokens)} tokens, ${bytes(detail.bytes)}`, original)];
-  if (entry.state === "hidden") {
-    panes.unshift(pane("What the model sees", "0 tokens", element("pre", {}, "Nothing: it is hidden. A summary or an excerpt stands for it.")));
-  } else if (detail.shown !== null) {
-    panes.unshift(pane("What the model sees", `${count(entry.shown)} tokens`, element("pre", { tabindex: 0 }, detail.shown)));
-  }
-  const isOff = entry.state === "hidden" && !entry.pinned;
-  const pin = element("button", { type: "button", disabled: isOff, onclick: async () => {
-    try {
-      await post("pin", { id, message: at, pinned: !entry.pinned });
-      tell(entry.pinned ? `Message ${at + 1} is no longer pinned.` : `Message ${at + 1} is pinned: plans leave it alone.`, true);
-      box.close();
-      changed();
-    } catch (error) {
-      tell(error.message);
-    }
-  } }, entry.pinned ? "Let go of it" : "Pin it");
-  const box = dialog(`Message ${at + 1}: ${entry.role}`,
-    element("p", {}, element("span", { class: `badge ${entry.state}` }, STATES[entry.state]), " ", whyText(entry, detail)),
-    element("div", { class: "row" }, pin, moreButton(id, at, detail, original)),
-    element("div", { class: "panes" }, panes));
-}
-
-function pane(title, about, text) {
-  return element("div", {}, element("h2", {}, title, " ", element("span", { class: "soft" }, about)), text);
-}
-
-const WHY = {
-  admission: "it was too long when it came in",
-  outputs_over_budget: "old outputs were over their budget",
-  triggered: "a trigger fired",
-  fit: "the window would not have fit",
-  overflow: "the provider said that the prompt was too long",
-  by_hand: "somebody asked for it",
-};
-
-function whyText(entry, detail) {
-  const last = detail.because.at(-1);
-  const ref = detail.ref ? ` Ref ${detail.ref}.` : "";
-  if (entry.state === "whole" || !last) return ref;
-  const when = last.at > 0 && last.reason !== "admission" ? `, when there were ${count(last.at)} messages` : "";
-  return `Changed because ${WHY[last.reason] ?? last.reason}${when}.${ref}`;
-}
-
-/** Asks for the rest of a text that is too long for one answer. */
-function moreButton(id, at, detail, original) {
-  let offset = detail.original.length;
-  if (offset >= detail.characters) return null;
-  const button = element("button", { type: "button", onclick: async () => {
-    const { detail: more } = await get("message", { id, at, offset });
-    original.append(more.original);
-    offset += [...more.original].length;
-    if (offset >= detail.characters || more.original === "") button.remove();
-  } }, "Show more of the original");
-  return button;
+/** The names of the columns; screen readers read whole rows, and need none. */
+function listHead() {
+  const names = ["No.", "From", "State", "Text", "Tokens"];
+  return element("div", { class: "list-head", "aria-hidden": "true" }, names.map((name) => element("span", {}, name)));
 }
 
 function ownTexts(texts) {
   if (!texts?.length) return null;
   const list = texts.map((own) => element("details", {},
-    element("summary", {}, `${own.kind ?? "text"} before message ${own.before + 1}, ${count(own.tokens)} tokens`),
+    element("summary", {}, `${own.kind ?? "text"} before message ${own.before + 1}, ${plural(own.tokens, "token")}`),
     element("pre", { tabindex: 0 }, own.text)));
   return element("div", {}, element("h2", {}, "Written by Trimtab"), list);
 }

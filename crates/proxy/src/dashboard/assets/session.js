@@ -3,11 +3,12 @@
 import { actionRow } from "./actions.js";
 import { calmly, get, listen, serverNow } from "./data.js";
 import { element, empty, replace, tell, tile, tiles } from "./elements.js";
-import { breaksOf, callText, legend } from "./film-text.js";
+import { filmSummary } from "./film-marks.js";
+import { bandText, breaksOf, callText, largestMessages, legend, matchCalls } from "./film-text.js";
 import { FilmView } from "./film.js";
-import { count, countdown, money, percent, sessionName, short } from "./figures.js";
+import { cents, count, countdown, money, percent, plural, sessionName, short } from "./figures.js";
 import { MessageList } from "./messages.js";
-import { windowMeter } from "./sessions.js";
+import { meter, spentText } from "./sessions.js";
 
 export function sessionPage(place, query) {
   const id = query.get("id") ?? "";
@@ -23,12 +24,6 @@ export function sessionPage(place, query) {
     clearInterval(timer);
     page.end();
   };
-}
-
-function moneyText({ spent, over_window: over }) {
-  const refused = over > 0
-    ? `; ${count(over)} calls would not have fit without Trimtab, and count as one full, cached window each` : "";
-  return `${money(spent)} spent${refused}`;
 }
 
 class SessionView {
@@ -64,13 +59,14 @@ class SessionView {
     this.actions = element("div", { class: "row actions" });
     this.call = element("div", { class: "call", "aria-live": "polite" });
     this.canvas = element("canvas", { class: "film", tabindex: 0, role: "application",
-      "aria-roledescription": "film strip", "aria-label": "Calls of this session. Left and right choose a call." });
+      "aria-roledescription": "film strip" });
+    this.tip = element("p", { class: "tip", hidden: true });
     this.legend = element("div");
-    this.film = new FilmView(this.canvas, (column) => this.select(column));
+    this.film = new FilmView(this.canvas, (column) => this.select(column), (band, place) => this.point(band, place));
     this.messages = new MessageList(this.id, () => this.load());
     replace(this.place, this.head, this.summary, this.actions,
       element("section", { class: "card", "aria-label": "Film strip" },
-        this.canvas, this.legend, this.replayRow(), this.call),
+        element("div", { class: "strip" }, this.canvas, this.tip), this.legend, this.replayRow(), this.call),
       this.messages.card);
   }
 
@@ -79,7 +75,7 @@ class SessionView {
       id: "replay", oninput: () => this.replay() });
     this.replayText = element("span", { class: "soft", role: "status" });
     return element("div", { class: "replay" },
-      element("label", { for: "replay" }, "Under another preset"), this.slider, this.replayText);
+      element("label", { for: "replay" }, "Replay under another preset"), this.slider, this.replayText);
   }
 
   update() {
@@ -88,10 +84,10 @@ class SessionView {
       element("p", { class: "soft" },
         `${entry?.client || "unknown client"}, ${entry?.model || "model unknown"}, preset ${preset}, `,
         element("code", {}, this.id)));
-    replace(this.summary, this.figures());
     replace(this.actions, ...actionRow(this.data, () => this.load()));
     replace(this.legend, legend(this.data.tools));
     this.messages.update(this.data);
+    replace(this.summary, this.figures());
     this.replay();
     this.tick();
   }
@@ -102,13 +98,19 @@ class SessionView {
       return tiles(tile("Messages", count(messages), "from the store; no call since the proxy started"));
     }
     const saved = entry.tokens_without - entry.tokens_with;
+    const { film, calls } = this.data;
+    const earlier = film.columns.length - matchCalls(film, calls).readBack.size - entry.calls;
     this.cache = element("dd", {});
     return tiles(
-      element("div", { class: "tile" }, element("dt", {}, "Window"), windowMeter(entry)),
-      tile("Calls", count(entry.calls), `${count(messages)} messages`),
-      tile("Tokens saved", short(saved), percent(saved, entry.tokens_without), saved < 0 ? "bad" : ""),
-      tile("Money saved", entry.is_priced ? money(entry.saved) : "unknown", moneyText(entry),
+      tile("Window", short(entry.tokens_now),
+        [entry.window > 0 ? `of ${short(entry.window)} tokens` : "tokens", meter(entry)]),
+      tile("Calls", count(entry.calls), `${plural(messages, "message")}` +
+        (earlier > 0 ? `; ${plural(earlier, "earlier call")} not managed here` : "")),
+      tile("Tokens saved", short(saved), `${percent(saved, entry.tokens_without)} of what came`, saved < 0 ? "bad" : ""),
+      tile("Money saved", entry.is_priced ? cents(entry.saved) : "unknown", spentText(entry, entry.over_window),
         entry.saved < 0 ? "bad" : ""),
+      entry.over_window > 0
+        ? tile("Calls that would not have fit", count(entry.over_window), "each counts as one full window") : null,
       element("div", { class: "tile" }, element("dt", {}, "Provider's cache"), this.cache));
   }
 
@@ -117,20 +119,32 @@ class SessionView {
     const entry = this.data?.entry;
     if (!entry || !this.cache) return;
     const left = entry.last_ms + entry.cache_ms - serverNow();
-    const cost = entry.cold_cost === null ? "the next call costs more" : `the next call costs ${money(entry.cold_cost)} more`;
+    const cost = `the next call costs ${entry.cold_cost === null ? "" : `${money(entry.cold_cost)} `}more`;
     const [text, about] = entry.cache_ms === 0 ? ["not seen", "the provider reported no cache"]
       : left > 0 ? [`${countdown(left)} left`, `then ${cost}`] : ["cold", cost];
     replace(this.cache, text, element("small", {}, about));
   }
 
   select(column) {
-    replace(this.call, callText(this.shown ?? this.data, column));
+    if (!this.shown) return;
+    replace(this.call, callText(this.shown, column),
+      largestMessages(this.shown, column, (message) => this.messages.open(message)));
+  }
+
+  point(band, place) {
+    this.tip.hidden = !band;
+    if (!band) return;
+    this.tip.textContent = bandText(band);
+    const room = this.canvas.clientWidth - this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(room, place.x + 12))}px`;
+    this.tip.style.top = `${Math.max(0, place.y - 34)}px`;
   }
 
   /** Shows the session as it was, or under the preset that the slider names. */
   async replay() {
     const number = Number(this.slider.value);
     const preset = this.data.presets[number - 1];
+    this.slider.setAttribute("aria-valuetext", preset ?? "as it was");
     if (!preset) {
       this.replayText.textContent = `as it was, under ${this.data.preset}`;
       return this.showFilm(this.data.film, this.data.calls, null);
@@ -140,8 +154,9 @@ class SessionView {
       const played = this.replays.get(preset) ?? await get("replay", { id: this.id, preset });
       this.replays.set(preset, played);
       if (Number(this.slider.value) !== number || this.isGone) return;
-      this.replayText.textContent = `${preset}: ${short(played.tokens)} tokens sent, input ${money(played.billed)}, ` +
-        `largest window ${short(played.largest)}, ${count(played.breaks)} cache breaks. The line is what was sent.`;
+      this.replayText.textContent = `${preset}: ${short(played.tokens)} tokens sent, for ${money(played.billed)} of input; ` +
+        `largest window ${short(played.largest)}, ${plural(played.breaks, "cache break")}` +
+        `${played.over > 0 ? `, ${plural(played.over, "call")} that would not fit` : ""}. The line is what was sent.`;
       this.showFilm(played.film, [], this.data.film);
     } catch (error) {
       this.replayText.textContent = `${preset}: ${error.message}`;
@@ -149,8 +164,10 @@ class SessionView {
   }
 
   showFilm(film, calls, other) {
-    this.shown = { ...this.data, film, calls };
-    this.film.show({ film, other, tools: this.data.tools, window: this.data.window, thresholds: this.data.thresholds,
-      breaks: breaksOf(film, calls) });
+    const breaks = breaksOf(film, calls);
+    this.shown = { film, breaks, ...matchCalls(film, calls) };
+    this.canvas.setAttribute("aria-label", filmSummary(this.shown));
+    this.film.show({ film, other, breaks, tools: this.data.tools, window: this.data.window,
+      thresholds: this.data.thresholds });
   }
 }

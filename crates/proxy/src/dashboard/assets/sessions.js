@@ -1,8 +1,8 @@
 // The page Sessions: a live list.
 
 import { calmly, get, listen, serverNow } from "./data.js";
-import { element, empty, replace, table, tile, tiles } from "./elements.js";
-import { ago, bytes, count, money, percent, sessionName, short } from "./figures.js";
+import { element, empty, problem, replace, table, tile, tiles } from "./elements.js";
+import { ago, bytes, cents, count, percent, plural, sessionName, short, unbounded } from "./figures.js";
 
 export function sessionsPage(place) {
   const refresh = calmly(load);
@@ -11,7 +11,7 @@ export function sessionsPage(place) {
       const [list, overview] = await Promise.all([get("sessions"), get("overview")]);
       draw(place, list, overview);
     } catch (error) {
-      replace(place, empty("The list cannot be loaded", error.message));
+      problem(place, "The list cannot be loaded", error);
     }
   }
   load();
@@ -28,33 +28,39 @@ function draw(place, { sessions, older }, overview) {
   const wasOpen = place.querySelector("details")?.open ?? sessions.length === 0;
   replace(place,
     element("h1", {}, "Sessions"),
-    element("p", { class: "soft" },
-      `Preset ${overview.preset}, mode ${overview.mode}. Version ${overview.version}.`),
-    totals(sessions, overview.report),
+    element("p", { class: "soft" }, `${modeText(overview)} Version ${overview.version}.`),
+    totals(overview),
     overview.report.store ? element("p", { class: "card bad" }, overview.report.store) : null,
     sessions.length === 0
-      ? empty("No calls yet", "Point a client at this proxy, and its sessions appear here.")
+      ? empty("No calls yet", "Point a client at this proxy, and its sessions appear here. For example: " +
+        `ANTHROPIC_BASE_URL=${location.origin}, or OPENAI_BASE_URL=${location.origin}/v1.`)
       : element("div", { class: "card flush" }, table(columns, sessions)),
     older.length > 0 ? olderSessions(older, wasOpen) : null);
   if (held) place.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus();
 }
 
-function moneyText(spent, over) {
-  return `${money(spent)} spent${over > 0 ? `; ${count(over)} calls would not have fit without Trimtab` : ""}`;
+function modeText({ mode, preset }) {
+  if (mode === "observe") return `Observing: requests pass unchanged, and the preset ${preset} says what it would do.`;
+  if (mode === "bypass") return "Switched off: requests pass unchanged.";
+  return `Requests are managed by the preset ${preset}.`;
 }
 
-function totals(sessions, report) {
-  const sum = (field) => sessions.reduce((all, session) => all + session[field], 0);
-  const saved = sum("saved");
-  const unpriced = sessions.some((session) => !session.is_priced);
+/** What was spent, and what calls that would not have fit do to the figures. */
+export function spentText(figures, over) {
+  const more = unbounded(figures, over);
+  return `${cents(figures.spent)} spent${more ? `; ${more}` : ""}`;
+}
+
+function totals({ savings, report }) {
   const tokens = report.tokens_saved;
   return tiles(
-    tile("Requests", count(report.requests), `${count(report.edited)} with a shorter window`),
+    tile("Calls of models", count(savings.calls), `${count(savings.edited)} with a shorter window`),
     tile("Tokens saved", short(tokens), `${percent(tokens, report.tokens_before)} of what came`,
       tokens < 0 ? "bad" : ""),
-    tile("Money saved", money(saved), unpriced ? "some prices are unknown" : moneyText(sum("spent"), report.over_window),
-      saved < 0 ? "bad" : ""),
-    tile("Overflows recovered", count(report.recovered), `${count(report.retrievals)} outputs read back`),
+    tile("Money saved", cents(savings.saved), savings.unpriced > 0
+      ? `the price of ${plural(savings.unpriced, "call")} is unknown` : spentText(savings, report.over_window),
+    savings.saved < 0 ? "bad" : ""),
+    tile("Calls that would not have fit", count(report.over_window), `${plural(report.recovered, "overflow")} recovered`),
     tile("Passed after a failure", count(report.failed_open), "sent unchanged",
       report.failed_open > 0 ? "bad" : ""));
 }
@@ -71,22 +77,25 @@ const columns = [
   { name: "Window", cell: windowMeter },
   { name: "Saved", number: true, cell: (row) => [
     element("div", {}, `${short(row.tokens_without - row.tokens_with)} tokens`),
-    element("div", { class: row.saved < 0 ? "bad" : "soft" }, row.is_priced ? money(row.saved) : "price unknown")] },
+    element("div", { class: row.saved < 0 ? "bad" : "soft" }, row.is_priced ? cents(row.saved) : "price unknown")] },
   { name: "Last event", cell: (row) => [element("div", {}, row.last_event),
     element("div", { class: "soft" }, ago(row.last_ms, serverNow()))] },
-  { name: "Health", cell: (row) => element("span", { class: `badge ${row.health}` }, row.health) },
+  { name: "Health", cell: (row) => [element("span", { class: `badge ${row.health}` }, row.health),
+    row.health_reason ? element("div", { class: "soft" }, row.health_reason) : null] },
 ];
 
-export function windowMeter(row) {
-  const share = row.window > 0 ? Math.min(1, row.tokens_now / row.window) : 0;
+function windowMeter(row) {
+  const text = row.window > 0
+    ? `${short(row.tokens_now)} of ${short(row.window)} tokens` : `${short(row.tokens_now)} tokens, window unknown`;
+  return element("div", {}, meter(row), element("div", { class: "soft" }, text));
+}
+
+export function meter({ tokens_now: tokens, window }) {
+  const share = window > 0 ? Math.min(1, tokens / window) : 0;
   const fill = element("span");
   fill.style.width = `${100 * share}%`;
-  const text = row.window > 0
-    ? `${short(row.tokens_now)} of ${short(row.window)}` : `${short(row.tokens_now)}, window unknown`;
-  return element("div", {},
-    element("div", { class: share > 0.95 ? "meter full" : "meter", role: "meter", "aria-label": "window in use",
-      "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * share) }, fill),
-    element("div", { class: "soft" }, text));
+  return element("div", { class: share > 0.95 ? "meter full" : "meter", role: "meter", "aria-label": "window in use",
+    "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(100 * share) }, fill);
 }
 
 function olderSessions(older, isOpen) {
@@ -97,5 +106,5 @@ function olderSessions(older, isOpen) {
     { name: "Last used", cell: (row) => ago(row.last_ms, serverNow()) },
   ], older);
   return element("details", { class: "card", open: isOpen },
-    element("summary", {}, `${count(older.length)} ${older.length === 1 ? "session" : "sessions"} from before`), list);
+    element("summary", {}, `${plural(older.length, "session")} from before this start`), list);
 }
