@@ -281,7 +281,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.starts_with('.') || name == "target" || name == "Cargo.lock" {
+        let is_built = ["target", "dist", "Cargo.lock"].contains(&name.as_str());
+        if name.starts_with('.') || is_built {
             continue;
         }
         if path.is_dir() {
