@@ -92,14 +92,14 @@ impl fmt::Display for RequestRule {
             Self::MalformedId(id) => write!(f, "call id {id:?} has forbidden characters"),
             Self::EmptyMessage => f.write_str("the message is empty"),
             Self::BlankPart => f.write_str("a text part is blank"),
-            Self::MisplacedReasoning => f.write_str("a thought outside the model's messages"),
-            Self::DanglingReasoning => f.write_str("a thought without what it led to"),
+            Self::MisplacedReasoning => f.write_str("reasoning outside the model's messages"),
+            Self::DanglingReasoning => f.write_str("reasoning without the text or call it led to"),
             Self::UserNotFirst => f.write_str("the conversation does not begin with the user"),
             Self::NoMessage => f.write_str("there is no message"),
             Self::TooManyMarkers(count) => {
                 write!(f, "{count} cache markers, more than {MAX_MARKERS}")
             }
-            Self::MisplacedMarker => f.write_str("a cache marker on a thought or blank text"),
+            Self::MisplacedMarker => f.write_str("a cache marker on reasoning or blank text"),
         }
     }
 }

@@ -126,7 +126,7 @@ fn messages_refuses_nothing_but_at_the_end() {
     let thought = r#"{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}"#;
     assert_eq!(
         check(&[USER, thought, USER]),
-        ["entry 1: a thought without what it led to"]
+        ["entry 1: reasoning without the text or call it led to"]
     );
 }
 
@@ -145,7 +145,7 @@ fn markers_are_few_and_not_on_thoughts() {
     );
     assert_eq!(
         faults(Dialect::Messages, &format!("{USER},{thought}")),
-        ["entry 1: a cache marker on a thought or blank text"]
+        ["entry 1: a cache marker on reasoning or blank text"]
     );
 }
 
@@ -158,7 +158,7 @@ fn responses_thoughts_lead_to_something() {
     assert!(check(&[USER, thought, call, output]).is_empty());
     assert_eq!(
         check(&[USER, thought, USER]),
-        ["entry 1: a thought without what it led to"]
+        ["entry 1: reasoning without the text or call it led to"]
     );
     assert_eq!(
         check(&[USER, thought, call]),

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use trimtab_model::{Call, Output, work};
+use trimtab_model::{Call, Message, Output, work};
 
 use super::excerpt::NameInterest;
 use super::purpose::{OutputPurpose, purpose};
@@ -142,9 +142,9 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         if shown.contains(&at) || !message.has_outputs() {
             continue;
         }
-        let calls_before = calls_before(log, at);
+        let answered = answered_calls(log, at, message);
         for output in message.outputs() {
-            let call = calls_before.get(output.call_id.as_str()).copied();
+            let call = answered.get(output.call_id.as_str()).copied();
             // If a call was repeated, only the names in its newest output are current. An earlier
             // error still happened, even if it is gone now.
             let repeated = call.is_some_and(|call| !calls.insert((&call.name, &call.arguments)));
@@ -175,19 +175,31 @@ fn files(call: &Call) -> impl Iterator<Item = &str> {
     names.filter(|name| name.contains('.'))
 }
 
-/// The calls that the outputs of a message may answer, by id. Of equal ids, the nearest counts.
+/// The calls that the outputs of the message at `output` answer, by id. Of equal ids, the nearest
+/// counts.
 ///
 /// A client chooses how many calls and outputs a message has, so each output must not search them.
-fn calls_before(log: &Log, output: usize) -> HashMap<&str, &Call> {
+fn answered_calls<'l>(
+    log: &'l Log,
+    output: usize,
+    message: &'l Message,
+) -> HashMap<&'l str, &'l Call> {
+    let mut wanted: HashSet<&str> = message.outputs().map(|output| &*output.call_id).collect();
+    let mut found = HashMap::new();
     let before = (output.saturating_sub(CALL_WITHIN)..output).rev();
-    let mut calls = HashMap::new();
-    for message in before.filter_map(|at| log.get(at)) {
-        for call in message.calls() {
+    for earlier in before.filter_map(|at| log.get(at)) {
+        // The calls usually stand right before their outputs.
+        if wanted.is_empty() {
+            break;
+        }
+        for call in earlier.calls() {
             work::step(1);
-            calls.entry(call.id.as_str()).or_insert(call);
+            if wanted.remove(call.id.as_str()) {
+                found.insert(call.id.as_str(), call);
+            }
         }
     }
-    calls
+    found
 }
 
 impl HiddenOutput<'_> {
@@ -308,7 +320,6 @@ fn last_part(text: &str, bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trimtab_model::Message;
 
     #[test]
     fn arguments_are_told_by_their_ends_in_few_bytes() {
