@@ -95,6 +95,22 @@ fn presets_are_compared_and_steady_loses_nothing() {
     );
 }
 
+#[test]
+fn replay_sends_the_same_windows_in_every_run() {
+    let folder = folder("repeated");
+    let file = file(&folder);
+    let windows = |run: &str| {
+        let path = folder.join(run).display().to_string();
+        let args = ["replay", &file, "--window", "12k", "--preset", "archive"];
+        let outcome = trimtab(&[&args[..], &["--windows", &path, "--quiet"]].concat());
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        fs::read_to_string(path).unwrap()
+    };
+    let first = windows("first");
+    assert!(first.contains("ref_id"), "a window shows a ref");
+    assert_eq!(first, windows("second"));
+}
+
 /// A call without a window costs nothing: it must not make a preset look cheap.
 #[test]
 fn conversation_without_a_window_is_left_out_of_the_sums() {

@@ -34,6 +34,14 @@ impl MemoryStore {
         }
     }
 
+    /// An empty store whose sessions generate the same refs in every run, so that a simulation
+    /// gives the same result. Everyone can compute these refs: they protect nothing.
+    pub fn repeatable() -> Self {
+        let store = Self::new();
+        store.state().repeatable = true;
+        store
+    }
+
     /// An empty store that takes the time, in milliseconds since 1970, from `clock`.
     pub fn with_clock(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {

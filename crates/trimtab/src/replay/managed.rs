@@ -65,7 +65,9 @@ impl ManagedSession {
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;
-        let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        // Refs are part of the window, so random ones would change sizes, and decisions with them.
+        let store = Arc::new(MemoryStore::repeatable());
+        let mut session = Session::open(store, id, setup).map_err(failed)?;
         let retrieval = retrieval_tools(settings.dialect);
         session.set_first_ref(retrieval);
         Ok(Self {
