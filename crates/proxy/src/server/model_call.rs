@@ -179,10 +179,10 @@ async fn whole_conversation(
         return None;
     }
     let (tenant, body) = (tenant.as_str().to_owned(), body.clone());
-    let chains = Arc::clone(&context.shared.chains);
+    let (chains, memory) = (Arc::clone(&context.shared.chains), context.reservation());
     // On another thread: a long body is scanned and written again. If that panics, the request
     // passes like one whose beginning was not seen.
-    let reading = spawn_blocking(move || chains.read(&tenant, &body));
+    let reading = spawn_blocking(move || chains.read(&tenant, &body, memory));
     let read = reading.await.unwrap_or_default();
     context.tap = read
         .next
