@@ -6,7 +6,7 @@ mod compose;
 mod renamed_tools;
 mod server_tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
@@ -65,6 +65,10 @@ impl std::fmt::Display for BranchError {
     }
 }
 
+/// A branch counts as being summarised until this is dropped. So a task that panics or is cancelled
+/// does not prevent later summaries.
+pub(crate) struct SummaryMark;
+
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
@@ -86,8 +90,8 @@ pub(crate) struct Branch {
     pending_calls: Option<PendingOwnCalls>,
     /// The time of the last request.
     last_request: Option<Instant>,
-    /// True while a summary is being written.
-    pub(crate) summarising: bool,
+    /// Alive while a summary is being written.
+    summary_mark: Weak<SummaryMark>,
     /// True once a request chose the policy.
     chosen: bool,
     /// What the provider reported for an earlier window.
@@ -137,7 +141,7 @@ impl Branch {
             tools_measure: Measure::default(),
             pending_calls: pending,
             last_request: None,
-            summarising: false,
+            summary_mark: Weak::new(),
             chosen: false,
             reading: None,
             sent: (0, 0),
@@ -421,10 +425,24 @@ impl Branch {
         silent_truncation::next_reading(&mut self.reading, now)
     }
 
+    fn is_summarising(&self) -> bool {
+        self.summary_mark.strong_count() > 0
+    }
+
+    /// Marks the branch as being summarised; none if it is already.
+    pub(crate) fn begin_summary(&mut self) -> Option<Arc<SummaryMark>> {
+        if self.is_summarising() {
+            return None;
+        }
+        let mark = Arc::new(SummaryMark);
+        self.summary_mark = Arc::downgrade(&mark);
+        Some(mark)
+    }
+
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
         // A further plan would make the one outdated that the summary is being written for.
-        if self.summarising {
+        if self.is_summarising() {
             return None;
         }
         // Errors are dropped here: the same error shows again, with more detail, when the window
@@ -437,4 +455,25 @@ impl Branch {
 fn reasons(message: &Message) -> bool {
     let mut parts = message.parts.iter();
     parts.any(|part| matches!(part, Part::Reasoning(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_store::MemoryStore;
+
+    #[test]
+    fn summary_task_that_panics_does_not_prevent_later_summaries() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let id = SessionId::new("s").unwrap();
+        let mut branch = Branch::open(&store, id, Setup::default()).unwrap().unwrap();
+        let mark = branch.begin_summary();
+        assert!(mark.is_some() && branch.begin_summary().is_none());
+        let task = std::thread::spawn(move || {
+            let _mark = mark;
+            panic!("a fault of ours");
+        });
+        assert!(task.join().is_err());
+        assert!(branch.begin_summary().is_some());
+    }
 }

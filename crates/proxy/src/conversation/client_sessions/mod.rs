@@ -68,8 +68,12 @@ impl ClientSession {
         self.branches.try_lock().ok()
     }
 
-    /// True if no thread works on it and all its writes are durable.
-    fn is_idle(&self) -> bool {
+    /// True if only the registry refers to it, no thread works on it, and all its writes are durable.
+    fn is_unused(self: &Arc<Self>) -> bool {
+        // A second reference means that a request works on it.
+        if Arc::strong_count(self) > 1 {
+            return false;
+        }
         let is_idle = |(_, branch): &(usize, Branch)| branch.staged().is_idle();
         match self.branches.try_lock() {
             Ok(branches) => branches.loaded.iter().all(is_idle),
