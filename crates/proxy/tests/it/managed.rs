@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use trimtab_model::Dialect;
 use trimtab_proxy::{ModelRule, ProxyConfig, ProxyMode};
 use trimtab_store::{MemoryStore, Store};
@@ -11,7 +10,7 @@ use crate::fake::{Reply, Upstream, post};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
-fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
+pub(crate) fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
     ProxyConfig {
         models: vec![ModelRule {
             model: "*".to_owned(),
@@ -24,7 +23,7 @@ fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
     }
 }
 
-async fn echo(dialect: Dialect) -> Upstream {
+pub(crate) async fn echo(dialect: Dialect) -> Upstream {
     Upstream::start(move |_, asked| {
         let whole = answer(dialect, "a fine answer", asked.body.len() as u64 / 4);
         if asked.json()["stream"] == true {
@@ -387,61 +386,4 @@ async fn request_can_wait_for_its_summary() {
         }
     }
     panic!("no summary was asked for");
-}
-
-/// A conversation with long outputs, in which every entry has fields that are named like our marks.
-fn with_mark_like_fields(dialect: Dialect, rounds: usize) -> Talk {
-    let mut talk = Talk::new(dialect, "read all files");
-    for round in 0..rounds {
-        talk.round(&format!("c{round}"), &lines(300 + round));
-    }
-    for (at, entry) in talk.entries.iter_mut().enumerate() {
-        for name in [
-            "print", "altered", "raw", "content", "joined", "field", "client:x",
-        ] {
-            entry[format!("trimtab:{name}")] = json!(format!("{at:032x}"));
-        }
-    }
-    talk
-}
-
-#[tokio::test]
-async fn client_fields_that_are_named_like_our_marks_reach_the_upstream() {
-    for dialect in Dialect::ALL {
-        let upstream = echo(dialect).await;
-        let (_running, base) = proxy(windowed(config(&upstream.url()), 12_000)).await;
-        for rounds in [4, 8, 9] {
-            let talk = with_mark_like_fields(dialect, rounds);
-            let got = post(&base, path(dialect), &[("x-api-key", "k")], talk.body()).await;
-            assert_eq!(got.status, 200, "{}", got.text());
-            let action = got.header("x-trimtab-action").to_owned();
-            assert_eq!(
-                action == "edited",
-                rounds > 4,
-                "{dialect} {rounds}: {action}"
-            );
-            let sent = upstream.seen().pop().unwrap().json();
-            let list = sent.get("messages").or(sent.get("input")).unwrap();
-            let fields = |entry: &Value| {
-                let fields = entry.as_object().unwrap().clone().into_iter();
-                let fields = fields.filter(|(name, _)| name.starts_with("trimtab:"));
-                fields.collect::<Vec<_>>()
-            };
-            // What the client sent has all of its fields, and what we wrote has none.
-            let known: Vec<_> = talk.entries.iter().map(fields).collect();
-            let mut kept = 0;
-            for entry in list.as_array().unwrap() {
-                let fields = fields(entry);
-                kept += usize::from(known.contains(&fields));
-                assert!(
-                    fields.is_empty() || known.contains(&fields),
-                    "{dialect}: {entry}"
-                );
-            }
-            assert!(
-                kept > 3 && (rounds > 4 || kept == known.len()),
-                "{dialect}: {kept}"
-            );
-        }
-    }
 }
