@@ -89,10 +89,10 @@ fn asks_a_model(managed: &ManagedRequest) -> bool {
 }
 
 /// Sends all requests of `pending`.
-pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
+pub(crate) async fn answer(managed: &Arc<ManagedRequest>, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
         let time = managed.job.settings.config.limits.summary_time();
-        let asked = tokio::time::timeout(time, ask(managed, &request)).await;
+        let asked = tokio::time::timeout(time, ask(managed, request)).await;
         let answered = match asked {
             Ok(Ok(answered)) => answered,
             Ok(Err(why)) => SummariserAnswer::Failed(why),
@@ -132,14 +132,17 @@ impl SummaryWriter {
 }
 
 async fn ask(
-    managed: &ManagedRequest,
-    wanted: &SummaryRequest,
+    managed: &Arc<ManagedRequest>,
+    wanted: SummaryRequest,
 ) -> Result<SummariserAnswer, String> {
-    let writer = match &managed.job.settings.config.summariser {
-        Some(summariser) => by_settings(summariser, wanted),
-        None => by_client(managed, wanted),
-    }
-    .ok_or("the request for a summary cannot be written")?;
+    let request = Arc::clone(managed);
+    // On another thread, because it contains most of a conversation.
+    let writing = spawn_blocking(move || match &request.job.settings.config.summariser {
+        Some(summariser) => by_settings(summariser, &wanted),
+        None => by_client(&request, &wanted),
+    });
+    let writer = writing.await.ok().flatten();
+    let writer = writer.ok_or("the request for a summary cannot be written")?;
     let mut pending_record = writer.new_record(managed);
     let answered = send(managed, writer, &mut pending_record.record).await;
     match &answered {

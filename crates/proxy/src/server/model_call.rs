@@ -137,8 +137,10 @@ async fn plan_body(
     let tenant = match &context.tenant {
         Ok(tenant) => tenant.clone(),
         Err(unknown) => {
-            let detail = &unknown.detail;
-            let passes = catch_unwind(|| plan::decide_without_tenant(dialect, &body, detail));
+            let detail = unknown.detail.clone();
+            // On another thread, because the body may be long.
+            let decide = move || plan::decide_without_tenant(dialect, &body, &detail);
+            let passes = spawn_blocking(decide).await;
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
