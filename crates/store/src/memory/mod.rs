@@ -34,6 +34,14 @@ impl MemoryStore {
         }
     }
 
+    /// An empty store with the same refs in every run, for measurements. Anybody can compute such
+    /// refs, so it must not hold the sessions of different users.
+    pub fn with_fixed_refs() -> Self {
+        let store = Self::new();
+        store.state().has_fixed_refs = true;
+        store
+    }
+
     /// An empty store that takes the time, in milliseconds since 1970, from `clock`.
     pub fn with_clock(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {

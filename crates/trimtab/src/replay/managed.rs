@@ -65,7 +65,9 @@ impl ManagedSession {
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;
-        let mut session = Session::open(Arc::new(MemoryStore::new()), id, setup).map_err(failed)?;
+        // Refs are part of what is measured, and a replay must give the same figures every time.
+        let store = Arc::new(MemoryStore::with_fixed_refs());
+        let mut session = Session::open(store, id, setup).map_err(failed)?;
         let retrieval = retrieval_tools(settings.dialect);
         session.set_first_ref(retrieval);
         Ok(Self {
