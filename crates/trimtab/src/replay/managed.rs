@@ -213,7 +213,8 @@ fn stored(log: &[Arc<Message>]) -> impl Iterator<Item = (usize, &str, &Ref)> {
 /// The outputs that the window shows in full, by position and ref.
 fn outputs_shown_whole(slots: &[trimtab_engine::normalise::Slot]) -> HashSet<(usize, &str)> {
     let mut whole = HashSet::new();
-    for slot in slots {
+    // A placeholder stands for the outputs of a hidden message.
+    for slot in slots.iter().filter(|slot| slot.message.agent_visible()) {
         if let MessageSource::Log(at) = slot.source {
             let outputs = slot.message.outputs().filter(|output| !output.trimmed);
             whole.extend(outputs.filter_map(|output| Some((at, output.stored.as_ref()?.id()))));

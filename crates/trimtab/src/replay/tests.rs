@@ -290,6 +290,27 @@ fn dense_and_sparse(rounds: usize) -> Vec<Arc<Message>> {
 }
 
 #[test]
+fn an_output_that_archive_summarises_is_behind_the_ref_of_its_summary() {
+    let lines = (0..400).map(|line| format!("{line} src/parser/lexer_{line}.rs\n"));
+    let mut messages = vec![
+        Message::user("tidy up"),
+        call("0", "{}"),
+        Message::output("0", lines.collect::<String>()),
+    ];
+    for round in 1..=20 {
+        messages.push(call(&round.to_string(), "{}"));
+        messages.push(Message::output(round.to_string(), "word ".repeat(400)));
+    }
+    messages.push(call("last", r#"{"path": "src/parser/lexer_200.rs"}"#));
+    let settings = ReplaySettings::new(200_000);
+    let policy = Policy::preset("archive").unwrap();
+    let mut managed = ManagedSession::new(policy, &settings, Measure::default()).unwrap();
+    let report = replay(&log(messages), &mut managed, &settings, &mut |_| {});
+    let names = report.recall.old_names;
+    assert_eq!((names.shown, names.behind, names.lost), (0, 1, 0));
+}
+
+#[test]
 fn no_preset_sends_more_than_the_window_by_either_count() {
     let log = dense_and_sparse(120);
     let settings = ReplaySettings::new(20_000);
