@@ -42,12 +42,11 @@ pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<Pro
     let Ok(compressed) = compressed else {
         return context.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
     };
-    let reply = match compressed {
-        Some(reply) => Some(reply),
-        None => {
-            let reading = spawn_blocking(move || unchanged(dialect, &body));
-            reading.await.ok().flatten()
-        }
+    let reply = if compressed.is_some() {
+        compressed
+    } else {
+        let reading = spawn_blocking(move || unchanged(dialect, &body));
+        reading.await.ok().flatten()
     };
     match reply {
         Some(reply) => context.reply_text("application/json", reply),
