@@ -8,6 +8,7 @@ pub mod key_handover;
 pub mod model;
 pub mod picture;
 pub mod proxy;
+pub mod recorded_models;
 pub mod settings;
 pub mod source;
 pub mod ui;

@@ -23,6 +23,7 @@
 mod dialect;
 pub mod estimate;
 mod json;
+pub mod marks;
 mod message;
 mod part;
 mod reference;

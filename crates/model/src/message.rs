@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Call, ExtraFields, Output, Part, Ref, Usage, part};
+use crate::{Call, ExtraFields, Output, Part, Ref, Usage, marks, part};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -226,10 +226,7 @@ impl Message {
     /// True if it has a field of its own that is not null, such as a refusal. Marks of ours about
     /// how the client wrote it are no such fields.
     pub fn has_unknown_fields(&self) -> bool {
-        // The wire crate stores how a client spelled a message as extra fields with this prefix.
-        // They never reach a provider.
-        let is_mark = |name: &str| name.starts_with("trimtab:");
         let mut fields = self.meta.extra.iter();
-        fields.any(|(name, value)| !is_mark(name) && value.as_str() != "null")
+        fields.any(|(name, value)| !marks::is_mark(name) && value.as_str() != "null")
     }
 }

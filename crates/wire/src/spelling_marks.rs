@@ -1,12 +1,9 @@
 //! Marks: how something was spelled, if the model has no field for it.
 //!
-//! A mark is an unknown field under our own name. Readers leave marks so that writing restores the
-//! original; no writer sends one.
+//! Readers leave marks so that writing restores the original; no writer sends one. See
+//! [`trimtab_model::marks`].
 
 use trimtab_model::{ExtraFields, RawJson};
-
-/// The prefix of all marks.
-const PREFIX: &str = "trimtab:";
 
 /// On a part or message: its `type` in the dialect.
 pub(crate) const TYPE: &str = "trimtab:type";
@@ -26,11 +23,6 @@ pub(crate) const LIST: &str = "trimtab:list";
 pub(crate) const RAW: &str = "trimtab:raw";
 /// On the first text of an answer: the fields of its message.
 pub(crate) const ITEM: &str = "trimtab:item";
-
-/// True if `name` is the name of a mark.
-pub(crate) fn is_mark(name: &str) -> bool {
-    name.starts_with(PREFIX)
-}
 
 /// The value of mark `name`.
 pub(crate) fn get<'a>(extra: &'a ExtraFields, name: &str) -> Option<&'a str> {

@@ -134,3 +134,43 @@ async fn band_under_the_pointer_is_named() {
         "{tip}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approved_compaction_removes_messages_from_the_next_request() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let upstream = plain_upstream().await;
+    let served = Served::start(&["--upstream", &upstream.url()]);
+    let mut messages = Vec::new();
+    for id in ["first", "second", "third", "fourth"] {
+        messages.push(json!({"role": "user", "content": format!("read the {id} log")}));
+        messages.extend(round(id, 120));
+        messages.push(json!({"role": "assistant", "content": format!("the {id} log is read")}));
+    }
+    // The text of the next request, with one more question.
+    let ask_next = async |messages: &mut Vec<Value>, question: &str| {
+        messages.push(json!({"role": "user", "content": question}));
+        chat(&served.url, messages, &[]).await;
+        messages.push(json!({"role": "assistant", "content": "done"}));
+        let sent = upstream.requests().last().unwrap().json()["messages"].to_string();
+        assert!(sent.contains(question), "{sent}");
+        sent
+    };
+    let old = "first line 60 of";
+    assert!(ask_next(&mut messages, "one?").await.contains(old));
+    let sessions = get(&served.url, "sessions").await;
+    let id = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
+    browser.goto(&session_page(&served.url, &id));
+    browser.click("Compact now");
+    browser.wait("document.querySelector('dialog[open] button.main')");
+    // Without approval nothing is removed.
+    assert!(ask_next(&mut messages, "two?").await.contains(old));
+    browser.eval("document.querySelector('dialog button.main').click()");
+    browser.wait_for_text("Compacted. The next call sends the shorter window.");
+    assert!(!ask_next(&mut messages, "three?").await.contains(old));
+    browser.wait("!document.querySelector('dialog')");
+    browser.click("Undo the last change");
+    browser.wait_for_text("Taken back");
+    assert!(ask_next(&mut messages, "four?").await.contains(old));
+}

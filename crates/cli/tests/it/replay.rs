@@ -394,3 +394,44 @@ fn every_column_is_explained_in_report_page_and_help() {
         }
     }
 }
+
+/// The headline of the picture that a verb draws.
+fn headline(verb: &str, args: &[&str], out: &str) -> String {
+    let outcome = trimtab(&[&[verb], args, &["--html", out]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let page = fs::read_to_string(out).unwrap();
+    let (_, rest) = page.split_once("class=\"headline\">").unwrap();
+    rest.split('<').next().unwrap().to_owned()
+}
+
+#[test]
+fn picture_of_a_session_has_the_same_costs_in_inspect_and_replay() {
+    let out = folder("replay-costs")
+        .join("out.html")
+        .display()
+        .to_string();
+    // The last one names no model that has a price.
+    for file in [
+        "claude-code.jsonl",
+        "messages.json",
+        "codex.jsonl",
+        "chat.jsonl",
+    ] {
+        let file = format!("examples/forms/{file}");
+        let flags: [&[&str]; 4] = [
+            &[],
+            &["--window", "2k"],
+            &["--model", "gpt-4o"],
+            &["--model", "gpt-4o", "--window", "2k"],
+        ];
+        for flags in flags {
+            let args = [&[file.as_str()], flags].concat();
+            let inspected = headline("inspect", &args, &out);
+            assert!(inspected.contains('$'), "{inspected}");
+            assert_eq!(inspected, headline("replay", &args, &out), "{args:?}");
+        }
+        let by_flag = headline("inspect", &[&file, "--model", "gpt-4o"], &out);
+        let own = headline("inspect", &[&file], &out);
+        assert_ne!(by_flag, own, "{file}");
+    }
+}

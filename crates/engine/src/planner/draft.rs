@@ -1,32 +1,22 @@
-//! A compaction that is decided on: what it asks a summariser, and the plan that follows from the
-//! answer.
+//! A compaction that is decided on, and what it asks a summariser.
 
-use std::fmt::Write as _;
+mod finished;
+
 use std::sync::Arc;
 
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Dialect, Message, MessageKind, Output, Ref};
+use trimtab_model::{Dialect, Message, Ref};
 
-use super::dropping::newest_of_kind;
-use super::rewrite::{BlockContents, RewriteResult};
+use super::rewrite::RewriteResult;
 use super::survivors::{Survivors, survivors};
-use super::{CallConditions, ConversationState, output_digest, plan_without};
-use crate::compaction::answer::{SummaryAnswer, SummaryEnding, SummaryRefusal, judge};
-use crate::compaction::audit::{self, Coverage};
-use crate::compaction::fallback;
-use crate::compaction::rebuild::{Replacement, SummaryPlacement, rebuild};
+use super::{CallConditions, ConversationState};
+use crate::compaction::rebuild::Replacement;
 use crate::compaction::request::OUTPUT_LIMIT;
 use crate::compaction::summary_requests::{self, SummaryModel, SummaryRequest, SummaryRequests};
-use crate::compaction::text_budget::TextBudget;
-use crate::normalise::Slot;
-use crate::plan::{Edit, Plan, PlanReason};
+use crate::plan::{Plan, PlanReason};
 use crate::policy::{EstimateBy, Policy, SummaryRequestForm};
-use crate::view::placeholder::{read_call, way_back_to_messages};
 
-/// The placement of a block that explains itself.
-const AS_IT_IS: SummaryPlacement = SummaryPlacement::Message {
-    prefix: String::new(),
-};
+pub use finished::FinishedCompaction;
 
 /// The background of a summary may take this fraction of the summariser's window.
 const BACKGROUND_SHARE: u64 = 4;
@@ -72,31 +62,6 @@ pub struct CompactionDraft {
     can_retrieve: bool,
     /// The further changes of a rewrite. A rewrite asks for no summary.
     rewritten: Option<RewriteResult>,
-}
-
-/// The result of a compaction.
-#[derive(Clone, Debug)]
-pub struct FinishedCompaction {
-    /// The plan.
-    pub plan: Plan,
-    /// Why the summariser's answer was rejected, if there was one.
-    pub refusal: Option<SummaryRefusal>,
-    /// True if a model wrote the summary.
-    pub by_model: bool,
-    /// True if the summary is empty, so that only a ref represents the replaced messages.
-    pub is_silent: bool,
-    /// How much of the replaced messages the summary covers; none if that was not checked.
-    pub coverage: Option<Coverage>,
-}
-
-/// The texts that take the place of the replaced messages.
-#[derive(Default)]
-struct WrittenSummary {
-    replacement: Replacement,
-    refs: Vec<Ref>,
-    coverage: Option<Coverage>,
-    /// True if no summary could be written.
-    is_silent: bool,
 }
 
 /// Drafts the compaction of this window under its policy; none if there is nothing to replace, or
@@ -256,204 +221,9 @@ impl CompactionDraft {
     pub fn stored_at(&mut self, stored: Ref) {
         self.stored = Some(stored);
     }
-}
-
-impl CompactionDraft {
-    /// The plan with the summariser's answer, or with a summary that needs no model if there is no
-    /// usable answer.
-    pub fn finish(&self, answer: Option<(&str, SummaryEnding)>) -> FinishedCompaction {
-        let judged = answer.map(|(text, ending)| self.checked_answer(text, ending));
-        let (answer, refusal) = match judged {
-            Some(Ok(answer)) => (Some(answer), None),
-            Some(Err(refusal)) => (None, Some(refusal)),
-            None => (None, None),
-        };
-        let by_model = answer.is_some();
-        let written = if let Some(rewritten) = &self.rewritten {
-            self.block(rewritten)
-        } else if self.survivors.summary {
-            answer.map_or_else(
-                || self.summary_without_model(),
-                |answer| self.audited_summary(answer),
-            )
-        } else {
-            self.ref_only()
-        };
-        let is_silent = self.survivors.summary && written.is_silent;
-        let mut plan = self.plan(&written.replacement);
-        plan.name_refs(&written.refs);
-        FinishedCompaction {
-            is_silent: is_silent && self.rewritten.is_none(),
-            plan,
-            refusal,
-            by_model,
-            coverage: written.coverage,
-        }
-    }
-
-    fn checked_answer(
-        &self,
-        text: &str,
-        ending: SummaryEnding,
-    ) -> Result<SummaryAnswer, SummaryRefusal> {
-        let answer = SummaryAnswer::parse(text, self.policy.compaction.prompt.retain.is_some());
-        // By the policy's estimate, like `replaced_tokens`, so that both can be compared.
-        let tokens = self.weigh(&answer.retain) + self.weigh(&answer.effective_summary);
-        judge(&answer, ending, tokens, self.replaced_tokens())?;
-        Ok(answer)
-    }
-
-    /// The tokens of the replaced messages, by the policy's estimate.
-    pub fn replaced_tokens(&self) -> u64 {
-        self.replaced()
-            .map(|message| self.policy.estimate.message(message))
-            .sum()
-    }
-
-    /// The summary of a model, checked against the replaced messages.
-    fn audited_summary(&self, answer: SummaryAnswer) -> WrittenSummary {
-        let setting = &self.policy.compaction.audit;
-        let mut replacement = Replacement {
-            retain: answer.retain,
-            summary: answer.effective_summary,
-            note: String::new(),
-        };
-        if !setting.enabled {
-            self.name_ref(&mut replacement.summary);
-            return WrittenSummary {
-                replacement,
-                ..WrittenSummary::default()
-            };
-        }
-        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
-        let texts = [replacement.retain.as_str(), replacement.summary.as_str()];
-        let audit = audit::audit(&replaced, &texts);
-        let room = self.window.map_or(setting.block_tokens, |window| {
-            setting.block_tokens.min(window / 20)
-        });
-        let mut written = WrittenSummary {
-            coverage: Some(audit.coverage()),
-            ..WrittenSummary::default()
-        };
-        if room > 0 {
-            let block = audit.fact_block(&TextBudget::new(room, &|text| self.weigh(text)));
-            if !block.text.is_empty() {
-                let _ = write!(replacement.summary, "\n\n{}", block.text);
-            }
-            written.coverage = Some(block.coverage);
-            written.refs = block.refs;
-        }
-        self.name_ref(&mut replacement.summary);
-        written.replacement = replacement;
-        written
-    }
-
-    /// Only a line that names the ref of the replaced messages.
-    fn ref_only(&self) -> WrittenSummary {
-        let stored = self.stored.as_ref().filter(|_| self.can_retrieve);
-        let line = |stored: &Ref| way_back_to_messages(self.survivors.replaced.len(), stored);
-        WrittenSummary {
-            replacement: Replacement {
-                note: stored.map(line).unwrap_or_default(),
-                ..Replacement::default()
-            },
-            ..WrittenSummary::default()
-        }
-    }
-
-    /// The block of a rewrite.
-    fn block(&self, rewritten: &RewriteResult) -> WrittenSummary {
-        let text = |block: &BlockContents| block.text(self.stored.as_ref());
-        let summary = rewritten.block.as_ref().map(text).unwrap_or_default();
-        WrittenSummary {
-            replacement: Replacement {
-                summary,
-                ..Replacement::default()
-            },
-            ..WrittenSummary::default()
-        }
-    }
-
-    /// The summary that needs no model.
-    fn summary_without_model(&self) -> WrittenSummary {
-        let replaced: Vec<&Message> = self.replaced().map(|message| &**message).collect();
-        let weigh = |text: &str| self.weigh(text);
-        let budget = TextBudget::new(self.summary_tokens(), &weigh);
-        let mut made = fallback::summarise(&replaced, &budget);
-        let is_silent = made.summary.trim().is_empty();
-        self.name_ref(&mut made.summary);
-        WrittenSummary {
-            is_silent,
-            replacement: Replacement {
-                // No model reads the earlier retained text, so it is copied.
-                retain: newest_of_kind(&self.survivors.slots, MessageKind::Retain, ""),
-                summary: made.summary,
-                note: String::new(),
-            },
-            refs: made.refs,
-            coverage: Some(made.coverage),
-        }
-    }
-
-    fn weigh(&self, text: &str) -> u64 {
-        self.policy.estimate.text(text)
-    }
-
-    /// Appends a line that says how to read the replaced messages.
-    fn name_ref(&self, summary: &mut String) {
-        if let Some(stored) = self.stored.as_ref().filter(|_| self.can_retrieve) {
-            let replaced = self.survivors.replaced.len();
-            let call = read_call(stored, 0);
-            let _ = write!(summary, "\n[{replaced} messages in full: {call}]");
-        }
-    }
 
     /// The limit of a summary, in tokens.
     pub fn summary_tokens(&self) -> u64 {
         summary_tokens(&self.policy, self.window)
-    }
-
-    fn plan(&self, replacement: &Replacement) -> Plan {
-        let Survivors {
-            slots,
-            kept,
-            replaced,
-            ..
-        } = &self.survivors;
-        let compaction = &self.policy.compaction;
-        let mut edits = match &self.rewritten {
-            None => rebuild(slots, kept, replacement, &compaction.placement),
-            // A rewrite that hides nothing only shortens outputs in place.
-            Some(_) if replaced.is_empty() => Vec::new(),
-            Some(_) => rebuild(slots, kept, replacement, &AS_IT_IS),
-        };
-        let mut digested = Vec::new();
-        match &self.rewritten {
-            None => {
-                let (digest, outputs) = self.digest();
-                edits.extend(digest);
-                digested = outputs;
-            }
-            Some(rewritten) => edits.extend(rewritten.edits.iter().cloned()),
-        }
-        let reason = self.request.reason.clone();
-        let bound = compaction.bound_reasoning;
-        let mut plan = plan_without(reason, edits, slots, replaced, bound);
-        plan.refs.extend(self.stored.clone());
-        plan.name_refs(digested.iter().filter_map(|output| output.stored.as_ref()));
-        // The summary can arrive many messages later. The plan must not reach what came since.
-        plan.within(self.length)
-    }
-
-    /// The digest of outputs among the kept messages after the summary: edits, and the outputs.
-    fn digest(&self) -> (Vec<Edit>, Vec<Output>) {
-        let Survivors { slots, kept, .. } = &self.survivors;
-        let recent: Vec<&Slot> = kept
-            .after_summary
-            .iter()
-            .filter_map(|at| slots.get(*at))
-            .collect();
-        let digest = &self.policy.compaction.digest;
-        output_digest::edits(digest, &recent, self.can_retrieve, self.length)
     }
 }

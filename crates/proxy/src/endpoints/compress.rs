@@ -6,14 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
 use trimtab_wire::scan::{BodyScan, detect};
 
 use super::{NO_MEMORY, NO_STORE, compress_rows};
+use crate::conversation::store_state::OpenedStore;
 use crate::request::context::RequestContext;
 use crate::request::plan::{ManagedRequest, PlanningJob, plan, planning_bytes};
 use crate::resources::deadline::{self, WorkFailure};
+use crate::resources::memory_budget::Reservation;
 use crate::transport::body::ProxyBody;
 
 /// The error for a body that is not a conversation.
@@ -21,46 +24,67 @@ const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
 pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
-    let Some(dialect) = detect(&body, "") else {
+    // Everything that reads the body runs on other threads, because a long one takes a while.
+    let read = body.clone();
+    let Ok(Some(dialect)) = spawn_blocking(move || detect(&read, "")).await else {
         return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
     let Some(opened) = context.shared.store_state.usable() else {
         return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_STORE);
     };
+    let mut memory = context.reservation();
+    if !memory.grow(planning_bytes(&body)) {
+        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
+    }
+    // Shared with the planning thread, which may go on for a while after its deadline.
+    let memory = Arc::new(memory);
+    let compressed = compress(&context, opened, (dialect, &body), Arc::clone(&memory)).await;
+    let Ok(compressed) = compressed else {
+        return context.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
+    };
+    let reply = if compressed.is_some() {
+        compressed
+    } else {
+        let reading = spawn_blocking(move || unchanged(dialect, &body));
+        reading.await.ok().flatten()
+    };
+    match reply {
+        Some(reply) => context.reply_text("application/json", reply),
+        None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+    }
+}
+
+/// The reply with a smaller conversation, as JSON; none if it stays as it is.
+async fn compress(
+    context: &RequestContext,
+    opened: Arc<OpenedStore>,
+    (dialect, body): (Dialect, &Bytes),
+    memory: Arc<Reservation>,
+) -> Result<Option<String>, WorkFailure> {
     let limits = context.settings.config.limits;
     let tenant = context.tenant.clone().ok();
     // A caller that nobody knows shares nothing, so nothing is stored for it. A small body has
     // nothing to trim.
     let Some(tenant) = tenant.filter(|_| body.len() >= limits.session_bytes) else {
-        return match unchanged(dialect, &body) {
-            Some(found) => context.reply(StatusCode::OK, &found),
-            None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+        return Ok(None);
+    };
+    // Without a place to plan, the conversation comes back unchanged.
+    let Ok(permit) = Arc::clone(&context.shared.plans).try_acquire_owned() else {
+        return Ok(None);
+    };
+    let job = PlanningJob::new(context, opened, dialect, tenant, body.clone());
+    let planning = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
+        let _held = (permit, memory);
+        let compressed = if compress_rows::wants_rows(dialect, &job.body) {
+            compress_rows::compressed(&job)
+        } else {
+            plan(job).ok().and_then(|managed| compressed(&managed))
         };
-    };
-    let job = PlanningJob::new(&context, opened, dialect, tenant.clone(), body.clone());
-    let budget = &context.shared.memory;
-    let Some(memory) = budget.try_reserve(Some(tenant.as_str()), planning_bytes(&body)) else {
-        return context.refuse(StatusCode::SERVICE_UNAVAILABLE, NO_MEMORY);
-    };
-    let permit = Arc::clone(&context.shared.plans).try_acquire_owned();
-    let decided = deadline::run_in_turn(&context.shared.turns, limits.plan_time(), move || {
-        // Without a place to plan, the conversation comes back unchanged.
-        let _held = (permit.ok()?, memory);
-        if compress_rows::wants_rows(dialect, &job.body) {
-            return compress_rows::compressed(&job);
-        }
-        plan(job).ok().and_then(|managed| compressed(&managed))
+        compressed.map(|compressed| compressed.to_string())
     });
-    let compressed = match decided.await {
-        Ok(compressed) => compressed,
-        Err(WorkFailure::Slow) => None,
-        Err(WorkFailure::Panicked) => {
-            return context.refuse(StatusCode::INTERNAL_SERVER_ERROR, "planning failed");
-        }
-    };
-    match compressed.or_else(|| unchanged(dialect, &body)) {
-        Some(found) => context.reply(StatusCode::OK, &found),
-        None => context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD),
+    match planning.await {
+        Err(WorkFailure::Slow) => Ok(None),
+        planned => planned,
     }
 }
 
@@ -84,17 +108,18 @@ fn compressed(managed: &ManagedRequest) -> Option<Value> {
     }))
 }
 
-/// The answer for an unchanged conversation.
-fn unchanged(dialect: Dialect, body: &[u8]) -> Option<Value> {
+/// The reply with an unchanged conversation, as JSON.
+fn unchanged(dialect: Dialect, body: &[u8]) -> Option<String> {
     let tokens = prompt_tokens(dialect, body)?;
-    Some(json!({
+    let reply = json!({
         "messages": messages(dialect, body)?,
         "tokens_before": tokens,
         "tokens_after": tokens,
         "tokens_saved": 0,
         "compression_ratio": 1.0,
         "ccr_hashes": [],
-    }))
+    });
+    Some(reply.to_string())
 }
 
 /// The estimated tokens of a body's messages and tools, for an unknown model.

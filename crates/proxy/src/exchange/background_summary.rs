@@ -10,11 +10,12 @@ use tokio::task::spawn_blocking;
 use trimtab::session::{PendingSummary, SessionError, SummariserAnswer, SummaryRequest};
 use trimtab_engine::compaction::answer::SummaryEnding;
 use trimtab_model::{Dialect, Message, RawJson};
+use trimtab_store::SessionId;
 use trimtab_wire::scan::{BodyScan, LimitName};
 use trimtab_wire::{chat, messages, responses};
 
 use crate::config::{ProxyMode, Secret, SummariserConfig, SummaryMode, address};
-use crate::conversation::branch::BranchError;
+use crate::conversation::branch::{BranchError, SummaryMark};
 use crate::conversation::message_map;
 use crate::records::record::{PendingRecord, Record, RecordAction};
 use crate::request::plan::ManagedRequest;
@@ -44,9 +45,9 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
         let claimed = Arc::clone(&managed);
         let begun = spawn_blocking(move || claim(&claimed));
         // Somebody else writes it, or the conversation is gone.
-        if !matches!(begun.await, Ok(Ok(true))) {
+        let Ok(Ok(Some((session, writing)))) = begun.await else {
             return;
-        }
+        };
         let mut pending = pending;
         // Without a model the plan is finished too, with the deterministic summary.
         if asks_a_model(&managed) {
@@ -55,32 +56,31 @@ pub(crate) fn in_background(managed: &Arc<ManagedRequest>, pending: PendingSumma
         let limit = managed.job.settings.config.limits.summary_time();
         let finishing = deadline::run_within(limit, move || {
             let finished = managed.with_branch(|branch| {
-                branch.summarising = false;
-                branch.session().finish(pending)?;
-                Ok::<_, BranchError>(branch.id().clone())
+                drop(writing);
+                Ok(branch.session().finish(pending)?)
             });
-            if let Ok(session) = finished {
-                // A claim that cannot be released expires by itself.
-                let store = &managed.job.opened.store;
-                store.release(&session, SUMMARY).unwrap_or(());
-            }
+            // A claim that cannot be released expires by itself.
+            let store = &managed.job.opened.store;
+            store.release(&session, SUMMARY).unwrap_or(());
+            finished
         });
         // A failure shows in the next request, which then passes unchanged.
-        finishing.await.unwrap_or(());
+        drop(finishing.await);
     });
 }
 
-/// Claims the summary of a conversation. False if this or another process is writing it.
-fn claim(managed: &ManagedRequest) -> Result<bool, BranchError> {
+/// Claims the summary of a conversation. Returns its session and the mark that it is being written;
+/// none if this or another process writes it already.
+fn claim(managed: &ManagedRequest) -> Result<Option<(SessionId, Arc<SummaryMark>)>, BranchError> {
     let time = managed.job.settings.config.limits.summary_time();
     managed.with_branch(|branch| {
-        if branch.summarising {
-            return Ok(false);
-        }
+        let Some(writing) = branch.begin_summary() else {
+            return Ok(None);
+        };
         let store = &managed.job.opened.store;
         let claimed = store.claim(branch.id(), SUMMARY, time * CLAIM_FACTOR);
-        branch.summarising = claimed.map_err(SessionError::from)?;
-        Ok(branch.summarising)
+        let claimed = claimed.map_err(SessionError::from)?;
+        Ok(claimed.then(|| (branch.id().clone(), writing)))
     })
 }
 
@@ -89,10 +89,10 @@ fn asks_a_model(managed: &ManagedRequest) -> bool {
 }
 
 /// Sends all requests of `pending`.
-pub(crate) async fn answer(managed: &ManagedRequest, pending: &mut PendingSummary) {
+pub(crate) async fn answer(managed: &Arc<ManagedRequest>, pending: &mut PendingSummary) {
     while let Some(request) = pending.request() {
         let time = managed.job.settings.config.limits.summary_time();
-        let asked = tokio::time::timeout(time, ask(managed, &request)).await;
+        let asked = tokio::time::timeout(time, ask(managed, request)).await;
         let answered = match asked {
             Ok(Ok(answered)) => answered,
             Ok(Err(why)) => SummariserAnswer::Failed(why),
@@ -132,14 +132,17 @@ impl SummaryWriter {
 }
 
 async fn ask(
-    managed: &ManagedRequest,
-    wanted: &SummaryRequest,
+    managed: &Arc<ManagedRequest>,
+    wanted: SummaryRequest,
 ) -> Result<SummariserAnswer, String> {
-    let writer = match &managed.job.settings.config.summariser {
-        Some(summariser) => by_settings(summariser, wanted),
-        None => by_client(managed, wanted),
-    }
-    .ok_or("the request for a summary cannot be written")?;
+    let request = Arc::clone(managed);
+    // On another thread, because it contains most of a conversation.
+    let writing = spawn_blocking(move || match &request.job.settings.config.summariser {
+        Some(summariser) => by_settings(summariser, &wanted),
+        None => by_client(&request, &wanted),
+    });
+    let writer = writing.await.ok().flatten();
+    let writer = writer.ok_or("the request for a summary cannot be written")?;
     let mut pending_record = writer.new_record(managed);
     let answered = send(managed, writer, &mut pending_record.record).await;
     match &answered {

@@ -3,6 +3,7 @@
 
 mod background_summary;
 mod learning;
+mod overflow_recovery;
 mod retrieval;
 
 use std::sync::{Arc, OnceLock};
@@ -12,17 +13,14 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::{Method, Request, Response, StatusCode, Version};
 use tokio::task::spawn_blocking;
-use trimtab::session::{PendingSummary, RecoveryOutcome};
+use trimtab::session::PendingSummary;
 use trimtab_store::StagedStore;
-use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
 
-use self::learning::{learn_later, write_down};
+use self::learning::learn_later;
 use crate::answer::peek::{PeekedAnswer, SentRequest, peek};
 use crate::answer::usage_watch::UsageWatch;
 use crate::config::{ProxyMode, SummaryMode};
-use crate::conversation::branch::{
-    Branch, BranchError, ComposeOptions, LEAST_ANSWER, OutgoingBody,
-};
+use crate::conversation::branch::{Branch, BranchError, ComposeOptions, OutgoingBody};
 use crate::conversation::durability::{FlushFailure, flush_before};
 use crate::history::SentNote;
 use crate::records::record::RecordAction;
@@ -35,8 +33,6 @@ use crate::transport::upstream_client::UpstreamFailure;
 
 /// The maximum number of smaller requests after an overflow.
 const RECOVERIES: u32 = 2;
-/// A rejection of fewer tokens than this says nothing about the window.
-const LEAST_REFUSED: u64 = 4_096;
 /// The time limit for work on a request in progress, as a multiple of the planning time. Without
 /// this work there is no answer.
 const UNDER_WAY: u32 = 5;
@@ -289,113 +285,10 @@ impl Exchange {
         Ok(request)
     }
 
-    /// Makes the request smaller. False if nothing helps.
-    async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
-        // What the error says about the window holds for all conversations with this model, so it
-        // is learned first.
-        let window = self.learn(&verdict);
-        let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
-        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
-        let ours = self.is_ours();
-        let recovering = deadline::run_within(self.patience(), move || {
-            let outgoing = managed.with_body(|branch, scan| {
-                let asked = if ours { asked } else { scan.answer_limit() };
-                // Lowering the limit of the answer loses nothing, so it is tried before messages
-                // are removed.
-                if let Some(room) = room_for_answer(&verdict, tokens, asked) {
-                    ways.lowered = Some(room);
-                    return branch.compose(scan, &ways).map(Some);
-                }
-                if window.is_some() {
-                    // A smaller window has less room for the answer too.
-                    branch.session().set_limits(managed.limits(scan, window));
-                }
-                match branch.session().recover(&shrinkable(verdict))? {
-                    RecoveryOutcome::GiveUp => return Ok(None),
-                    RecoveryOutcome::Retry => {}
-                    // There is no time to ask a model, so the plan is finished with the
-                    // deterministic summary.
-                    RecoveryOutcome::Summarise(pending) => {
-                        branch.session().finish(pending)?;
-                    }
-                }
-                branch.compose(scan, &ways).map(Some)
-            });
-            (outgoing, ways)
-        });
-        let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
-            return false;
-        };
-        // Bytes are compared, because one of the estimates may be based on reported usage.
-        let sent = self
-            .edited()
-            .map_or(self.managed.job.body.len(), Bytes::len);
-        let body = outgoing.body.as_ref();
-        // A request that is not smaller would be refused again.
-        let is_smaller = body.is_some_and(|body| body.len() < sent);
-        let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
-        if !is_smaller && !asks_for_less {
-            return false;
-        }
-        self.bypass_reason = None;
-        self.outgoing = outgoing;
-        self.options = ways;
-        self.recoveries += 1;
-        true
-    }
-
     /// The time limit for work on a request in progress.
     fn patience(&self) -> Duration {
         let limits = self.managed.job.settings.config.limits;
         limits.plan_time().saturating_mul(UNDER_WAY)
-    }
-
-    /// Learns the model's window from an error, and returns the window that is known then.
-    fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
-        let managed = Arc::clone(&self.managed);
-        let known = managed.model_limits.window;
-        // Only these two speak of the window. Others speak of rates, of bytes or of the answer
-        // alone.
-        if !matches!(
-            verdict.kind,
-            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
-        ) {
-            return known;
-        }
-        let models = &managed.job.shared.models;
-        // A limit that the error names is a fact. Otherwise only the refused size is known.
-        let (window, is_new) = match verdict.sizes.limit {
-            Some(limit) if limit > LEAST_ANSWER => {
-                (limit, models.learn_window(managed.model_key(), limit))
-            }
-            // No model has so small a window: the number in the error means something else.
-            Some(_) => return known,
-            None => {
-                let refused = self.refused_tokens(verdict);
-                if refused < LEAST_REFUSED {
-                    return known;
-                }
-                (refused, models.learn_refused(managed.model_key(), refused))
-            }
-        };
-        // An error can show that the window is smaller than we thought, but not that it is larger.
-        let known = known.map_or(window, |known| known.min(window));
-        if is_new {
-            spawn_blocking(move || write_down(&managed));
-        }
-        Some(known)
-    }
-
-    /// The rejected tokens minus a tenth, because the excess is unknown.
-    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
-        let answer = self.outgoing.answer.unwrap_or_default();
-        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
-            answer
-        } else {
-            0
-        };
-        let tokens = self.outgoing.tokens.saturating_add(answer);
-        tokens - tokens / 10
     }
 
     /// Works on the conversation on another thread, and builds the body again.
@@ -461,30 +354,4 @@ impl Exchange {
 /// True for a status that rejects the request itself.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 413 | 422)
-}
-
-/// The room for an answer, if only its reserve was too large.
-fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
-    if verdict.action != Cure::LowerReserve {
-        return None;
-    }
-    let (asked, limit) = (asked?, verdict.sizes.limit?);
-    let prompt = match verdict.sizes.actual {
-        // The size in the error then includes the reserve for the answer.
-        Some(actual) if actual > asked => actual - asked,
-        _ => estimate,
-    };
-    // One percent of reserve, because the prompt may be an estimate.
-    let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
-    (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
-}
-
-/// Turns a rejection that only a smaller prompt can cure into a prompt overflow: a request above
-/// the whole rate limit, or one whose answer cannot be shorter.
-fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
-    if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
-        verdict.kind = OverflowKind::Prompt;
-        verdict.action = Cure::Compact;
-    }
-    verdict
 }

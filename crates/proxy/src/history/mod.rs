@@ -7,6 +7,7 @@
 mod cache_break;
 mod sent_print;
 mod session_calls;
+mod session_entry;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -22,7 +23,7 @@ use crate::records::record::{Record, RecordAction};
 use crate::records::savings::{CallMoney, Savings, SavingsTotal};
 
 use session_calls::SessionTable;
-pub(crate) use session_calls::{CallEntry, SessionEntry};
+pub(crate) use session_entry::{CallEntry, SessionEntry};
 
 /// The maximum number of waiting notes. They hold the bodies of requests.
 const WAITING: usize = 256;
@@ -101,7 +102,7 @@ impl CallHistory {
         let (feed, _) = broadcast::channel(FEED);
         let history = Arc::new(Self {
             state: Mutex::new(HistoryState {
-                sessions: SessionTable::default(),
+                sessions: SessionTable::new(),
                 savings: Savings::new(catalogue),
                 compared: ComparedCalls::default(),
             }),

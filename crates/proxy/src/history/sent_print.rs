@@ -26,6 +26,11 @@ impl SentPrint {
         }
     }
 
+    /// Its memory in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.chunks.len() * size_of::<u32>()
+    }
+
     /// The length of the common prefix, to within a chunk.
     pub(crate) fn common_bytes(&self, other: &Self) -> usize {
         let pairs = self.chunks.iter().zip(&other.chunks);

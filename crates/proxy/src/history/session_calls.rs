@@ -1,100 +1,33 @@
 //! The sessions that were used lately, with their calls.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use serde::Serialize;
-use trimtab_model::{Dialect, Usage};
+use hashlink::LruCache;
+use trimtab_model::Usage;
 use trimtab_wire::catalogue::ModelInfo;
 
 use super::SentNote;
 use super::cache_break::{CallPair, ObservedBreak};
 use super::sent_print::SentPrint;
-use crate::records::plan_note::PlanNote;
-use crate::records::record::{OUR_FAILURES, Record, RecordAction};
+use super::session_entry::{CallEntry, SessionEntry, event_text, failure, health};
+use crate::records::record::{Record, RecordAction};
 use crate::records::savings::CallMoney;
 
-/// The maximum number of sessions; the oldest are forgotten.
+/// The maximum number of sessions; the least recently used are forgotten.
 const SESSIONS: usize = 500;
+/// The maximum bytes of all sessions together, beyond the memory budget of requests: enough for
+/// some 50,000 calls.
+const BYTES: usize = 32 << 20;
 /// The maximum number of calls per session.
 const CALLS: usize = 4_000;
 /// The assumed lifetime of a prompt in an unknown cache, in milliseconds.
 const USUAL_LIFETIME_MS: u64 = 5 * 60 * 1_000;
 
-/// A session, in figures.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct SessionEntry {
-    pub(crate) id: String,
-    pub(crate) client: String,
-    pub(crate) model: String,
-    pub(crate) upstream: String,
-    pub(crate) dialect: Option<Dialect>,
-    pub(crate) tenant: String,
-    pub(crate) token: String,
-    pub(crate) first_ms: u64,
-    pub(crate) last_ms: u64,
-    pub(crate) calls: u64,
-    pub(crate) edited: u64,
-    /// Calls that failed, or passed because the proxy failed.
-    pub(crate) failures: u64,
-    pub(crate) recoveries: u64,
-    pub(crate) retrievals: u64,
-    pub(crate) own_calls: u64,
-    pub(crate) breaks: u64,
-    /// The prompt tokens of the last call, as reported if possible.
-    pub(crate) tokens_now: u64,
-    pub(crate) window: u64,
-    pub(crate) tokens_without: u64,
-    pub(crate) tokens_with: u64,
-    /// Calls that would not have fit the window without the proxy. Each counts as a full window.
-    pub(crate) over_window: u64,
-    pub(crate) spent: f64,
-    pub(crate) saved: f64,
-    /// Money saved against a model with a window that holds everything.
-    pub(crate) saved_unbounded: f64,
-    /// True if all of its calls have a known price.
-    pub(crate) is_priced: bool,
-    /// The last event, as text.
-    pub(crate) last_event: String,
-    /// `ok`, `warning` or `problem`.
-    pub(crate) health: &'static str,
-    /// Why it is not `ok`, in words; empty if it is.
-    pub(crate) health_reason: String,
-    /// The cache lifetime in milliseconds; 0 if no cache was seen.
-    pub(crate) cache_ms: u64,
-    /// The extra cost of the next call if the cache has expired, in dollars.
-    pub(crate) cold_cost: Option<f64>,
-}
-
-/// One call of a session.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct CallEntry {
-    pub(crate) time_ms: u64,
-    pub(crate) request_id: String,
-    /// The number of messages in the log when it was sent; 0 for our own call.
-    pub(crate) messages: usize,
-    pub(crate) action: &'static str,
-    pub(crate) reason: &'static str,
-    pub(crate) status: u16,
-    pub(crate) tokens_before: u64,
-    pub(crate) tokens_after: u64,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) spent: Option<f64>,
-    pub(crate) saved: Option<f64>,
-    /// The same against a model with a window that holds everything.
-    pub(crate) saved_unbounded: Option<f64>,
-    pub(crate) plans: Vec<PlanNote>,
-    pub(crate) recoveries: u32,
-    pub(crate) retrievals: u32,
-    pub(crate) plan_ms: f64,
-    pub(crate) answer_ms: f64,
-    pub(crate) total_ms: f64,
-    pub(crate) cache_break: Option<ObservedBreak>,
-}
-
 #[derive(Default)]
 struct SessionCalls {
     entry: SessionEntry,
     calls: VecDeque<CallEntry>,
+    call_bytes: usize,
     /// The last sent request.
     sent: SentState,
     /// The last answered request.
@@ -111,32 +44,42 @@ struct SentState {
 }
 
 /// The sessions that were used lately.
-#[derive(Default)]
-pub(crate) struct SessionTable(HashMap<String, SessionCalls>);
+pub(crate) struct SessionTable {
+    sessions: LruCache<String, SessionCalls>,
+    bytes: usize,
+}
 
 impl SessionTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            sessions: LruCache::new_unbounded(),
+            bytes: 0,
+        }
+    }
+
     pub(crate) fn list(&self) -> Vec<SessionEntry> {
-        let mut entries: Vec<SessionEntry> =
-            self.0.values().map(|calls| calls.entry.clone()).collect();
+        let entries = self.sessions.iter().map(|(_, calls)| &calls.entry);
         // A session that was sent but not answered yet has nothing to show.
-        entries.retain(|entry| entry.calls > 0);
+        let entries = entries.filter(|entry| entry.calls > 0);
+        let mut entries: Vec<SessionEntry> = entries.cloned().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.last_ms));
         entries
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<(SessionEntry, Vec<CallEntry>)> {
-        let found = self.0.get(id)?;
+        let found = self.sessions.peek(id)?;
         Some((found.entry.clone(), found.calls.iter().cloned().collect()))
     }
 
     pub(crate) fn add_sent(&mut self, note: &SentNote) {
-        let calls = self.session(&note.session);
-        calls.sent = SentState {
-            print: SentPrint::of(&note.body),
-            messages: note.messages,
-            decisions: note.decisions,
-            lifetime_ms: note.lifetime_ms,
-        };
+        self.change(&note.session, |calls| {
+            calls.sent = SentState {
+                print: SentPrint::of(&note.body),
+                messages: note.messages,
+                decisions: note.decisions,
+                lifetime_ms: note.lifetime_ms,
+            };
+        });
     }
 
     /// Adds a call that ended; gives its cache break, if it has one.
@@ -146,31 +89,50 @@ impl SessionTable {
         money: Option<CallMoney>,
         model: Option<&ModelInfo>,
     ) -> Option<ObservedBreak> {
-        let session = self.session(&record.session);
-        let broken = session.cache_break(record, model);
-        session.update_entry(record, money, broken.as_ref());
-        session.entry.cold_cost = session.cold_cost(model);
-        session.add_call(record, money, broken.clone());
-        broken
+        self.change(&record.session, |session| {
+            let broken = session.cache_break(record, model);
+            session.update_entry(record, money, broken.as_ref());
+            session.entry.cold_cost = session.cold_cost(model);
+            session.add_call(record, money, broken.clone());
+            broken
+        })
     }
 
-    fn session(&mut self, id: &str) -> &mut SessionCalls {
-        if !self.0.contains_key(id) && self.0.len() >= SESSIONS {
-            let oldest = self.0.iter().min_by_key(|(_, calls)| calls.entry.last_ms);
-            if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
-                self.0.remove(&oldest);
+    /// Changes a session, which may be new. Forgets others if the limits are exceeded.
+    fn change<T>(&mut self, id: &str, change: impl FnOnce(&mut SessionCalls) -> T) -> T {
+        let mut calls = match self.sessions.remove(id) {
+            Some(calls) => {
+                self.bytes -= calls.bytes();
+                calls
             }
+            None => SessionCalls::new(id),
+        };
+        let changed = change(&mut calls);
+        self.bytes += calls.bytes();
+        // Inserted at the end of the list, so it is forgotten last.
+        self.sessions.insert(id.to_owned(), calls);
+        while self.sessions.len() > SESSIONS || (self.bytes > BYTES && self.sessions.len() > 1) {
+            let oldest = self.sessions.remove_lru();
+            self.bytes -= oldest.map_or(0, |(_, calls)| calls.bytes());
         }
-        let calls = self.0.entry(id.to_owned()).or_default();
-        if calls.entry.id.is_empty() {
-            id.clone_into(&mut calls.entry.id);
-            calls.entry.is_priced = true;
-        }
-        calls
+        changed
     }
 }
 
 impl SessionCalls {
+    fn new(id: &str) -> Self {
+        let mut calls = Self::default();
+        id.clone_into(&mut calls.entry.id);
+        calls.entry.is_priced = true;
+        calls
+    }
+
+    /// Its approximate memory in bytes.
+    fn bytes(&self) -> usize {
+        let prints = self.sent.print.memory_bytes() + self.answered.print.memory_bytes();
+        self.entry.bytes() + self.call_bytes + prints
+    }
+
     /// The cache break of a call. Also updates the state for the next one.
     fn cache_break(&mut self, record: &Record, model: Option<&ModelInfo>) -> Option<ObservedBreak> {
         // Without usage nothing is known about the cache, and the next call is compared with the
@@ -277,10 +239,11 @@ impl SessionCalls {
         cache_break: Option<ObservedBreak>,
     ) {
         if self.calls.len() >= CALLS {
-            self.calls.pop_front();
+            let oldest = self.calls.pop_front();
+            self.call_bytes -= oldest.map_or(0, |call| call.bytes());
         }
         let is_ours = record.action == RecordAction::Asked;
-        self.calls.push_back(CallEntry {
+        let call = CallEntry {
             time_ms: record.time_ms,
             request_id: record.request_id.clone(),
             messages: if is_ours { 0 } else { self.sent.messages },
@@ -300,74 +263,51 @@ impl SessionCalls {
             answer_ms: record.answer_ms,
             total_ms: record.total_ms,
             cache_break,
-        });
+        };
+        self.call_bytes += call.bytes();
+        self.calls.push_back(call);
     }
 }
 
-/// What went wrong with a call, in words.
-fn failure(record: &Record) -> Option<String> {
-    if OUR_FAILURES.contains(&record.reason) {
-        let reason = record.reason;
-        return Some(format!("the last call passed unchanged: {reason}"));
-    }
-    let status = record.status;
-    (status >= 400).then(|| format!("the last call was answered with status {status}"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn health(entry: &SessionEntry, record: &Record) -> (&'static str, String) {
-    if let Some(failure) = failure(record) {
-        return ("problem", failure);
+    fn record(session: &str, model: &str) -> Record {
+        Record {
+            session: session.to_owned(),
+            model: model.to_owned(),
+            request_id: "r".repeat(1_000),
+            ..Record::default()
+        }
     }
-    let warning = if entry.window > 0 && entry.tokens_now > entry.window / 100 * 95 {
-        "the window is almost full"
-    } else if entry.saved < 0.0 {
-        "Trimtab has cost more than it saved so far"
-    } else {
-        return ("ok", String::new());
-    };
-    ("warning", warning.to_owned())
-}
 
-/// A number of tokens, rounded to thousands if it has any.
-fn thousands(tokens: u64) -> String {
-    if tokens < 1_000 {
-        tokens.to_string()
-    } else {
-        format!("{:.1}k", tokens as f64 / 1e3)
+    #[test]
+    fn sessions_are_bounded_in_bytes() {
+        let mut table = SessionTable::new();
+        let long = "m".repeat(BYTES / 10);
+        for at in 0..30 {
+            table.add_record(&record(&format!("s{at}"), &long), None, None);
+            // A session in use stays.
+            table.add_record(&record("in-use", "m"), None, None);
+        }
+        assert!(table.bytes <= BYTES);
+        assert!(table.get("in-use").is_some() && table.get("s29").is_some());
+        assert!(table.get("s0").is_none());
+        // What was forgotten is not counted any more.
+        let bytes = table.sessions.iter().map(|(_, calls)| calls.bytes());
+        assert_eq!(table.bytes, bytes.sum::<usize>());
     }
-}
 
-/// A short description of a call.
-fn event_text(record: &Record, broken: Option<&ObservedBreak>) -> String {
-    if record.action == RecordAction::Asked {
-        return "asked a model for a summary".to_owned();
+    #[test]
+    fn calls_of_a_session_are_bounded() {
+        let mut table = SessionTable::new();
+        for _ in 0..CALLS + 100 {
+            table.add_record(&record("s", "m"), None, None);
+        }
+        let calls = &table.sessions.peek("s").unwrap().calls;
+        assert_eq!(calls.len(), CALLS);
+        assert!(table.bytes >= CALLS * (1_000 + size_of::<CallEntry>()));
+        assert!(table.bytes < (CALLS + 1) * (1_000 + size_of::<CallEntry>()) + 10_000);
     }
-    // Status 0 means that no answer came. The order of these checks is the order of importance: one
-    // event is shown.
-    if record.status >= 400 || record.status == 0 {
-        return format!("status {}", record.status);
-    }
-    if !record.reason.is_empty() {
-        return format!("passed unchanged: {}", record.reason);
-    }
-    if record.recoveries > 0 {
-        return "recovered from an overflow".to_owned();
-    }
-    if let Some(plan) = record.plans.last() {
-        let (before, after) = (thousands(plan.tokens_before), thousands(plan.tokens_after));
-        return format!("{}: {before} to {after} tokens", plan.kind_name());
-    }
-    if record.retrievals > 0 {
-        return "the model read an output back".to_owned();
-    }
-    if let Some(broken) = broken {
-        return format!("cache lost by {}", broken.by);
-    }
-    let words = match record.action {
-        RecordAction::Edited => "sent with a shorter window",
-        RecordAction::Unchanged => "sent unchanged",
-        RecordAction::Observed => "observed",
-        other => other.as_str(),
-    };
-    words.to_owned()
 }

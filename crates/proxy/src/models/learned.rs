@@ -1,19 +1,21 @@
 //! What was learned about models, kept in the store so that it survives a restart.
 //!
-//! It is a session of its own. Each time something is learned about a model, a small record is
-//! appended; the newest record of each model counts. Removing the session makes the proxy forget.
+//! It is in two sessions of its own. Each time something is learned about a model, a small record
+//! is appended to one of them; the newest record of each model counts. When that session is full,
+//! the records that count are copied into the other one. Removing both makes the proxy forget.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
+use hashlink::LruCache;
 use serde::{Deserialize, Serialize};
 use trimtab_model::estimate::Calibration;
 use trimtab_store::{Error, Result, SessionId, Store, Stream};
 
-/// The session with the records.
-pub(crate) const PLACE: &str = "proxy-learned";
+/// The sessions with the records.
+const PLACES: [&str; 2] = ["proxy-learned", "proxy-learned-2"];
 /// The maximum number of models; more than any installation uses.
 pub(crate) const MODELS: usize = 1_024;
-/// The number of records after which the log is rewritten with the current ones only.
+/// The number of records after which a session is full.
 const RECORDS: u64 = 4_096;
 /// How many records are read at once.
 const BATCH: usize = 256;
@@ -46,27 +48,43 @@ pub(crate) struct LearnedModel {
     pub(crate) calibration: Option<Calibration>,
 }
 
+/// The models by upstream and name. The least recently used are forgotten if there are too many.
+pub(crate) type LearnedModels = LruCache<(String, String), LearnedModel>;
+
 /// The newest record of each model. Unreadable records are skipped.
-pub(crate) fn read(store: &dyn Store) -> Result<Vec<LearnedModel>> {
-    let place = SessionId::new(PLACE)?;
-    let today = today();
-    let mut found = BTreeMap::new();
-    let mut from = 0;
-    loop {
-        let records = store.read(&place, Stream::Log, from, BATCH)?;
-        if records.is_empty() {
-            break;
-        }
-        from += records.len() as u64;
-        for record in &records {
-            if let Ok(learned) = serde_json::from_slice::<LearnedModel>(record) {
-                let key = (learned.upstream.clone(), learned.model.clone());
+pub(crate) fn read(store: &dyn Store) -> Result<LearnedModels> {
+    let mut found = LearnedModels::new(MODELS);
+    for (place, _) in places(store)? {
+        let mut from = 0;
+        loop {
+            let records = store.read(&place, Stream::Log, from, BATCH)?;
+            if records.is_empty() {
+                break;
+            }
+            from += records.len() as u64;
+            let records = records.iter();
+            for learned in records.filter_map(|record| serde_json::from_slice(record).ok()) {
+                let learned = LearnedModel::on(learned, today());
                 // Later records replace earlier ones, because the log is read from its beginning.
-                found.insert(key, learned.on(today));
+                found.insert((learned.upstream.clone(), learned.model.clone()), learned);
             }
         }
     }
-    Ok(found.into_values().take(MODELS).collect())
+    Ok(found)
+}
+
+/// The sessions with the lengths of their logs. The full one comes first, because its records are
+/// older.
+fn places(store: &dyn Store) -> Result<[(SessionId, u64); 2]> {
+    let place = |name| {
+        let place = SessionId::new(name)?;
+        let length = store.position(&place, Stream::Log)?;
+        Ok::<_, Error>((place, length))
+    };
+    let [first, second] = PLACES.map(place);
+    let mut places = [first?, second?];
+    places.sort_by_key(|(_, length)| Reverse(*length));
+    Ok(places)
 }
 
 /// Appends the record of one model. Records of other processes stay.
@@ -87,17 +105,20 @@ pub(crate) fn write(store: &dyn Store, mut learned: LearnedModel) -> Result<()> 
 }
 
 fn add(store: &dyn Store, learned: &LearnedModel) -> Result<()> {
-    let place = SessionId::new(PLACE)?;
-    let mut at = store.position(&place, Stream::Log)?;
-    // A log only grows, so the records that count are copied into a new one now and then.
-    if at >= RECORDS {
-        let counting: Vec<Vec<u8>> = read(store)?.iter().map(bytes).collect();
-        let counting: Vec<&[u8]> = counting.iter().map(Vec::as_slice).collect();
-        store.delete_session(&place)?;
-        at = store.append(&place, Stream::Log, 0, &counting)?;
+    let [(longer, length), (other, other_length)] = places(store)?;
+    if length < RECORDS {
+        store.append(&longer, Stream::Log, length, &[&bytes(learned)])?;
+        return Ok(());
     }
-    store.append(&place, Stream::Log, at, &[&bytes(learned)])?;
-    Ok(())
+    // Nobody appends to a full session, so nothing is added to it while it is copied. Of several
+    // processes that copy it, one succeeds; the others get a conflict and add to the copy.
+    let counting = read(store)?;
+    let counting = counting.iter().map(|(_, learned)| learned);
+    let counting: Vec<Vec<u8>> = counting.chain([learned]).map(bytes).collect();
+    let counting: Vec<&[u8]> = counting.iter().map(Vec::as_slice).collect();
+    store.append(&other, Stream::Log, other_length, &counting)?;
+    // Removed last, so that a crash before this loses nothing.
+    store.delete_session(&longer)
 }
 
 fn bytes(learned: &LearnedModel) -> Vec<u8> {
@@ -136,28 +157,73 @@ mod tests {
     #[test]
     fn the_newest_of_each_model_counts() {
         let store = MemoryStore::new();
-        assert_eq!(read(&store).unwrap(), []);
+        assert!(read(&store).unwrap().is_empty());
         for learned in [of("a", 8_000), of("b", 9_000), of("a", 4_000)] {
             write(&store, learned).unwrap();
         }
-        let windows: Vec<_> = read(&store).unwrap();
-        let windows: Vec<_> = windows
-            .iter()
-            .map(|learned| (learned.model.as_str(), learned.window))
-            .collect();
-        assert_eq!(windows, [("a", Some(4_000)), ("b", Some(9_000))]);
+        assert_eq!(
+            windows(&store),
+            [("b".to_owned(), 9_000), ("a".to_owned(), 4_000)]
+        );
+    }
+
+    /// The learned windows in the store, the oldest record first.
+    fn windows(store: &dyn Store) -> Vec<(String, u64)> {
+        let learned = read(store).unwrap();
+        let learned = learned.iter().map(|(_, learned)| learned);
+        learned
+            .map(|learned| (learned.model.clone(), learned.window.unwrap()))
+            .collect()
     }
 
     #[test]
     fn records_do_not_pile_up() {
         let store = MemoryStore::new();
-        let place = SessionId::new(PLACE).unwrap();
-        for window in 0..RECORDS + 10 {
+        // Both sessions get full, so each is copied into the other one.
+        for window in 0..2 * RECORDS + 10 {
             write(&store, of("a", window)).unwrap();
         }
         write(&store, of(&"long".repeat(NAME), 1)).unwrap();
-        assert_eq!(store.position(&place, Stream::Log).unwrap(), 11);
-        assert_eq!(read(&store).unwrap().len(), 1);
+        let lengths = places(&store).unwrap().map(|(_, length)| length);
+        assert_eq!(lengths, [12, 0]);
+        assert_eq!(windows(&store), [("a".to_owned(), 2 * RECORDS + 9)]);
+    }
+
+    #[test]
+    fn models_beyond_the_limit_replace_the_oldest() {
+        let store = MemoryStore::new();
+        for at in 0..=MODELS {
+            write(&store, of(&format!("{at}"), 8_000)).unwrap();
+        }
+        let windows = windows(&store);
+        assert_eq!((windows.len(), windows[0].0.as_str()), (MODELS, "1"));
+    }
+
+    #[test]
+    fn concurrent_writers_lose_no_record_when_the_session_is_full() {
+        let store = MemoryStore::new();
+        for window in 0..RECORDS - 20 {
+            write(&store, of("a", window)).unwrap();
+        }
+        let writer = |writer: usize| {
+            let names = (0..100).map(move |at| format!("{writer}-{at}"));
+            // A write may fail because of the others. One that succeeds is kept.
+            names.filter(|name| write(&store, of(name, 1)).is_ok())
+        };
+        let written: Vec<String> = std::thread::scope(|scope| {
+            let writers = (0..8).map(|at| scope.spawn(move || writer(at).collect::<Vec<_>>()));
+            let writers: Vec<_> = writers.collect();
+            let written = writers.into_iter().flat_map(|one| one.join().unwrap());
+            written.collect()
+        });
+        let kept = windows(&store);
+        assert!(written.len() > 20 && places(&store).unwrap()[0].1 < RECORDS);
+        for name in written.iter().map(String::as_str).chain(["a"]) {
+            assert!(
+                kept.iter().any(|(model, _)| model == name),
+                "{name} is lost"
+            );
+        }
     }
 
     #[test]
@@ -173,7 +239,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_left_out() {
         let store = MemoryStore::new();
-        let place = SessionId::new(PLACE).unwrap();
+        let place = SessionId::new(PLACES[0]).unwrap();
         let entries: [&[u8]; 2] = [b"nonsense", b"{\"upstream\":1}"];
         store.append(&place, Stream::Log, 0, &entries).unwrap();
         write(&store, of("a", 1)).unwrap();

@@ -4,24 +4,23 @@
 pub(crate) mod learned;
 pub(crate) mod silent_truncation;
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use hashlink::LruCache;
 use trimtab_model::estimate::Calibration;
 use trimtab_store::Store;
 use trimtab_wire::catalogue::{Catalogue, ModelInfo};
 
 use crate::config::ModelRule;
-use learned::{LearnedModel, MODELS, NAME};
+use learned::{LearnedModel, LearnedModels, MODELS, NAME};
 
 /// The catalogue with learned limits and a cache of lookups.
 pub(crate) struct ModelTable(Mutex<ModelTableState>);
 
 struct ModelTableState {
     catalogue: Catalogue,
-    /// What was learned, by upstream and model.
-    learned: HashMap<(String, String), LearnedModel>,
-    lookups: HashMap<String, Option<ModelInfo>>,
+    learned: LearnedModels,
+    lookups: LruCache<String, Option<ModelInfo>>,
 }
 
 /// The limits of a model at an upstream.
@@ -41,14 +40,11 @@ const WRITTEN_EVERY: u32 = 64;
 
 impl ModelTable {
     /// A table with a catalogue and limits that were learned before.
-    pub(crate) fn new(catalogue: Catalogue, before: Vec<LearnedModel>) -> Self {
-        let before = before
-            .into_iter()
-            .map(|learned| ((learned.upstream.clone(), learned.model.clone()), learned));
+    pub(crate) fn new(catalogue: Catalogue, learned: LearnedModels) -> Self {
         Self(Mutex::new(ModelTableState {
             catalogue,
-            learned: before.collect(),
-            lookups: HashMap::new(),
+            learned,
+            lookups: LruCache::new(MODELS),
         }))
     }
 
@@ -61,7 +57,7 @@ impl ModelTable {
     ) -> KnownModel {
         let mut state = self.state();
         let found = state.find(model);
-        let learned = state.learned.get(&(upstream.to_owned(), model.to_owned()));
+        let learned = state.learned.get(&key((upstream, model)));
         let learned = learned.map_or([None; 3], |learned| {
             [learned.window, learned.cut, learned.refused]
         });
@@ -111,7 +107,7 @@ impl ModelTable {
 
     /// The calibration of a model.
     pub(crate) fn calibration(&self, model_key: ModelKey<'_>) -> Calibration {
-        let state = self.state();
+        let mut state = self.state();
         let learned = state.learned.get(&key(model_key));
         let learned = learned.and_then(|learned| learned.calibration.clone());
         learned.unwrap_or_default()
@@ -143,19 +139,23 @@ impl ModelTable {
         model_key: ModelKey<'_>,
         change: impl FnOnce(&mut LearnedModel) -> bool,
     ) -> bool {
-        let mut state = self.state();
-        let key = key(model_key);
         // Names of models come from clients, so their number and their length are bounded.
-        let is_new = !state.learned.contains_key(&key);
-        if is_new && (state.learned.len() >= MODELS || model_key.1.len() > NAME) {
+        if model_key.1.len() > NAME {
             return false;
         }
-        let learned = state.learned.entry(key).or_insert_with(|| LearnedModel {
-            upstream: model_key.0.to_owned(),
-            model: model_key.1.to_owned(),
+        let (mut state, key) = (self.state(), key(model_key));
+        if let Some(learned) = state.learned.get_mut(&key) {
+            return change(learned);
+        }
+        let (upstream, model) = key.clone();
+        let mut learned = LearnedModel {
+            upstream,
+            model,
             ..LearnedModel::default()
-        });
-        change(learned)
+        };
+        let is_changed = change(&mut learned);
+        state.learned.insert(key, learned);
+        is_changed
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, ModelTableState> {
@@ -177,9 +177,6 @@ impl ModelTableState {
             return found.clone();
         }
         let found = self.catalogue.find(model).ok().map(|found| found.model);
-        if self.lookups.len() >= MODELS {
-            self.lookups.clear();
-        }
         self.lookups.insert(model.to_owned(), found.clone());
         found
     }
@@ -189,9 +186,27 @@ impl ModelTableState {
 mod tests {
     use super::*;
 
+    fn empty() -> ModelTable {
+        ModelTable::new(Catalogue::embedded(), LearnedModels::new(MODELS))
+    }
+
+    #[test]
+    fn invented_model_names_do_not_keep_real_models_from_being_learned() {
+        let models = empty();
+        assert!(models.learn_window(("u", "in-use"), 8_000));
+        for at in 0..2 * MODELS {
+            assert!(models.learn_window(("u", &format!("invented-{at}")), 1_000));
+            // A model that is asked for stays.
+            assert_eq!(models.model_limits("u", "in-use", None).window, Some(8_000));
+        }
+        assert!(models.learn_window(("u", "new"), 4_000));
+        assert_eq!(models.model_limits("u", "new", None).window, Some(4_000));
+        assert_eq!(models.state().learned.len(), MODELS);
+    }
+
     #[test]
     fn overlong_model_names_are_not_kept() {
-        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
+        let models = empty();
         let name = "gpt-4o".repeat(NAME);
         assert_eq!(models.model_limits("u", &name, None).window, None);
         assert!(!models.learn_window(("u", &name), 8_000));
@@ -201,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_settings_win_and_errors_lower() {
-        let models = ModelTable::new(Catalogue::embedded(), Vec::new());
+        let models = empty();
         let window = |upstream: &str, name: &str, rule: Option<&ModelRule>| {
             models.model_limits(upstream, name, rule).window
         };

@@ -14,7 +14,8 @@ use crate::access::{AccessState, StoreUse, TokenTable};
 use crate::config::{ProxyConfig, policies};
 use crate::conversation::store_state::StoreState;
 use crate::history::CallHistory;
-use crate::models::{ModelTable, learned};
+use crate::models::ModelTable;
+use crate::models::learned::{self, LearnedModels};
 use crate::records::metrics::Metrics;
 use crate::records::record::{PendingRecord, ProxyReport, Recorder};
 use crate::resources::deadline;
@@ -81,6 +82,7 @@ impl SharedState {
         // only means that it has to be learned again.
         let opened = store_state.readable();
         let learned = opened.and_then(|opened| learned::read(opened.store.as_ref()).ok());
+        let learned = learned.unwrap_or_else(|| LearnedModels::new(learned::MODELS));
         let plans = settings.get().config.limits.plans;
         let memory = store_state.memory().clone();
         let store_state = Arc::new(store_state);
@@ -93,7 +95,7 @@ impl SharedState {
             turns: deadline::worker_permits(),
             access: AccessState::default(),
             store_use: StoreUse::default(),
-            models: ModelTable::new(catalogue, learned.unwrap_or_default()),
+            models: ModelTable::new(catalogue, learned),
             connections: Arc::default(),
             chains: Arc::new(ResponseChains::new(memory.clone(), notices)),
             memory,

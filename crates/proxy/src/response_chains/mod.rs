@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use trimtab_model::Dialect;
 use trimtab_wire::scan::BodyScan;
 
-use crate::resources::memory_budget::MemoryBudget;
+use crate::resources::memory_budget::{MemoryBudget, Reservation};
 use crate::resources::notices::Notices;
 use history::ChainHistory;
 
@@ -99,6 +99,8 @@ pub(crate) struct NextLink {
     prior_items: PriorItems,
     /// The items of the request, joined by commas.
     items: String,
+    /// The memory of the items.
+    _memory: Reservation,
 }
 
 /// The relevant fields of an item.
@@ -120,8 +122,13 @@ impl ResponseChains {
         }
     }
 
-    /// Reads a request of a tenant.
-    pub(crate) fn read(&self, tenant: &str, body: &[u8]) -> ChainedRequest {
+    /// Reads a request of a tenant. `memory` is an empty reservation for what it builds.
+    pub(crate) fn read(
+        &self,
+        tenant: &str,
+        body: &[u8],
+        mut memory: Reservation,
+    ) -> ChainedRequest {
         let Ok(scan) = BodyScan::new(body, Dialect::Responses) else {
             return ChainedRequest::default();
         };
@@ -130,11 +137,12 @@ impl ResponseChains {
         if !is_kept && !scan.is_partial() {
             return ChainedRequest::default();
         }
-        let (past, items) = self.past_and_items(tenant, &scan);
+        let (past, items) = self.past_and_items(tenant, &scan, &mut memory);
         let whole = match &past {
             // A request that is complete by itself starts a new chain and needs no completion.
             PriorItems::Known(history) if scan.is_partial() => {
-                whole_body(&scan, history.as_ref(), &items)
+                let empty = memory.split_off(memory.bytes());
+                whole_body(&scan, history.as_ref(), &items, empty)
             }
             _ => None,
         };
@@ -142,6 +150,7 @@ impl ResponseChains {
             tenant: tenant.to_owned(),
             prior_items: past,
             items,
+            _memory: memory,
         };
         ChainedRequest {
             full_body: whole,
@@ -149,8 +158,14 @@ impl ResponseChains {
         }
     }
 
-    /// The items before the request, and its own items with references resolved.
-    fn past_and_items(&self, tenant: &str, scan: &BodyScan<'_>) -> (PriorItems, String) {
+    /// The items before the request, and its own items with references resolved, for which it
+    /// reserves memory.
+    fn past_and_items(
+        &self,
+        tenant: &str,
+        scan: &BodyScan<'_>,
+        memory: &mut Reservation,
+    ) -> (PriorItems, String) {
         let session = &scan.request().session;
         let named = |span| {
             scan.string(span)
@@ -183,7 +198,7 @@ impl ResponseChains {
             }
         };
         // An unknown reference makes the request as incomplete as an unknown beginning.
-        let items = resolved(tenant, scan, &kept).unwrap_or_else(|| {
+        let items = resolved(tenant, scan, &kept, memory).unwrap_or_else(|| {
             past = PriorItems::Unknown;
             String::new()
         });
@@ -273,29 +288,35 @@ impl ResponseChains {
 }
 
 /// The items of a request with references resolved, joined by commas; none if a reference is
-/// unknown.
-fn resolved(tenant: &str, scan: &BodyScan<'_>, kept: &ChainTable) -> Option<String> {
+/// unknown, or there is no memory.
+fn resolved(
+    tenant: &str,
+    scan: &BodyScan<'_>,
+    kept: &ChainTable,
+    memory: &mut Reservation,
+) -> Option<String> {
     let list = scan.json(scan.request().list);
     // `input` may be a plain string, which stands for one user message.
     if list.starts_with('"') {
-        return Some(format!(r#"{{"role":"user","content":{list}}}"#));
+        let item = ["{\"role\":\"user\",\"content\":", list, "}"];
+        return memory.grow(byte_sum(&item)).then(|| item.concat());
     }
     let items: Vec<&RawValue> = serde_json::from_str(list).ok()?;
-    let mut resolved = String::with_capacity(list.len());
-    for item in items {
-        let item = match reference(item.get()) {
-            None => item.get(),
-            Some(id) => {
-                let (history, place) = kept.items.get(&(tenant.to_owned(), id))?;
-                history.item(place.clone())?
-            }
-        };
-        if !resolved.is_empty() {
-            resolved.push(',');
+    let mut items: Vec<&str> = items.into_iter().map(RawValue::get).collect();
+    for item in &mut items {
+        if let Some(id) = reference(item) {
+            let (history, place) = kept.items.get(&(tenant.to_owned(), id))?;
+            *item = history.item(place.clone())?;
         }
-        resolved.push_str(item);
     }
-    Some(resolved)
+    // Many short references to one long item make a body that is far longer than the request.
+    memory
+        .grow(byte_sum(&items) + items.len())
+        .then(|| items.join(","))
+}
+
+fn byte_sum(texts: &[&str]) -> usize {
+    texts.iter().map(|text| text.len()).sum()
 }
 
 /// The items of a request followed by those of its answer, and the positions of the latter by id.
@@ -325,16 +346,24 @@ fn item_id(item: &str) -> Option<String> {
     serde_json::from_str(outline.id?.get()).ok()
 }
 
-/// The request with the whole conversation; none if it would still be incomplete.
+/// The request with the whole conversation; none if it would still be incomplete, or there is no
+/// memory. It holds the reservation, which is empty at first.
 fn whole_body(
     scan: &BodyScan<'_>,
     history: Option<&Arc<ChainHistory>>,
     items: &str,
+    mut memory: Reservation,
 ) -> Option<Bytes> {
     let request = scan.request();
     let mut pieces = history.map_or_else(Vec::new, |history| history.items());
     pieces.push(items);
     pieces.retain(|piece| !piece.is_empty());
+    let text = std::str::from_utf8(scan.body()).ok()?;
+    let input_bytes = byte_sum(&pieces) + pieces.len() + 1;
+    // The input is in memory twice: joined, and in the body.
+    if !memory.grow(text.len() + 2 * input_bytes) {
+        return None;
+    }
     let input = format!("[{}]", pieces.join(","));
     let previous = request.session.previous_response_id;
     let mut changes = vec![(request.list, input.as_str())];
@@ -344,7 +373,6 @@ fn whole_body(
         changes.push((previous, "null"));
     }
     changes.sort_unstable_by_key(|(span, _)| span.range().start);
-    let text = std::str::from_utf8(scan.body()).ok()?;
     let mut whole = String::with_capacity(text.len() + input.len());
     let mut done = 0;
     for (span, new) in changes {
@@ -357,5 +385,6 @@ fn whole_body(
     // know.
     let is_whole =
         BodyScan::new(whole.as_bytes(), Dialect::Responses).is_ok_and(|scan| !scan.is_partial());
-    is_whole.then(|| Bytes::from(whole))
+    memory.set(whole.capacity());
+    is_whole.then(|| memory.attach(whole))
 }

@@ -137,8 +137,10 @@ async fn plan_body(
     let tenant = match &context.tenant {
         Ok(tenant) => tenant.clone(),
         Err(unknown) => {
-            let detail = &unknown.detail;
-            let passes = catch_unwind(|| plan::decide_without_tenant(dialect, &body, detail));
+            let detail = unknown.detail.clone();
+            // On another thread, because the body may be long.
+            let decide = move || plan::decide_without_tenant(dialect, &body, &detail);
+            let passes = spawn_blocking(decide).await;
             return Err(passes.unwrap_or_else(|_| Unmanaged::failed("panicked")));
         }
     };
@@ -179,10 +181,10 @@ async fn whole_conversation(
         return None;
     }
     let (tenant, body) = (tenant.as_str().to_owned(), body.clone());
-    let chains = Arc::clone(&context.shared.chains);
+    let (chains, memory) = (Arc::clone(&context.shared.chains), context.reservation());
     // On another thread: a long body is scanned and written again. If that panics, the request
     // passes like one whose beginning was not seen.
-    let reading = spawn_blocking(move || chains.read(&tenant, &body));
+    let reading = spawn_blocking(move || chains.read(&tenant, &body, memory));
     let read = reading.await.unwrap_or_default();
     context.tap = read
         .next

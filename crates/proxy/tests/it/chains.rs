@@ -217,3 +217,34 @@ async fn item_references_are_resolved_in_place() {
     let bytes = upstream.seen().last().unwrap().body.len();
     assert!(bytes < 36_000, "{bytes}");
 }
+
+#[tokio::test]
+async fn completed_conversation_is_counted_in_the_memory_budget() {
+    const LONG: usize = 1 << 20;
+    let upstream = Upstream::start(|number, _| {
+        let text = "x".repeat(LONG);
+        let item = json!({"type": "message", "id": "msg_long", "role": "assistant",
+            "content": [{"type": "output_text", "text": text, "annotations": []}]});
+        let whole = json!({"id": format!("resp_{number}"), "object": "response",
+            "status": "completed", "error": null, "output": [item]});
+        Reply::json(200, whole.to_string())
+    })
+    .await;
+    let mut config = config(&upstream.url());
+    config.limits.memory_bytes = 32 * LONG;
+    config.limits.tenant_memory_bytes = 32 * LONG;
+    let (running, base) = proxy(config).await;
+    let first = json!({"model": "house-model", "input": "write a long text"});
+    post(&base, PATH, &[], first.to_string()).await;
+    // Each reference is short, but it stands for a long item.
+    let reference = json!({"type": "item_reference", "id": "msg_long"});
+    for (references, reason) in [(1, None), (500, Some("partial"))] {
+        let body = json!({"model": "house-model", "input": vec![&reference; references]});
+        let got = post(&base, PATH, &[], body.to_string()).await;
+        assert_eq!(got.status, 200);
+        let told = got.headers.get("x-trimtab-reason");
+        assert_eq!(told.map(|reason| reason.to_str().unwrap()), reason);
+        assert_eq!(upstream.seen().last().unwrap().text(), body.to_string());
+    }
+    assert!(running.report().memory_bytes <= 32 * LONG as u64);
+}

@@ -11,6 +11,7 @@
 
 mod bound;
 mod chains;
+mod client_fields;
 mod connections;
 mod differential;
 mod durable;

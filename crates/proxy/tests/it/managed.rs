@@ -10,7 +10,7 @@ use crate::fake::{Reply, Upstream, post};
 use crate::talk::{Talk, answer, lines, path, said, streamed};
 use crate::{config, proxy, proxy_with};
 
-fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
+pub(crate) fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
     ProxyConfig {
         models: vec![ModelRule {
             model: "*".to_owned(),
@@ -23,7 +23,7 @@ fn windowed(config: ProxyConfig, window: u64) -> ProxyConfig {
     }
 }
 
-async fn echo(dialect: Dialect) -> Upstream {
+pub(crate) async fn echo(dialect: Dialect) -> Upstream {
     Upstream::start(move |_, asked| {
         let whole = answer(dialect, "a fine answer", asked.body.len() as u64 / 4);
         if asked.json()["stream"] == true {

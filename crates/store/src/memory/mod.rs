@@ -34,11 +34,11 @@ impl MemoryStore {
         }
     }
 
-    /// An empty store whose sessions generate the same refs in every run, so that a simulation
-    /// gives the same result. Everyone can compute these refs: they protect nothing.
-    pub fn repeatable() -> Self {
+    /// An empty store with the same refs in every run, for measurements. Anybody can compute such
+    /// refs, so it must not hold the sessions of different users.
+    pub fn with_fixed_refs() -> Self {
         let store = Self::new();
-        store.state().repeatable = true;
+        store.state().has_fixed_refs = true;
         store
     }
 

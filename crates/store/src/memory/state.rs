@@ -22,8 +22,8 @@ pub(super) struct MemoryState {
     pub(super) removals: u64,
     /// The secret of the store, created on first use.
     pub(super) secret: Option<SessionSecret>,
-    /// True if the secrets of sessions follow from their names.
-    pub(super) repeatable: bool,
+    /// True if all sessions have the same known secret.
+    pub(super) has_fixed_refs: bool,
 }
 
 pub(super) struct MemorySession {
@@ -54,8 +54,8 @@ impl MemoryState {
     /// The session, created if necessary and marked as used.
     pub(super) fn session_mut(&mut self, id: &SessionId, now: u64) -> Result<&mut MemorySession> {
         if !self.sessions.contains_key(id) {
-            let secret = if self.repeatable {
-                SessionSecret::from_bytes(*blake3::hash(id.as_str().as_bytes()).as_bytes())
+            let secret = if self.has_fixed_refs {
+                SessionSecret::from_bytes([0; 32])
             } else {
                 SessionSecret::random()?
             };

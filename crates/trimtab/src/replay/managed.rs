@@ -65,8 +65,8 @@ impl ManagedSession {
             ..Setup::new(policy)
         };
         let id = SessionId::new("replay").map_err(failed)?;
-        // Refs are part of the window, so random ones would change sizes, and decisions with them.
-        let store = Arc::new(MemoryStore::repeatable());
+        // Refs are part of what is measured, and a replay must give the same figures every time.
+        let store = Arc::new(MemoryStore::with_fixed_refs());
         let mut session = Session::open(store, id, setup).map_err(failed)?;
         let retrieval = retrieval_tools(settings.dialect);
         session.set_first_ref(retrieval);

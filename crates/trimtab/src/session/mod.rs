@@ -9,6 +9,7 @@
 //! 4. [`Session::record`] the reported usage, or [`Session::recover`] if the provider rejected the
 //!    window as too large.
 
+mod admit;
 mod carry_out;
 mod compact;
 mod event;
@@ -19,30 +20,27 @@ mod setup;
 mod signed_reasoning;
 mod stored;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use trimtab_engine::admission::{
-    IncomingOutput, OutputRoom, RepeatIndex, incoming_view, measure_plain_outputs,
-};
+use trimtab_engine::admission::RepeatIndex;
 use trimtab_engine::budget::FloorTooLarge;
 use trimtab_engine::journal::{Journal, JournalEntry};
 use trimtab_engine::log::Log;
 use trimtab_engine::normalise::NormaliseOptions;
-use trimtab_engine::observation::{ObservationDetector, outputs_of, show};
-use trimtab_engine::plan::{Edit, Plan, PlanReason};
+use trimtab_engine::observation::ObservationDetector;
+use trimtab_engine::plan::{Plan, PlanReason};
 use trimtab_engine::policy::Policy;
 use trimtab_engine::trigger::WindowUnknown;
 use trimtab_engine::view::policy::{BadGlob, CompiledViews};
 use trimtab_engine::view::tools::ToolNames;
 use trimtab_engine::window::{InvalidWindow, Projection, Window};
+use trimtab_model::Usage;
 use trimtab_model::estimate::{Calibration, Measure};
-use trimtab_model::{Message, MessageKind, Output, Role, Usage};
 use trimtab_store::{SessionId, Store, Stream};
 
-use crate::admission::{SpillFile, store_outputs, tool_of};
+use admit::edits;
 use signed_reasoning::AnswerInFlight;
 use stored::{StoredEntry, fill_in, json, read_all};
 
@@ -230,105 +228,6 @@ impl Session {
         })
     }
 
-    /// Appends a message. Its outputs are stored in full and get their view. Returns its position.
-    pub fn admit(&mut self, mut message: Message) -> Result<usize, SessionError> {
-        // System messages always stay, so a repeated one is shown only once. The preset that
-        // changes nothing does not do that.
-        let fits = self.setup.policy.fit;
-        let repeats = fits && self.repeats.is_repeated_system(&self.projection, &message);
-        let log = self.projection.log();
-        if fits && self.observations.is_observation(log, &message) {
-            message.meta.kind = Some(MessageKind::Observation);
-        }
-        let named = |stored| self.as_shown_ref(stored);
-        let (store, projection) = (&*self.store, &self.projection);
-        store_outputs(store, &self.id, projection, &mut message, named)?;
-        // Each long output is measured once; the view and the log use the same measure.
-        let texts = measure_plain_outputs(&message);
-        let shown = self.show(&message, &texts);
-        let mut entry = StoredEntry {
-            message,
-            shown,
-            archived: repeats,
-        };
-        // The log is written before memory changes: if the store fails, the session is as before.
-        let bytes = entry.bytes();
-        self.log_position =
-            self.store
-                .append(&self.id, Stream::Log, self.log_position, &[&bytes])?;
-        let answer = entry.message.role == Role::Assistant;
-        // A user who comes back may have fixed what made the summaries fail.
-        if entry.message.is_real_user() {
-            self.failed_tool_summaries = 0;
-        }
-        let message = Arc::new(entry.message);
-        let at = self.projection.admit_measured(Arc::clone(&message), &texts);
-        let edits = edits(at, &message, entry.shown, repeats);
-        let plan = Plan::new(PlanReason::Admission, edits);
-        if plan.shows_a_ref() {
-            self.first_ref = None;
-        }
-        // Not written to the journal: the log entry contains the views.
-        self.projection.carry_out(plan);
-        if answer {
-            self.answer_received(at)?;
-        }
-        Ok(at)
-    }
-
-    /// The views of the outputs of a new message. `texts` are the measures of plain-text outputs,
-    /// by part index.
-    fn show(
-        &mut self,
-        message: &Message,
-        texts: &BTreeMap<usize, Measure>,
-    ) -> Vec<(usize, Output)> {
-        let (mut views, mut round) = (Vec::new(), 0);
-        let mut left = outputs_of(message).count();
-        for (part, output) in outputs_of(message) {
-            let tool = tool_of(&output, &self.projection);
-            let place = (tool, &*output);
-            let file = SpillFile::write(&*self.store, &self.id, &self.views, place);
-            // The output itself is stored, so a missing file is only a warning.
-            if let Some(SpillFile::Failed(why)) = &file {
-                let note = format!("an output could not be written to a file: {why}");
-                let event = SessionEvent::new(SessionEventKind::Warning, PlanReason::Admission);
-                self.events.push(event.with_note(note));
-            }
-            // The index costs a hash of every output, so it is kept only if the policy uses it.
-            let repeats = Some(&mut self.repeats).filter(|_| self.views.repeats());
-            let incoming = IncomingOutput {
-                tool,
-                output: &output,
-                measure: texts.get(&part).copied(),
-                observed: message.meta.kind == Some(MessageKind::Observation),
-                earlier: repeats
-                    .and_then(|repeats| repeats.shown_before(&self.projection, &output)),
-                spill: file.as_ref().map(SpillFile::spill),
-                can_retrieve: self.setup.retrieval.is_some(),
-            };
-            let (view, takes) = self.conditions(|conditions| {
-                let weigh = |measure: &Measure| conditions.weigh(measure);
-                // Earlier outputs of this message are not in the projection yet.
-                let used = weigh(self.projection.total()).saturating_add(round);
-                let open = weigh(self.projection.open_outputs()).saturating_add(round);
-                let room = OutputRoom::new(&self.setup.policy, conditions, used, open);
-                let view = incoming_view(&self.views, &incoming, &room, &weigh);
-                left -= 1;
-                // Only further outputs of the same message need this figure.
-                let takes = match (&view, &incoming.measure) {
-                    _ if left == 0 => 0,
-                    (None, Some(measure)) => weigh(measure),
-                    _ => weigh(&Measure::of_text(&view.as_ref().unwrap_or(&output).text())),
-                };
-                (view, takes)
-            });
-            round += takes;
-            views.extend(view.map(|view| (part, view)));
-        }
-        views
-    }
-
     /// The window as it would be sent now, whether it fits or not.
     pub fn window(&mut self) -> Result<&Window, SessionError> {
         Ok(self.projection.window()?)
@@ -479,10 +378,4 @@ fn options(setup: &Setup) -> NormaliseOptions {
         dialect: setup.dialect,
         habit: setup.policy.repair,
     }
-}
-
-fn edits(at: usize, message: &Message, shown: Vec<(usize, Output)>, archived: bool) -> Vec<Edit> {
-    let edit = |(part, output)| show(message, at, part, output);
-    let archive = archived.then_some(Edit::Archive { message: at });
-    shown.into_iter().map(edit).chain(archive).collect()
 }

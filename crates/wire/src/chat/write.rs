@@ -1,6 +1,6 @@
 //! Writes Chat Completions messages.
 
-use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role};
+use trimtab_model::{ExtraFields, Message, Output, Part, RawJson, Reasoning, Role, marks};
 
 use super::{calls, meta};
 use crate::json::{ObjectWriter, array, quoted};
@@ -106,7 +106,7 @@ fn content(parts: &[&Part], as_list: bool) -> Option<String> {
 }
 
 fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
+    extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 fn write_part(part: &Part) -> String {

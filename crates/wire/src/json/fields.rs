@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use trimtab_model::ExtraFields;
+use trimtab_model::{ExtraFields, marks};
 
 use super::{JsonType, owned, string, text, type_of};
 
@@ -105,14 +105,15 @@ impl<'a> JsonFields<'a> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
 
-    /// The remaining fields, owned and without overridden duplicates.
+    /// The remaining fields, owned and without overridden duplicates. Those whose names begin like
+    /// our marks are renamed, so that they are not taken for marks.
     pub(crate) fn into_extra(self) -> ExtraFields {
         // From the end, so that the last of several fields with one name wins; a set keeps this
         // linear.
         let mut seen = HashSet::new();
         let last = |(name, _): &&(Cow<'a, str>, _)| seen.insert(name.clone());
         let mut extra: ExtraFields = (self.0.iter().rev().filter(last))
-            .map(|(name, value)| (name.clone().into_owned(), owned(value)))
+            .map(|(name, value)| (marks::kept_name(name).into_owned(), owned(value)))
             .collect();
         extra.reverse();
         extra

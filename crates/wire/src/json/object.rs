@@ -1,9 +1,7 @@
 //! Writes JSON by appending to a string.
 
 use serde_json::value::RawValue;
-use trimtab_model::{ExtraFields, RawJson};
-
-use crate::spelling_marks;
+use trimtab_model::{ExtraFields, RawJson, marks};
 
 /// An object under construction.
 #[derive(Debug)]
@@ -52,8 +50,8 @@ impl ObjectWriter {
     #[must_use]
     pub(crate) fn extra(mut self, extra: &ExtraFields, but: &[&str]) -> Self {
         for (name, value) in extra {
-            if !spelling_marks::is_mark(name) && !but.contains(&name.as_str()) {
-                self = self.raw(name, value.as_str());
+            if !marks::is_mark(name) && !but.contains(&name.as_str()) {
+                self = self.raw(&marks::sent_name(name), value.as_str());
             }
         }
         self

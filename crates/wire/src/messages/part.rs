@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 use trimtab_model::{
-    Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text,
+    Call, ExtraFields, Media, MediaKind, Opaque, Output, Part, RawJson, Reasoning, Text, marks,
 };
 
 use crate::json::{self, JsonFields, JsonType, ObjectWriter, array, owned, quoted, type_of};
@@ -133,7 +133,7 @@ pub(super) fn is_plain(parts: &[Part]) -> bool {
 }
 
 fn no_fields(extra: &ExtraFields) -> bool {
-    extra.iter().all(|(name, _)| spelling_marks::is_mark(name))
+    extra.iter().all(|(name, _)| marks::is_mark(name))
 }
 
 /// Writes one part.

@@ -5,25 +5,20 @@ use std::sync::Arc;
 
 use trimtab::engine::policy::{PRESETS, Policy};
 use trimtab::film::{film_under, replayed_film};
-use trimtab::replay::bill::USUAL;
 use trimtab::replay::{ReplaySettings, SendAll, parallel};
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_wire::catalogue::Catalogue;
 use trimtab_wire::transcript::Conversation;
 
-use crate::catalogue;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
 use crate::picture::SessionPicture;
+use crate::recorded_models::RecordedModels;
 use crate::settings;
 
-/// The window of a conversation of which nobody knows it.
-const USUAL_WINDOW: u64 = 128_000;
-
 /// The longest conversation so far.
+#[derive(Default)]
 pub(super) struct LongestConversation {
-    catalogue: Catalogue,
     found: Option<PictureSource>,
 }
 
@@ -36,22 +31,17 @@ struct PictureSource {
 }
 
 impl LongestConversation {
-    pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self {
-            catalogue: catalogue::load()?,
-            found: None,
-        })
-    }
-
     /// Keeps a conversation if it is longer than those before.
-    pub(super) fn see(&mut self, name: &str, conversation: &Conversation, window: Option<u64>) {
+    pub(super) fn see(
+        &mut self,
+        name: &str,
+        conversation: &Conversation,
+        models: &mut RecordedModels,
+    ) {
         let longest = self.found.as_ref().map_or(0, |found| found.log.len());
         if conversation.messages.len() <= longest {
             return;
         }
-        let model = conversation.model.as_deref();
-        let model = model.and_then(|model| self.catalogue.find(model).ok());
-        let model = model.map(|found| found.model);
         let tools = conversation.tools.iter();
         self.found = Some(PictureSource {
             title: conversation.id.clone().unwrap_or_else(|| name.to_owned()),
@@ -62,14 +52,7 @@ impl LongestConversation {
                 .map(Arc::new)
                 .collect(),
             tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
-            settings: ReplaySettings {
-                prices: model
-                    .as_ref()
-                    .and_then(|model| model.prices)
-                    .unwrap_or(USUAL),
-                tiers: model.map_or_else(Vec::new, |model| model.tiers),
-                ..ReplaySettings::new(window.unwrap_or(USUAL_WINDOW))
-            },
+            settings: models.settings(conversation),
         });
     }
 

@@ -10,7 +10,6 @@ pub mod outputs;
 pub mod report;
 pub mod table;
 pub mod text;
-mod windows;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,9 +19,9 @@ use trimtab_wire::transcript::{Conversation, ReadError, TranscriptReader};
 use self::html::LongestConversation;
 use self::report::InspectReport;
 use self::table::{InspectTotals, TableLayout};
-use self::windows::WindowSizes;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::recorded_models::RecordedModels;
 use crate::source;
 use crate::ui::{Terminal, line_width, number};
 
@@ -88,7 +87,7 @@ pub fn run(
     common: &CommonArgs,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
-    let mut windows = WindowSizes::new(args)?;
+    let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
     let mut printer = InspectPrinter {
         json: common.json,
         all: args.all,
@@ -97,14 +96,10 @@ pub fn run(
         held: None,
         totals: InspectTotals::default(),
     };
-    let mut longest = args
-        .html
-        .as_ref()
-        .map(|_| LongestConversation::new())
-        .transpose()?;
+    let mut longest = args.html.as_ref().map(|_| LongestConversation::default());
     let mut wrong = false;
     for path in &args.files {
-        let reading = (&mut windows, longest.as_mut());
+        let reading = (&mut models, longest.as_mut());
         match inspect(path, reading, &mut printer, terminal) {
             Ok(()) => {}
             // Continue with the other files.
@@ -128,7 +123,7 @@ pub fn run(
 
 fn inspect(
     path: &Path,
-    (windows, mut longest): (&mut WindowSizes, Option<&mut LongestConversation>),
+    (models, mut longest): (&mut RecordedModels, Option<&mut LongestConversation>),
     printer: &mut InspectPrinter,
     terminal: &mut Terminal,
 ) -> Result<(), Failure> {
@@ -143,9 +138,9 @@ fn inspect(
                 progress.suspend(|| printer.message(&name, &conversation, terminal))
             }
             Ok(conversation) => {
-                let window = windows.of(&conversation);
+                let window = models.window(&conversation);
                 if let Some(longest) = &mut longest {
-                    longest.see(&name, &conversation, window);
+                    longest.see(&name, &conversation, models);
                 }
                 let report = InspectReport::new(&name, &conversation, window);
                 // Free the memory before the next conversation is read.

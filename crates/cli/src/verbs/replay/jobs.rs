@@ -54,13 +54,14 @@ pub fn run(
     progress: &Progress,
 ) -> Vec<FinishedJob> {
     parallel::map(jobs, |job| {
-        let done = one(job, settings, windows);
+        let done = run_job(job, settings, windows);
         progress.advance();
         done
     })
 }
 
-fn one(
+/// Runs one of them.
+pub(super) fn run_job(
     job: &ReplayJob<'_>,
     settings: &ReplaySettings,
     windows: Option<&WindowWriter>,

@@ -15,13 +15,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use trimtab::replay::ReplaySettings;
-use trimtab::replay::bill::USUAL;
 use trimtab_model::Dialect;
 
 use self::windows::WindowWriter;
-use crate::catalogue;
 use crate::common::CommonArgs;
 use crate::exit::Failure;
+use crate::recorded_models::RecordedModels;
 use crate::ui::progress::Progress;
 use crate::ui::{Terminal, number};
 
@@ -133,20 +132,24 @@ pub fn columns() -> &'static str {
     columns
 }
 
-/// The window where nobody says how large it is.
-const WINDOW: u64 = 128_000;
-
 /// Runs the verb.
 pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> Result<(), Failure> {
     let contenders = contenders::contenders(args, common)?;
-    let settings = conditions(args)?;
+    let mut models = RecordedModels::new(args.window, args.model.as_deref())?;
+    let mut settings = conditions(args, &models)?;
     if let Some(path) = &args.html {
         check_writable(path)?;
     }
-    let read = recorded_sessions::all(args, terminal)?;
+    let read = recorded_sessions::all(args, (&mut models, &settings), terminal)?;
     if read.conversations.is_empty() {
         let hint = "give other files, or wider --min and --max";
         return Err(Failure::input("there is no conversation to replay", hint));
+    }
+    if let Some(window) = read
+        .common_window()
+        .filter(|_| models.flagged_window().is_none())
+    {
+        settings.window = window;
     }
     let jobs = jobs::jobs(&read.conversations, &contenders);
     let windows = args.windows.as_deref().map(create).transpose()?;
@@ -169,7 +172,7 @@ pub fn run(args: &ReplayArgs, common: &CommonArgs, terminal: &mut Terminal) -> R
     terminal.out().flush()?;
     if let Some(path) = &args.html {
         let mut file = create(path)?;
-        let drawn = picture::longest(&read.conversations, &contenders, &settings, &rows);
+        let drawn = picture::longest(&read.conversations, &contenders);
         let page = html::page(&rows, &settings, drawn.as_ref());
         file.write_all(page.as_bytes())?;
         file.flush()?;
@@ -202,16 +205,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: cannot write: {error}", path.display()), hint)
 }
 
-fn conditions(args: &ReplayArgs) -> Result<ReplaySettings, Failure> {
-    let mut settings = ReplaySettings::new(args.window.unwrap_or(WINDOW));
-    if let Some(name) = &args.model {
-        let catalogue = catalogue::load()?;
-        let hint = "give the size of its window in tokens instead: --window N";
-        let model = catalogue::find(&catalogue, name, hint)?.model;
-        settings.window = args.window.unwrap_or(model.call_limit());
-        settings.prices = model.prices.unwrap_or(USUAL);
-        settings.tiers = model.tiers;
-    }
+fn conditions(args: &ReplayArgs, models: &RecordedModels) -> Result<ReplaySettings, Failure> {
+    let mut settings = models.flagged_settings();
     settings.cold_turns = args.cold_turns;
     settings.dialect = match args.dialect.as_str() {
         "messages" => Dialect::Messages,

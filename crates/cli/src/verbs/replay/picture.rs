@@ -1,38 +1,45 @@
 //! The picture of the longest conversation of a replay.
 
 use trimtab::film::film_under;
-use trimtab::replay::ReplaySettings;
 
 use super::contenders::Contender;
+use super::jobs::{ReplayJob, run_job};
 use super::recorded_sessions::RecordedSession;
-use super::rows::ReplayRows;
 use crate::picture::SessionPicture;
 
-/// The longest conversation under the first contender, beside the others.
+/// The longest conversation under the first contender, beside the others. Its window and prices are
+/// those of its own model, so that `trimtab inspect --html` gives the same figures.
 pub(super) fn longest(
     conversations: &[RecordedSession],
     contenders: &[Contender],
-    settings: &ReplaySettings,
-    rows: &ReplayRows,
 ) -> Option<SessionPicture> {
-    let numbered = conversations.iter().enumerate();
-    let (at, recorded) = numbered.max_by_key(|(_, recorded)| recorded.log.len())?;
-    let chosen = contenders.first()?;
-    let mut managers = chosen.managers(recorded, settings).ok()?;
-    let manager = managers.first_mut()?;
-    let (film, report) = film_under(&recorded.log, manager.as_mut(), settings);
-    let everything = rows.presets.first()?.rows.get(at)?.all.clone();
-    let others = rows.presets.iter().skip(1).filter_map(|preset| {
-        let row = preset.rows.get(at)?;
-        Some((preset.name.clone(), row.sizes.clone(), row.report.clone()))
+    // In reverse, because the last of equally long ones is taken, and the first is wanted.
+    let recorded = conversations.iter().rev();
+    let recorded = recorded.max_by_key(|recorded| recorded.log.len())?;
+    let settings = &recorded.settings;
+    let (chosen, others) = contenders.split_first()?;
+    let managers = chosen.managers(recorded, settings).ok()?.into_iter();
+    let films = managers.map(|mut manager| film_under(&recorded.log, manager.as_mut(), settings));
+    let (film, report) = films.min_by_key(|(_, report)| (report.over, report.effective()))?;
+    let run = |contender| {
+        let job = ReplayJob {
+            recorded,
+            contender,
+            place: 0,
+        };
+        run_job(&job, settings, None)
+    };
+    let others = others.iter().map(|contender| {
+        let done = run(Some(contender));
+        (contender.name.clone(), done.sizes, done.report)
     });
     Some(SessionPicture {
         title: recorded.id.clone(),
         preset: chosen.name.clone(),
         film,
         report,
-        everything,
         others: others.collect(),
+        everything: run(None).report,
         window: settings.window,
     })
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trimtab::replay::ReplaySettings;
 use trimtab::replay::needs::{Need, needs};
 use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
@@ -10,6 +11,7 @@ use trimtab_wire::transcript::{Conversation, TranscriptReader};
 
 use super::ReplayArgs;
 use crate::exit::Failure;
+use crate::recorded_models::RecordedModels;
 use crate::source;
 use crate::ui::Terminal;
 use crate::verbs::inspect::unreadable;
@@ -24,6 +26,8 @@ pub struct RecordedSession {
     pub tools: Measure,
     /// What its calls took from old outputs.
     pub needs: Vec<Need>,
+    /// The conditions of a replay by its own model, unless flags name another.
+    pub settings: ReplaySettings,
 }
 
 /// What was read.
@@ -34,12 +38,25 @@ pub struct ReadTranscripts {
     pub wrong: bool,
 }
 
-/// Reads all files.
-pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts, Failure> {
+impl ReadTranscripts {
+    /// The window of all conversations, if it is the same.
+    pub fn common_window(&self) -> Option<u64> {
+        let mut windows = self.conversations.iter().map(|one| one.settings.window);
+        let first = windows.next()?;
+        windows.all(|window| window == first).then_some(first)
+    }
+}
+
+/// Reads all files. `settings` has the conditions that are not those of a model.
+pub fn all(
+    args: &ReplayArgs,
+    (models, settings): (&mut RecordedModels, &ReplaySettings),
+    terminal: &mut Terminal,
+) -> Result<ReadTranscripts, Failure> {
     let mut found = Vec::new();
     let mut wrong = false;
     for path in &args.files {
-        match one(path, args, terminal, &mut found) {
+        match one(path, args, models, terminal, &mut found) {
             Ok(()) => {}
             // One bad file does not keep the others from being replayed.
             Err(Failure::Input { message, hint }) => {
@@ -55,6 +72,11 @@ pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts
             log: recorded.log.clone(),
             tools: recorded.tools,
             needs: needs(&recorded.log),
+            settings: ReplaySettings {
+                dialect: settings.dialect,
+                cold_turns: settings.cold_turns,
+                ..recorded.settings.clone()
+            },
         });
     if wrong && conversations.is_empty() {
         return Err(Failure::AlreadyReported);
@@ -68,6 +90,7 @@ pub fn all(args: &ReplayArgs, terminal: &mut Terminal) -> Result<ReadTranscripts
 fn one(
     path: &Path,
     args: &ReplayArgs,
+    models: &mut RecordedModels,
     terminal: &mut Terminal,
     found: &mut Vec<RecordedSession>,
 ) -> Result<(), Failure> {
@@ -79,7 +102,8 @@ fn one(
     for (number, read) in reader.by_ref().enumerate() {
         match read {
             Ok(conversation) => {
-                let recorded = recorded(conversation, &name, number);
+                let settings = models.settings(&conversation);
+                let recorded = recorded(conversation, settings, &name, number);
                 let tokens = tokens(&recorded.log);
                 if args.min.is_none_or(|min| tokens >= min)
                     && args.max.is_none_or(|max| tokens <= max)
@@ -100,7 +124,12 @@ fn one(
     done
 }
 
-fn recorded(conversation: Conversation, name: &str, number: usize) -> RecordedSession {
+fn recorded(
+    conversation: Conversation,
+    settings: ReplaySettings,
+    name: &str,
+    number: usize,
+) -> RecordedSession {
     let tools = conversation.tools.iter();
     RecordedSession {
         id: conversation
@@ -109,6 +138,7 @@ fn recorded(conversation: Conversation, name: &str, number: usize) -> RecordedSe
         log: conversation.messages.into_iter().map(Arc::new).collect(),
         tools: tools.map(|tool| Measure::of_text(tool.as_str())).sum(),
         needs: Vec::new(),
+        settings,
     }
 }
 

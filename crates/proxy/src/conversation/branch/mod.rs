@@ -2,26 +2,26 @@
 //! is known about its last request. `request::plan` admits new messages here, lets the policy
 //! decide, and composes the body to send.
 
+mod admit;
 mod compose;
 mod renamed_tools;
 mod server_tools;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use trimtab::session::{Moment, PendingSummary, Session, SessionError, Setup};
 use trimtab_engine::policy::Policy;
-use trimtab_engine::view::tools;
+use trimtab_model::Message;
 use trimtab_model::estimate::Measure;
-use trimtab_model::{Message, Output, Part, Role, work};
 use trimtab_store::{SessionId, StagedStore, Store, Stream};
-use trimtab_wire::scan::BodyScan;
 
 use crate::conversation::durability::{FlushScheduled, is_conflict};
 use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
-use crate::conversation::message_map::{self, MessageMap};
+use crate::conversation::message_map::MessageMap;
 use crate::models::silent_truncation::{self, PromptReading};
 use crate::prefix_cache::fingerprint::{Fingerprint, FingerprintChain, fingerprint_of};
+use admit::reasons;
 use compose::RefSearch;
 
 pub(crate) use compose::{ComposeOptions, LEAST_ANSWER, OutgoingBody};
@@ -65,6 +65,10 @@ impl std::fmt::Display for BranchError {
     }
 }
 
+/// A branch counts as being summarised until this is dropped. So a task that panics or is cancelled
+/// does not prevent later summaries.
+pub(crate) struct SummaryMark;
+
 /// One conversation of a client.
 pub(crate) struct Branch {
     session: Session,
@@ -86,8 +90,8 @@ pub(crate) struct Branch {
     pending_calls: Option<PendingOwnCalls>,
     /// The time of the last request.
     last_request: Option<Instant>,
-    /// True while a summary is being written.
-    pub(crate) summarising: bool,
+    /// Alive while a summary is being written.
+    summary_mark: Weak<SummaryMark>,
     /// True once a request chose the policy.
     chosen: bool,
     /// What the provider reported for an earlier window.
@@ -137,7 +141,7 @@ impl Branch {
             tools_measure: Measure::default(),
             pending_calls: pending,
             last_request: None,
-            summarising: false,
+            summary_mark: Weak::new(),
             chosen: false,
             reading: None,
             sent: (0, 0),
@@ -285,94 +289,6 @@ impl Branch {
         BRANCH_BYTES + 2 * texts + messages * MESSAGE_BYTES
     }
 
-    /// Admits the messages of the body that are new.
-    pub(crate) fn admit(
-        &mut self,
-        scan: &BodyScan<'_>,
-        chain: &FingerprintChain,
-    ) -> Result<(), BranchError> {
-        self.body_bytes = scan.body().len();
-        let known = self.message_map.fingerprints.len();
-        for (at, message) in (known..).zip(scan.messages(known)) {
-            let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
-            let fingerprint = chain.get(at).ok_or_else(unread)?;
-            let mut message = message.ok_or_else(unread)?;
-            // A field of the body must not decide whether the model sees a message.
-            message.meta.agent_visible = None;
-            self.thinks |= reasons(&message);
-            message_map::mark(&mut message, fingerprint);
-            let (mut pending, mut came) = (None, None);
-            if message.role == Role::Assistant {
-                let logged = self.session.projection().log().len();
-                pending =
-                    hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
-                let said = self.said_in_hidden();
-                // The log then holds another message than the one that came, so the client's side
-                // is measured here.
-                came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
-                message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
-            }
-            let place = self.session.admit(message)?;
-            let projection = self.session.projection();
-            let admitted = || projection.measure(place).copied().unwrap_or_default();
-            self.received_measure += came.unwrap_or_else(admitted);
-            if let Some(message) = projection.log().get(place) {
-                self.message_map
-                    .add_client_message(fingerprint, message, place);
-            }
-            if let Some(pending) = pending {
-                // The calls are in the log by now. A call without its output would be invalid, so
-                // this must not stop half-way.
-                work::without_cancel(|| self.admit_outputs(pending.outputs))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The visible parts of hidden rounds after the client's last message.
-    fn said_in_hidden(&self) -> Vec<Part> {
-        let last = self
-            .message_map
-            .last_log_position()
-            .map_or(0, |place| place + 1);
-        let log = self.session.projection().log().messages();
-        let behind = log.get(last..).unwrap_or_default().iter();
-        behind
-            .filter(|message| message.role == Role::Assistant)
-            .flat_map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
-            .collect()
-    }
-
-    /// Admits a round that the client does not see.
-    pub(crate) fn admit_hidden(
-        &mut self,
-        answer: Message,
-        outputs: Vec<Output>,
-    ) -> Result<(), BranchError> {
-        self.session.admit(answer)?;
-        self.admit_outputs(outputs)
-    }
-
-    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), BranchError> {
-        for output in outputs {
-            let message = Message::new(Role::Tool, vec![Part::Output(output)]);
-            self.session.admit(message)?;
-        }
-        Ok(())
-    }
-
-    /// Stores calls of our tools until the client sends its outputs.
-    pub(crate) fn keep_pending_calls(
-        &mut self,
-        mut pending: PendingOwnCalls,
-    ) -> Result<(), BranchError> {
-        // The answer itself is not in the log yet: the client brings it with its next request.
-        pending.at = self.session.projection().log().len();
-        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
-        self.pending_calls = Some(pending);
-        Ok(kept.map_err(SessionError::from)?)
-    }
-
     /// True if no plan was made since the last send, so that no flush is needed before sending.
     pub(crate) fn no_new_plan_since_send(&mut self) -> bool {
         let decisions = self.decisions();
@@ -421,6 +337,20 @@ impl Branch {
         silent_truncation::next_reading(&mut self.reading, now)
     }
 
+    fn is_summarising(&self) -> bool {
+        self.summary_mark.strong_count() > 0
+    }
+
+    /// Marks the branch as being summarised; none if it is already.
+    pub(crate) fn begin_summary(&mut self) -> Option<Arc<SummaryMark>> {
+        if self.is_summarising() {
+            return None;
+        }
+        let mark = Arc::new(SummaryMark);
+        self.summary_mark = Arc::downgrade(&mark);
+        Some(mark)
+    }
+
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.
     ///
     /// Fails only if another process wrote to the conversation: its writes must be read, or this
@@ -430,7 +360,7 @@ impl Branch {
         moments: &[Moment],
     ) -> Result<Option<PendingSummary>, BranchError> {
         // A further plan would make the one outdated that the summary is being written for.
-        if self.summarising {
+        if self.is_summarising() {
             return Ok(None);
         }
         for moment in moments {
@@ -447,7 +377,21 @@ impl Branch {
     }
 }
 
-fn reasons(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Reasoning(_)))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trimtab_store::MemoryStore;
+
+    #[test]
+    fn summary_task_that_panics_does_not_prevent_later_summaries() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let id = SessionId::new("s").unwrap();
+        let mut branch = Branch::open(&store, id, Setup::default()).unwrap().unwrap();
+        let mark = branch.begin_summary();
+        assert!(mark.is_some() && branch.begin_summary().is_none());
+        // The task owns the mark when it panics.
+        let task = std::thread::spawn(move || assert!(mark.is_none(), "a fault of ours"));
+        assert!(task.join().is_err());
+        assert!(branch.begin_summary().is_some());
+    }
 }

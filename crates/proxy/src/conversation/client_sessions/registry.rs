@@ -116,12 +116,17 @@ impl ClientSessions {
     /// Drops client sessions that were not used for this long.
     pub(crate) fn evict_idle(&self, idle: Duration) {
         let now = self.started.elapsed().as_secs();
-        self.by_name().retain(|_, client_session| {
-            let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
-            // The map holds one reference; a second one means that a request works on it.
-            let in_use = Arc::strong_count(client_session) > 1 || !client_session.is_idle();
-            in_use || idle_for < idle.as_secs()
-        });
+        let mut client_sessions = self.by_name();
+        let old: Vec<Arc<ClientSession>> = client_sessions
+            .extract_if(|_, client_session| {
+                let idle_for = now.saturating_sub(client_session.used_at.load(Ordering::Relaxed));
+                idle_for >= idle.as_secs() && client_session.is_unused()
+            })
+            .map(|(_, client_session)| client_session)
+            .collect();
+        drop(client_sessions);
+        // The client sessions are dropped without the lock, because that takes time.
+        drop(old);
     }
 
     fn all(&self) -> Vec<Arc<ClientSession>> {
@@ -165,8 +170,7 @@ fn evict_oldest(
 ) -> Vec<Arc<ClientSession>> {
     let mut oldest: Vec<(u64, String)> = client_sessions
         .values()
-        // A client session stays that is in use or has something to write.
-        .filter(|client_session| Arc::strong_count(client_session) == 1 && client_session.is_idle())
+        .filter(|client_session| client_session.is_unused())
         .map(|client_session| {
             (
                 client_session.used.load(Ordering::Relaxed),

@@ -1,0 +1,109 @@
+//! Admits messages to a conversation: those of the client, and rounds that the client does not see.
+
+use trimtab::session::SessionError;
+use trimtab_engine::view::tools;
+use trimtab_model::estimate::Measure;
+use trimtab_model::{Message, Output, Part, Role, work};
+use trimtab_wire::scan::BodyScan;
+
+use super::{Branch, BranchError};
+use crate::conversation::hidden_rounds::{self, PendingOwnCalls};
+use crate::conversation::message_map;
+use crate::prefix_cache::fingerprint::FingerprintChain;
+
+impl Branch {
+    /// Admits the messages of the body that are new.
+    pub(crate) fn admit(
+        &mut self,
+        scan: &BodyScan<'_>,
+        chain: &FingerprintChain,
+    ) -> Result<(), BranchError> {
+        self.body_bytes = scan.body().len();
+        let known = self.message_map.fingerprints.len();
+        for (at, message) in (known..).zip(scan.messages(known)) {
+            let unread = || BranchError::Mismatch(format!("message {at} cannot be read"));
+            let fingerprint = chain.get(at).ok_or_else(unread)?;
+            let mut message = message.ok_or_else(unread)?;
+            // Fields of a body must not decide whether the model sees a message, or make it one of
+            // ours.
+            (message.meta.agent_visible, message.meta.kind) = (None, None);
+            self.thinks |= reasons(&message);
+            message_map::mark(&mut message, fingerprint);
+            let (mut pending, mut came) = (None, None);
+            if message.role == Role::Assistant {
+                let logged = self.session.projection().log().len();
+                pending =
+                    hidden_rounds::calls_in_message(self.pending_calls.take(), &message, logged);
+                let said = self.said_in_hidden();
+                // The log then holds another message than the one that came, so the client's side
+                // is measured here.
+                came = (pending.is_some() || !said.is_empty()).then(|| Measure::of(&message));
+                message = hidden_rounds::restore_provider_message(message, &said, pending.as_ref());
+            }
+            let place = self.session.admit(message)?;
+            let projection = self.session.projection();
+            let admitted = || projection.measure(place).copied().unwrap_or_default();
+            self.received_measure += came.unwrap_or_else(admitted);
+            if let Some(message) = projection.log().get(place) {
+                self.message_map
+                    .add_client_message(fingerprint, message, place);
+            }
+            if let Some(pending) = pending {
+                // The calls are in the log by now. A call without its output would be invalid, so
+                // this must not stop half-way.
+                work::without_cancel(|| self.admit_outputs(pending.outputs))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The visible parts of hidden rounds after the client's last message.
+    fn said_in_hidden(&self) -> Vec<Part> {
+        let last = self
+            .message_map
+            .last_log_position()
+            .map_or(0, |place| place + 1);
+        let log = self.session.projection().log().messages();
+        let behind = log.get(last..).unwrap_or_default().iter();
+        behind
+            .filter(|message| message.role == Role::Assistant)
+            .flat_map(|message| hidden_rounds::visible_parts(message, tools::is_retrieval))
+            .collect()
+    }
+
+    /// Admits a round that the client does not see.
+    pub(crate) fn admit_hidden(
+        &mut self,
+        answer: Message,
+        outputs: Vec<Output>,
+    ) -> Result<(), BranchError> {
+        self.session.admit(answer)?;
+        self.admit_outputs(outputs)
+    }
+
+    fn admit_outputs(&mut self, outputs: Vec<Output>) -> Result<(), BranchError> {
+        for output in outputs {
+            let message = Message::new(Role::Tool, vec![Part::Output(output)]);
+            self.session.admit(message)?;
+        }
+        Ok(())
+    }
+
+    /// Stores calls of our tools until the client sends its outputs.
+    pub(crate) fn keep_pending_calls(
+        &mut self,
+        mut pending: PendingOwnCalls,
+    ) -> Result<(), BranchError> {
+        // The answer itself is not in the log yet: the client brings it with its next request.
+        pending.at = self.session.projection().log().len();
+        let kept = hidden_rounds::keep(self.session.store().as_ref(), self.session.id(), &pending);
+        self.pending_calls = Some(pending);
+        Ok(kept.map_err(SessionError::from)?)
+    }
+}
+
+/// True if a message contains reasoning.
+pub(super) fn reasons(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Reasoning(_)))
+}

@@ -1,0 +1,184 @@
+//! The branches of a client session that are in memory: which of them a conversation continues, and
+//! which are out of date.
+
+use std::cmp::Reverse;
+
+use trimtab::session::SessionError;
+use trimtab_store::{SessionId, Store};
+
+use crate::conversation::branch::Branch;
+use crate::conversation::fork::SharedBeginning;
+use crate::prefix_cache::fingerprint::FingerprintChain;
+
+/// The branches of a client session that are in memory.
+#[derive(Default)]
+pub(crate) struct LoadedBranches {
+    pub(super) loaded: Vec<(usize, Branch)>,
+    /// The number of branches; unknown until the store was searched.
+    pub(super) count: Option<usize>,
+    /// The number of removals from the store at the last check.
+    removals: Option<u64>,
+}
+
+/// A branch that shares messages with a conversation.
+pub(super) struct SharingBranch {
+    number: usize,
+    pub(super) session: SessionId,
+    /// True if everything that it wrote was durable before the store was asked.
+    was_durable: bool,
+}
+
+impl LoadedBranches {
+    /// The branch of that number.
+    pub(crate) fn get(&mut self, number: usize) -> Option<&mut Branch> {
+        let mut found = self.loaded.iter_mut();
+        found
+            .find(|(known, _)| *known == number)
+            .map(|(_, branch)| branch)
+    }
+
+    /// The branch whose session has that name.
+    pub(crate) fn of_session(&mut self, session: &str) -> Option<&mut Branch> {
+        let mut loaded = self.loaded.iter_mut().map(|(_, branch)| branch);
+        loaded.find(|branch| branch.id().as_str() == session)
+    }
+
+    /// Their approximate memory in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let bytes = self.loaded.iter().map(|(_, branch)| branch.memory_bytes());
+        bytes.sum()
+    }
+
+    /// Makes the writes of all of them durable.
+    pub(super) fn flush(&self) -> Result<(), SessionError> {
+        self.loaded
+            .iter()
+            .try_for_each(|(_, branch)| branch.flush())
+    }
+
+    /// Drops a failed branch from memory. It is loaded from the store again.
+    pub(crate) fn forget(&mut self, number: usize) {
+        if let Some(branch) = self.get(number) {
+            // Its staged writes must be in the store before it is read again. If that fails, they
+            // are lost, and the client sends them again.
+            branch.flush().unwrap_or(());
+        }
+        self.loaded.retain(|(known, _)| *known != number);
+        self.count = None;
+    }
+
+    /// The same for the branch of a session.
+    pub(crate) fn forget_session(&mut self, session: &str) {
+        let mut loaded = self.loaded.iter();
+        let found = loaded.find(|(_, branch)| branch.id().as_str() == session);
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget(number);
+        }
+    }
+
+    /// Drops branches whose session or outputs were removed from the store since the last check.
+    /// The next request starts them over.
+    pub(super) fn forget_removed(&mut self, store: &dyn Store, removals: u64) {
+        if self.removals.replace(removals) == Some(removals) {
+            return;
+        }
+        let before = self.loaded.len();
+        self.loaded.retain_mut(|(_, branch)| {
+            if !branch.is_stored(store) {
+                return false;
+            }
+            let is_dead = branch.shows_dead_ref(store);
+            if is_dead {
+                // Its window cannot be rebuilt. If the session cannot be deleted now, the next
+                // removal check finds it again.
+                store.delete_session(branch.id()).unwrap_or(());
+            }
+            !is_dead
+        });
+        if self.loaded.len() < before {
+            self.count = None;
+        }
+    }
+
+    /// The branches that share messages with a conversation.
+    pub(super) fn sharing(&self, chain: &FingerprintChain) -> Vec<SharingBranch> {
+        let shares = |branch: &Branch| chain.common_length(branch.fingerprints()) > 0;
+        let sharing = self.loaded.iter().filter(|(_, branch)| shares(branch));
+        sharing
+            .map(|(number, branch)| SharingBranch {
+                number: *number,
+                session: branch.id().clone(),
+                was_durable: branch.staged().is_idle(),
+            })
+            .collect()
+    }
+
+    /// Forgets branches whose log or journal is longer in the store, because another process has
+    /// added to them, or shorter, because the store went back to an earlier state.
+    pub(super) fn forget_outdated(
+        &mut self,
+        found: impl Iterator<Item = (SharingBranch, (u64, u64))>,
+    ) {
+        for (sharing, stored) in found {
+            let branch = self.get(sharing.number);
+            if branch.is_some_and(|branch| branch.is_outdated(stored, sharing.was_durable)) {
+                self.forget(sharing.number);
+            }
+        }
+    }
+
+    /// The branch that the conversation continues: the longest one that it contains completely,
+    /// unless it shares more with another one.
+    pub(crate) fn find(&self, chain: &FingerprintChain) -> Option<usize> {
+        let whole = self.loaded.iter().filter_map(|(number, branch)| {
+            let length = branch.fingerprints().len();
+            let is_whole = length > 0 && chain.common_length(branch.fingerprints()) == length;
+            is_whole.then_some((length, Reverse(*number)))
+        });
+        // Of equally long branches the oldest number wins, so every process chooses the same one.
+        let (length, Reverse(number)) = whole.max()?;
+        let shared = self.longest_shared(chain).map_or(0, |(common, _)| common);
+        // If it shares more with another branch, the client went back in that one, and a fork of it
+        // keeps more of what was sent.
+        (shared <= length).then_some(number)
+    }
+
+    /// The branch with which the conversation shares the most messages, and their number. They must
+    /// include an answer, because there is nothing to keep before the first one.
+    fn longest_shared(&self, chain: &FingerprintChain) -> Option<(usize, usize)> {
+        let shared = self
+            .loaded
+            .iter()
+            .map(|(number, branch)| (chain.common_length(branch.fingerprints()), Reverse(*number)));
+        let (common, Reverse(number)) = shared.max()?;
+        chain.has_answer_before(common).then_some((common, number))
+    }
+
+    /// The branch from which the conversation forked, and their common beginning.
+    pub(super) fn fork(&self, chain: &FingerprintChain) -> Option<(usize, SharedBeginning)> {
+        let (common, number) = self.longest_shared(chain)?;
+        let mut branches = self.loaded.iter();
+        let (_, branch) = branches.find(|(known, _)| *known == number)?;
+        let beginning = SharedBeginning {
+            messages: branch.log_length(common),
+            goes_on: chain.len() > common,
+        };
+        Some((number, beginning))
+    }
+
+    /// A branch that is only a copy of the beginning of `from`, and that the conversation
+    /// continues; with the lengths of its log and journal.
+    pub(super) fn copy_of(
+        &self,
+        from: usize,
+        chain: &FingerprintChain,
+    ) -> Option<(usize, (u64, u64))> {
+        let mut copies = self.loaded.iter().filter_map(|(number, branch)| {
+            let is_on_the_way =
+                chain.common_length(branch.fingerprints()) == branch.fingerprints().len();
+            let has = branch.copied_entries(from).filter(|_| is_on_the_way)?;
+            Some((*number, has))
+        });
+        copies.next()
+    }
+}

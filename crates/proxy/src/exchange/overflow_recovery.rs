@@ -1,0 +1,146 @@
+//! Makes a request smaller that was rejected as too large, and learns from the rejection.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::task::spawn_blocking;
+use trimtab::session::RecoveryOutcome;
+use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdict};
+
+use super::Exchange;
+use super::learning::write_down;
+use crate::conversation::branch::LEAST_ANSWER;
+use crate::resources::deadline;
+
+/// A rejection of fewer tokens than this says nothing about the window.
+const LEAST_REFUSED: u64 = 4_096;
+impl Exchange {
+    /// Makes the request smaller. False if nothing helps.
+    pub(super) async fn recover(&mut self, verdict: OverflowVerdict) -> bool {
+        // What the error says about the window holds for all conversations with this model, so it
+        // is learned first.
+        let window = self.learn(&verdict);
+        let (managed, mut ways) = (Arc::clone(&self.managed), self.options);
+        let (tokens, asked) = (self.outgoing.tokens, self.outgoing.answer);
+        let ours = self.is_ours();
+        let recovering = deadline::run_within(self.patience(), move || {
+            let outgoing = managed.with_body(|branch, scan| {
+                let asked = if ours { asked } else { scan.answer_limit() };
+                // Lowering the limit of the answer loses nothing, so it is tried before messages
+                // are removed.
+                if let Some(room) = room_for_answer(&verdict, tokens, asked) {
+                    ways.lowered = Some(room);
+                    return branch.compose(scan, &ways).map(Some);
+                }
+                if window.is_some() {
+                    // A smaller window has less room for the answer too.
+                    branch.session().set_limits(managed.limits(scan, window));
+                }
+                match branch.session().recover(&shrinkable(verdict))? {
+                    RecoveryOutcome::GiveUp => return Ok(None),
+                    RecoveryOutcome::Retry => {}
+                    // There is no time to ask a model, so the plan is finished with the
+                    // deterministic summary.
+                    RecoveryOutcome::Summarise(pending) => {
+                        branch.session().finish(pending)?;
+                    }
+                }
+                branch.compose(scan, &ways).map(Some)
+            });
+            (outgoing, ways)
+        });
+        let Ok((Ok(Some(outgoing)), ways)) = recovering.await else {
+            return false;
+        };
+        // Bytes are compared, because one of the estimates may be based on reported usage.
+        let sent = self
+            .edited()
+            .map_or(self.managed.job.body.len(), Bytes::len);
+        let body = outgoing.body.as_ref();
+        // A request that is not smaller would be refused again.
+        let is_smaller = body.is_some_and(|body| body.len() < sent);
+        let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
+        if !is_smaller && !asks_for_less {
+            return false;
+        }
+        self.bypass_reason = None;
+        self.outgoing = outgoing;
+        self.options = ways;
+        self.recoveries += 1;
+        true
+    }
+
+    /// Learns the model's window from an error, and returns the window that is known then.
+    fn learn(&self, verdict: &OverflowVerdict) -> Option<u64> {
+        let managed = Arc::clone(&self.managed);
+        let known = managed.model_limits.window;
+        // Only these two speak of the window. Others speak of rates, of bytes or of the answer
+        // alone.
+        if !matches!(
+            verdict.kind,
+            OverflowKind::Prompt | OverflowKind::PromptAndAnswer
+        ) {
+            return known;
+        }
+        let models = &managed.job.shared.models;
+        // A limit that the error names is a fact. Otherwise only the refused size is known.
+        let (window, is_new) = match verdict.sizes.limit {
+            Some(limit) if limit > LEAST_ANSWER => {
+                (limit, models.learn_window(managed.model_key(), limit))
+            }
+            // No model has so small a window: the number in the error means something else.
+            Some(_) => return known,
+            None => {
+                let refused = self.refused_tokens(verdict);
+                if refused < LEAST_REFUSED {
+                    return known;
+                }
+                (refused, models.learn_refused(managed.model_key(), refused))
+            }
+        };
+        // An error can show that the window is smaller than we thought, but not that it is larger.
+        let known = known.map_or(window, |known| known.min(window));
+        if is_new {
+            spawn_blocking(move || write_down(&managed));
+        }
+        Some(known)
+    }
+
+    /// The rejected tokens minus a tenth, because the excess is unknown.
+    fn refused_tokens(&self, verdict: &OverflowVerdict) -> u64 {
+        let answer = self.outgoing.answer.unwrap_or_default();
+        let answer = if verdict.kind == OverflowKind::PromptAndAnswer {
+            answer
+        } else {
+            0
+        };
+        let tokens = self.outgoing.tokens.saturating_add(answer);
+        tokens - tokens / 10
+    }
+}
+
+/// The room for an answer, if only its reserve was too large.
+fn room_for_answer(verdict: &OverflowVerdict, estimate: u64, asked: Option<u64>) -> Option<u64> {
+    if verdict.action != Cure::LowerReserve {
+        return None;
+    }
+    let (asked, limit) = (asked?, verdict.sizes.limit?);
+    let prompt = match verdict.sizes.actual {
+        // The size in the error then includes the reserve for the answer.
+        Some(actual) if actual > asked => actual - asked,
+        _ => estimate,
+    };
+    // One percent of reserve, because the prompt may be an estimate.
+    let room = limit.saturating_sub(prompt.saturating_add(prompt / 100));
+    (room >= LEAST_ANSWER.min(asked / 2) && room < asked).then_some(room)
+}
+
+/// Turns a rejection that only a smaller prompt can cure into a prompt overflow: a request above
+/// the whole rate limit, or one whose answer cannot be shorter.
+fn shrinkable(mut verdict: OverflowVerdict) -> OverflowVerdict {
+    if !verdict.is_overflow() || verdict.action == Cure::LowerReserve {
+        verdict.kind = OverflowKind::Prompt;
+        verdict.action = Cure::Compact;
+    }
+    verdict
+}
