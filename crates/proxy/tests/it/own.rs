@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 use trimtab_model::Dialect;
+use trimtab_wire::scan::BodyScan;
+use trimtab_wire::validate::validate;
 
 use crate::fake::{Reply, Upstream, get, post};
 use crate::talk::{Talk, lines};
@@ -104,6 +106,47 @@ async fn compress_gives_one_row_for_each_row_without_answers() {
     rows.push(output(7));
     let again = compress(&rows).await;
     assert_eq!(&again["messages"].as_array().unwrap()[..6], &sent[..]);
+    assert!(upstream.seen().is_empty());
+}
+
+/// A gateway sends the messages of a provider without instructions, checks that calls and outputs
+/// match, and watches how much of the answer the provider has cached.
+#[tokio::test]
+async fn compress_keeps_pairs_and_the_beginning_of_a_growing_conversation() {
+    let upstream = Upstream::start(|_, _| Reply::json(500, "{}")).await;
+    let (_running, base) = proxy(config(&upstream.url())).await;
+    for (dialect, list) in [
+        (Dialect::Chat, "messages"),
+        (Dialect::Messages, "messages"),
+        (Dialect::Responses, "input"),
+    ] {
+        let mut talk = Talk::new(dialect, "what is in them?");
+        let mut before: Vec<Value> = Vec::new();
+        for round in 0..5 {
+            talk.round(&format!("c{round}"), &lines(6_000 + round));
+            let body = json!({"model": "house-model", list: talk.entries}).to_string();
+            let got = post(
+                &base,
+                "/v1/compress",
+                &[("authorization", "Bearer k")],
+                body,
+            )
+            .await;
+            let found: Value = serde_json::from_str(&got.text()).unwrap();
+            assert!(
+                found["compression_ratio"].as_f64().unwrap() < 0.5,
+                "{dialect}"
+            );
+            let sent = found["messages"].as_array().unwrap();
+            let body = json!({"model": "house-model", list: sent}).to_string();
+            let scan = BodyScan::new(body.as_bytes(), dialect).unwrap();
+            let faults = validate(&scan);
+            assert!(faults.is_empty(), "{dialect}, round {round}: {faults:?}");
+            assert_eq!(sent.len(), talk.entries.len(), "{dialect}, round {round}");
+            assert_eq!(sent[..before.len()], before, "{dialect}, round {round}");
+            before.clone_from(sent);
+        }
+    }
     assert!(upstream.seen().is_empty());
 }
 
