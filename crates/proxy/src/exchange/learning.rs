@@ -49,7 +49,7 @@ fn learn_from(managed: &Arc<ManagedRequest>, window: u64, observed: &ObservedAns
         } else {
             &[Moment::AfterAnswer, Moment::BeforeFinal, Moment::AfterTurn]
         };
-        Ok(branch.check(moments).filter(|_| observed.is_complete))
+        Ok(branch.check(moments)?.filter(|_| observed.is_complete))
     });
     if learned {
         write_down(managed);

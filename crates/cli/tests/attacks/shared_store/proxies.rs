@@ -60,7 +60,7 @@ async fn simultaneous_proxies_on_one_database_send_the_same_bytes() {
     let upstream = upstream().await;
     let (one, other) = (serve(&upstream, &place), serve(&upstream, &place));
     let mut body = new_conversation(1);
-    for round in 0..8 {
+    for round in 0..30 {
         let (first, second) = (format!("{round}a"), format!("{round}b"));
         let headers = [[("x-number", &*first)], [("x-number", &*second)]];
         let both = tokio::join!(

@@ -422,15 +422,28 @@ impl Branch {
     }
 
     /// Runs the policy at these moments. Returns the first plan that waits for a summary.
-    pub(crate) fn check(&mut self, moments: &[Moment]) -> Option<PendingSummary> {
+    ///
+    /// Fails only if another process wrote to the conversation: its writes must be read, or this
+    /// request would be sent without a plan that the other process makes.
+    pub(crate) fn check(
+        &mut self,
+        moments: &[Moment],
+    ) -> Result<Option<PendingSummary>, BranchError> {
         // A further plan would make the one outdated that the summary is being written for.
         if self.summarising {
-            return None;
+            return Ok(None);
         }
-        // Errors are dropped here: the same error shows again, with more detail, when the window
-        // is built.
-        let mut moments = moments.iter();
-        moments.find_map(|moment| self.session.check(*moment).ok().flatten())
+        for moment in moments {
+            match self.session.check(*moment).map_err(BranchError::from) {
+                Ok(None) => {}
+                Ok(pending) => return Ok(pending),
+                Err(conflict) if conflict.is_conflict() => return Err(conflict),
+                // Other errors are dropped here: the window without the plan is still valid, and
+                // one that must become smaller fails again, with more detail, when it is built.
+                Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -226,7 +226,7 @@ impl ManagedRequest {
             let moments = [Moment::AfterOutputs, Moment::BeforeCall];
             // After outputs both moments are due, in this order; else only the second.
             let moments = moments.get(usize::from(!after_outputs)..);
-            self.pending = branch.check(moments.unwrap_or_default());
+            self.pending = branch.check(moments.unwrap_or_default())?;
         }
         Ok(())
     }
