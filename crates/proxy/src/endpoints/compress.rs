@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
-use trimtab_wire::scan::{BodyScan, detect};
+use trimtab_wire::scan::{BodyScan, detect_messages};
 
 use super::{NO_MEMORY, NO_STORE, compress_rows};
 use crate::request::context::RequestContext;
@@ -21,7 +21,7 @@ const NOT_UNDERSTOOD: &str =
     "the body is no conversation\nhint: send {\"messages\": [...], \"model\": \"...\"}";
 
 pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
-    let Some(dialect) = detect(&body, "") else {
+    let Some(dialect) = detect_messages(&body) else {
         return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
     let Some(opened) = context.shared.store_state.usable() else {
