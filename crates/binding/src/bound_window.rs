@@ -78,13 +78,18 @@ fn new_fault(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Option<RequestFault
 /// each is looked for behind the one before it.
 fn sources(came: &BodyScan<'_>, written: &BodyScan<'_>) -> Vec<Option<usize>> {
     let hash = |row: &str| xxh3_128(row.as_bytes());
-    let mut places: HashMap<u128, VecDeque<usize>> = HashMap::new();
+    let hashes: Vec<u128> = written.rows().map(hash).collect();
+    // Places of rows that are in both: most rows of a long conversation are not written.
+    let written = hashes.iter().map(|hash| (*hash, VecDeque::new()));
+    let mut places: HashMap<u128, VecDeque<usize>> = written.collect();
     for (at, row) in came.rows().enumerate() {
-        places.entry(hash(row)).or_default().push_back(at);
+        if let Some(same) = places.get_mut(&hash(row)) {
+            same.push_back(at);
+        }
     }
     let mut next = 0;
-    let found = written.rows().map(|row| {
-        let same = places.get_mut(&hash(row))?;
+    let found = hashes.iter().map(|hash| {
+        let same = places.get_mut(hash)?;
         while same.front().is_some_and(|at| *at < next) {
             same.pop_front();
         }

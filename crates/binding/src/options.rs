@@ -62,6 +62,11 @@ impl SessionOptions {
         serde_json::from_value(Value::Object(object)).map_err(unreadable)
     }
 
+    /// True if they name a store.
+    pub(crate) fn names_store(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// The store that they name.
     pub(crate) fn open_store(&self) -> Result<Arc<dyn Store>, BindingError> {
         Ok(match &self.store {

@@ -63,7 +63,21 @@ impl BoundSession {
     /// Opens a session. `options` is a JSON object; `docs/packages.md` lists its fields.
     pub fn open(options: &[u8]) -> Result<Self, BindingError> {
         let options = SessionOptions::read(options)?;
-        let store = options.open_store()?;
+        Self::of_options(options.open_store()?, options)
+    }
+
+    /// Opens a session in a store that the program has opened, for example one on a server. The
+    /// options name no store.
+    pub fn open_in(store: Arc<dyn Store>, options: &[u8]) -> Result<Self, BindingError> {
+        let options = SessionOptions::read(options)?;
+        if options.names_store() {
+            let why = "they name a store, but the session is opened in another one";
+            return Err(BindingError::Options(why.to_owned()));
+        }
+        Self::of_options(store, options)
+    }
+
+    fn of_options(store: Arc<dyn Store>, options: SessionOptions) -> Result<Self, BindingError> {
         let setup = options.setup()?;
         let fork = newest_fork(&*store, &options.session)?;
         Ok(Self {

@@ -2,6 +2,8 @@
 
 import { createRequire } from 'node:module';
 
+import { EncodedRequests, asJson } from './encoded.js';
+
 const { NativeSession } = createRequire(import.meta.url)('../trimtab.node');
 
 export const READ_TOOL = 'tool_output_cache';
@@ -16,7 +18,6 @@ export class TrimtabError extends Error {
   }
 }
 
-const bytes = (value) => Buffer.from(JSON.stringify(value));
 const value = (text) => (text == null ? null : JSON.parse(text));
 
 function typed(error) {
@@ -35,19 +36,21 @@ function checked(work) {
 export class Session {
   #native;
   #list;
+  #requests;
 
   constructor(options = {}) {
     this.#list = options.dialect === 'responses' ? 'input' : 'messages';
-    this.#native = checked(() => new NativeSession(bytes(options)));
+    this.#requests = new EncodedRequests(this.#list);
+    this.#native = checked(() => new NativeSession(asJson(options)));
   }
 
   window(request) {
-    return checked(() => value(this.#native.window(bytes(request)).body));
+    return checked(() => value(this.#native.window(this.#requests.encode(request)).body));
   }
 
   async windowAsync(request) {
     try {
-      return value((await this.#native.windowAsync(bytes(request))).body);
+      return value((await this.#native.windowAsync(this.#requests.encode(request))).body);
     } catch (error) {
       throw typed(error);
     }
@@ -56,7 +59,7 @@ export class Session {
   async windowRows(rows, tools) {
     const request = tools ? { [this.#list]: rows, tools } : { [this.#list]: rows };
     try {
-      const { body, sources, ...figures } = await this.#native.windowAsync(bytes(request));
+      const { body, sources, ...figures } = await this.#native.windowAsync(this.#requests.encode(request));
       const own = sources.map((at) => (at < 0 ? null : at));
       return { rows: value(body)[this.#list], sources: own, ...figures };
     } catch (error) {
@@ -65,7 +68,7 @@ export class Session {
   }
 
   check(request) {
-    return checked(() => value(this.#native.check(bytes(request))));
+    return checked(() => value(this.#native.check(this.#requests.encode(request))));
   }
 
   compact(instructions = '') {
@@ -84,7 +87,7 @@ export class Session {
   }
 
   admit(rows) {
-    return checked(() => this.#native.admit(bytes(rows)));
+    return checked(() => this.#native.admit(asJson(rows)));
   }
 
   showOutput(tool, callId, text) {
@@ -111,7 +114,7 @@ export class Session {
   }
 
   record(usage) {
-    checked(() => this.#native.record(bytes(usage)));
+    checked(() => this.#native.record(asJson(usage)));
   }
 
   usage() {

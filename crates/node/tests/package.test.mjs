@@ -1,8 +1,10 @@
 // The package itself: windows, errors, threads and memory.
 
 import assert from 'node:assert';
-import { readFileSync } from 'node:fs';
-import { delimiter } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
@@ -10,6 +12,7 @@ import { runInNewContext } from 'node:vm';
 
 import { Session, TrimtabError } from 'trimtab';
 
+const PRESETS = ['steady', 'refs', 'checkpoint', 'turns', 'archive', 'retention', 'none'];
 const LINE = 'all is well in this line\n';
 const LOG = LINE.repeat(20_000);
 
@@ -52,6 +55,74 @@ test('a summary of the host replaces old rounds', async () => {
   assert(await session.compactWith(async () => text));
   assert(JSON.stringify(session.window(request(12))).includes('Twelve logs were read.'));
   assert(session.undo());
+});
+
+// Recorded sessions without outputs that a preset writes to a file of a random name.
+const RECORDED = ['anthropic_native.jsonl', 'customer_service_tau_bench.jsonl', 'ops_sregym.jsonl'];
+
+/** The requests of some recorded sessions, with their dialects. */
+function recorded(context) {
+  const folder = process.env.TRIMTAB_RECORDINGS;
+  if (!folder) {
+    context.diagnostic('SKIPPED: TRIMTAB_RECORDINGS does not name the folder of recorded sessions');
+    return [];
+  }
+  return RECORDED.map((name) => {
+    const { format, system, messages } = JSON.parse(readFileSync(join(folder, name), 'utf8').split('\n')[0]);
+    const calls = messages.flatMap(({ role }, at) => (at && role === 'assistant' ? [at] : []));
+    const step = Math.max(1, Math.floor(calls.length / 6));
+    const chosen = calls.filter((_, at) => at % step === 0);
+    const requests = chosen.map((count) => ({ system: system ?? undefined, messages: messages.slice(0, count) }));
+    return [format === 'anthropic' ? 'messages' : 'chat', requests];
+  });
+}
+
+function compare(program, options, requests) {
+  const folder = mkdtempSync(join(tmpdir(), 'trimtab-'));
+  const [ours, theirs] = ['ours', 'theirs'].map((name) => join(folder, name));
+  // Refs are derived from a secret that the first output of a session creates.
+  new Session({ session: 's', store: ours }).showOutput('read', 'c', 'first');
+  cpSync(ours, theirs, { recursive: true });
+  const input = requests.map((one) => JSON.stringify(one)).join('\n');
+  const output = execFileSync(program, [JSON.stringify({ ...options, store: theirs })], { input, maxBuffer: 1 << 30 });
+  const lines = output.toString().trimEnd().split('\n');
+  const session = new Session({ ...options, store: ours });
+  for (const [at, line] of lines.entries()) {
+    const sent = JSON.stringify(session.window(requests[at]));
+    assert(sent === JSON.stringify(JSON.parse(line.slice(line.indexOf(' ')))), `${JSON.stringify(options)}, request ${at}`);
+  }
+  assert.equal(lines.length, requests.length);
+  rmSync(folder, { recursive: true });
+}
+
+test('windows have the bytes of the library', (context) => {
+  const program = process.env.TRIMTAB_WINDOWS;
+  if (!program) return context.skip('TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding');
+  // Other outputs would be another history, with refs of its own.
+  const whole = request(12, LINE.repeat(600));
+  const counts = Array.from({ length: 12 }, (_, at) => 3 * at + 3);
+  const own = counts.map((count) => ({ ...whole, messages: whole.messages.slice(0, count) }));
+  for (const [dialect, requests] of [['chat', own], ...recorded(context)]) {
+    for (const preset of PRESETS) {
+      compare(program, { session: 's', preset, dialect, window: 20_000, max_output: 1_000 }, requests);
+    }
+  }
+});
+
+test('a row that is changed in place is sent as it is now', () => {
+  const session = new Session({ window: 20_000 });
+  const body = request(3, 'short');
+  assert.deepEqual(session.window(body), body);
+  const [, { tool_calls }] = body.messages;
+  tool_calls[0].function.arguments = '{"now": 1}';
+  assert.deepEqual(session.window(body).messages, body.messages);
+  body.messages[3].x_row = { toJSON: () => 'text' };
+  assert.equal(session.window(body).messages[3].x_row, 'text');
+  delete body.messages[0].x_row;
+  body.messages[0].x_other = 0;
+  body.messages.length = 3;
+  body.tools = undefined;
+  assert.deepEqual(session.window(body), { model: 'm', messages: body.messages, x_host: [1, { a: null }] });
 });
 
 test('documented code imports what there is', async (context) => {

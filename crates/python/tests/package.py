@@ -6,15 +6,22 @@ import ast
 import gc
 import json
 import os
+import random
 import re
 import resource
+import shutil
+import subprocess
 import tempfile
 import threading
 import unittest
 from pathlib import Path
 
 import trimtab
+from trimtab._encoded import EncodedRequests, as_json
 
+PRESETS = ("steady", "refs", "checkpoint", "turns", "archive", "retention", "none")
+# Recorded sessions without outputs that a preset writes to a file of a random name.
+RECORDED = ("anthropic_native.jsonl", "customer_service_tau_bench.jsonl", "ops_sregym.jsonl")
 LINE = "all is well in this line\n"
 LOG = LINE * 20_000
 # The long form is a hundred thousand calls.
@@ -31,6 +38,28 @@ def request(rounds: int, output: str = LOG) -> dict:
             {"role": "tool", "tool_call_id": f"c{at}", "content": output},
         ]
     return {"model": "m", "messages": rows, "x_host": [1, {"a": None}]}
+
+
+def recorded() -> list[tuple[str, list[dict]]]:
+    """The requests of some recorded sessions, with their dialects."""
+    folder = os.environ.get("TRIMTAB_RECORDINGS")
+    if not folder:
+        print("SKIPPED: TRIMTAB_RECORDINGS does not name the folder of recorded sessions")
+        return []
+    sessions = [json.loads(Path(folder, name).read_text().split("\n", 1)[0]) for name in RECORDED]
+    return [(dialect_of(session), requests_of(session)) for session in sessions]
+
+
+def dialect_of(session: dict) -> str:
+    return "messages" if session.get("format") == "anthropic" else "chat"
+
+
+def requests_of(session: dict) -> list[dict]:
+    rows, system = session["messages"], session.get("system")
+    calls = [at for at, row in enumerate(rows) if at and row["role"] == "assistant"]
+    chosen = calls[:: max(1, len(calls) // 6)]
+    fields = {} if system is None else {"system": system}
+    return [{**fields, "messages": rows[:at]} for at in chosen]
 
 
 class Package(unittest.TestCase):
@@ -102,6 +131,55 @@ class Package(unittest.TestCase):
 
         before = used(2_000)
         self.assertLess(used(CALLS) - before, 32 * 1024, f"KB more after {CALLS} calls")
+
+    def test_windows_have_the_bytes_of_the_library(self) -> None:
+        program = os.environ.get("TRIMTAB_WINDOWS")
+        if not program:
+            self.skipTest("TRIMTAB_WINDOWS does not name the example `windows` of trimtab-binding")
+        # Other outputs would be another history, with refs of its own.
+        whole = request(12, LINE * 600)
+        own = [{**whole, "messages": whole["messages"][:count]} for count in range(3, 37, 3)]
+        for dialect, requests in [("chat", own), *recorded()]:
+            for preset in PRESETS:
+                self.compare(program, {"session": "s", "preset": preset, "dialect": dialect}, requests)
+
+    def compare(self, program: str, options: dict, requests: list[dict]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            # Refs are derived from a secret that the first output of a session creates.
+            ours, theirs = Path(folder, "ours"), Path(folder, "theirs")
+            trimtab.Session("s", store=ours).show_output("read", "c", "first")
+            shutil.copytree(ours, theirs)
+            options |= {"window": 20_000, "max_output": 1_000}
+            run = subprocess.run([program, json.dumps({**options, "store": str(theirs)})],
+                                 input=b"\n".join(map(as_json, requests)), stdout=subprocess.PIPE, check=True)
+            name, encoded = options.pop("session"), EncodedRequests("messages")
+            session = trimtab.Session(name, store=ours, **options)
+            lines = run.stdout.splitlines()
+            self.assertEqual(len(lines), len(requests))
+            for at, line in enumerate(lines):
+                sent = session.window_bytes(encoded.encode(requests[at]))
+                self.assertTrue(sent == line.split(b" ", 1)[1], f"{options}, request {at}")
+
+    def test_requests_are_encoded_as_json_however_they_change(self) -> None:
+        draw = random.Random(1)
+        contents = ("é", "a" * 9, None, [1, {"x": 2.5}], (1, 2), True, 1, 1.0, "", {"b": "c"})
+        for _ in range(300):
+            encoded, rows = EncodedRequests("messages"), []
+            for _ in range(12):
+                rows = rows[: draw.randint(0, 12)]
+                rows += [{"content": draw.choice(contents)} for _ in range(draw.randint(0, 3))]
+                if rows:
+                    draw.choice(rows)["content"] = draw.choice(contents)
+                made = {"model": "m" * draw.randint(0, 2), "messages": rows, "tools": [1]}
+                for name in draw.sample(("model", "tools"), draw.randint(0, 2)):
+                    del made[name]
+                self.assertEqual(encoded.encode(made), as_json(made))
+
+    def test_row_that_is_changed_in_place_is_sent_as_it_is_now(self) -> None:
+        session, body = trimtab.Session(window=20_000), request(2, "short")
+        session.window(body)
+        body["messages"][1]["tool_calls"][0]["function"]["arguments"] = '{"now": 1}'
+        self.assertEqual(session.window(body)["messages"], body["messages"])
 
     def test_documented_code_compiles_and_its_imports_exist(self) -> None:
         root, checked = Path(__file__).parents[3], 0

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use serde_json::{Value, json};
+use trimtab::store::MemoryStore;
 use trimtab_binding::{BoundSession, ErrorCode};
 
 use crate::talk::{first_ref, open, request, rounds, rows};
@@ -183,6 +184,9 @@ fn bad_input_is_named_with_a_way_out() {
         assert_eq!(error.code(), ErrorCode::BadInput, "{error}");
         assert!(error.to_string().contains("hint: "), "{error}");
     }
+    let store = Arc::new(MemoryStore::new());
+    let refused = BoundSession::open_in(store, br#"{"store": "elsewhere"}"#).err();
+    assert!(refused.unwrap().to_string().contains("they name a store"));
     let session = open(json!({}));
     for body in ["", "{}", r#"{"messages": []}"#, r#"{"messages": [1"#] {
         let error = session.window(body.as_bytes()).unwrap_err();

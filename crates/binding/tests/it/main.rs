@@ -5,9 +5,11 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::format_collect,
-    reason = "helpers of tests fail as tests do, and make texts of lines"
+    clippy::print_stdout,
+    reason = "helpers of tests fail as tests do, make texts of lines, and say what they skip"
 )]
 
 mod hosts;
+mod recorded;
 mod same_bytes;
 mod talk;

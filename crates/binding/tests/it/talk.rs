@@ -1,6 +1,9 @@
 //! Conversations of a host, as requests in each dialect.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use trimtab::store::Store;
 use trimtab_binding::BoundSession;
 
 /// One round: what the user says, two calls in parallel, and their outputs.
@@ -97,6 +100,15 @@ fn messages(at: usize, round: &Round) -> Vec<Value> {
 
 /// A session with these options on top of a window of 20,000 tokens.
 pub(crate) fn open(options: Value) -> BoundSession {
+    BoundSession::open(&all_options(options)).unwrap()
+}
+
+/// The same in a store of the test.
+pub(crate) fn open_in(store: Arc<dyn Store>, options: Value) -> BoundSession {
+    BoundSession::open_in(store, &all_options(options)).unwrap()
+}
+
+fn all_options(options: Value) -> Vec<u8> {
     let mut all = json!({"window": 20_000, "max_output": 1_000});
     let Value::Object(options) = options else {
         panic!("options are an object")
@@ -104,7 +116,7 @@ pub(crate) fn open(options: Value) -> BoundSession {
     for (key, value) in options {
         all[key] = value;
     }
-    BoundSession::open(all.to_string().as_bytes()).unwrap()
+    all.to_string().into_bytes()
 }
 
 /// The rows of a request.

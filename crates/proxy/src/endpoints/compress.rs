@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use trimtab_model::estimate::Measure;
 use trimtab_model::{Dialect, SavedTokens};
-use trimtab_wire::scan::{BodyScan, detect};
+use trimtab_wire::scan::{BodyScan, detect_messages};
 
 use super::{NO_MEMORY, NO_STORE, compress_rows};
 use crate::conversation::store_state::OpenedStore;
@@ -26,7 +26,7 @@ const NOT_UNDERSTOOD: &str =
 pub(super) async fn answer(context: RequestContext, body: Bytes) -> Response<ProxyBody> {
     // Everything that reads the body runs on other threads, because a long one takes a while.
     let read = body.clone();
-    let Ok(Some(dialect)) = spawn_blocking(move || detect(&read, "")).await else {
+    let Ok(Some(dialect)) = spawn_blocking(move || detect_messages(&read)).await else {
         return context.refuse(StatusCode::BAD_REQUEST, NOT_UNDERSTOOD);
     };
     let Some(opened) = context.shared.store_state.usable() else {

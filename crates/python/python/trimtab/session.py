@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Callable, Literal, Mapping, NamedTuple, Sequence, TypeVar
 
+from ._encoded import EncodedRequests, as_json
 from ._native import NativeSession
 
 Dialect = Literal["chat", "responses", "messages"]
@@ -75,11 +76,12 @@ class Session:
             options["settings"] = dict(settings)
         self.dialect = dialect
         self._list = "input" if dialect == "responses" else "messages"
-        self._native = NativeSession(_bytes(options))
+        self._native = NativeSession(as_json(options))
+        self._requests = EncodedRequests(self._list)
 
     def window(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The request to send instead of ``request``, which has the whole conversation."""
-        return json.loads(self._native.window(_bytes(request)).body)
+        return json.loads(self._native.window(self._requests.encode(request)).body)
 
     async def awindow(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Like ``window``, in a thread of its own."""
@@ -93,10 +95,10 @@ class Session:
         self, rows: Sequence[Any], tools: Sequence[Any] | None = None
     ) -> WindowRows:
         """The rows to send instead of ``rows``, and which of them are unchanged."""
-        request: dict[str, Any] = {self._list: rows}
+        request: dict[str, Any] = {self._list: list(rows)}
         if tools is not None:
             request["tools"] = tools
-        made = self._native.window(_bytes(request))
+        made = self._native.window(self._requests.encode(request))
         sent = json.loads(made.body)[self._list]
         return WindowRows(sent, made.sources, made.tokens, made.max_output, made.misfit)
 
@@ -105,7 +107,7 @@ class Session:
 
         Without this, ``window`` makes summaries from excerpts.
         """
-        return _value(self._native.check(_bytes(request)))
+        return _value(self._native.check(self._requests.encode(request)))
 
     def compact(self, instructions: str = "") -> dict[str, Any] | None:
         """Compacts now: the request for the summary, or None if there is nothing to replace."""
@@ -128,7 +130,7 @@ class Session:
 
     def admit(self, rows: Sequence[Any]) -> int:
         """Appends rows that came since the last request; returns the number of messages."""
-        return self._native.admit(_bytes(rows))
+        return self._native.admit(as_json(rows))
 
     def show_output(self, tool: str, call_id: str, text: str) -> ShownOutput:
         """Stores one output and returns what the model should see of it."""
@@ -161,7 +163,7 @@ class Session:
         """Takes the usage that the provider reported for the last window."""
         if hasattr(usage, "model_dump"):
             usage = usage.model_dump()
-        self._native.record(_bytes(usage))
+        self._native.record(as_json(usage))
 
     def usage(self) -> dict[str, Any]:
         """What was done so far: messages and tokens before and after."""
@@ -186,19 +188,6 @@ def merged(window: WindowRows, own: Sequence[Row], make: Callable[[Any], Row]) -
     """The rows of a window as objects of a host: its own where they are unchanged."""
     pairs = zip(window.rows, window.sources)
     return [make(row) if at is None else own[at] for row, at in pairs]
-
-
-def _bytes(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode(
-        "utf-8", "replace"
-    )
-
-
-def _plain(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if dump is None:
-        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-    return dump(mode="json", exclude_none=True)
 
 
 def _value(request: bytes | None) -> dict[str, Any] | None:

@@ -22,6 +22,28 @@ pub fn detect(body: &[u8], path: &str) -> Option<Dialect> {
     by_path(path).or_else(|| by_body(std::str::from_utf8(body).ok()?))
 }
 
+/// The dialect of messages without the other fields of a request, as gateways send them.
+///
+/// ```
+/// use trimtab_model::Dialect;
+/// use trimtab_wire::scan::detect_messages;
+///
+/// let output = r#"{"type": "tool_result", "tool_use_id": "t1", "content": "done"}"#;
+/// let body = format!(r#"{{"messages": [{{"role": "user", "content": [{output}]}}]}}"#);
+/// assert_eq!(detect_messages(body.as_bytes()), Some(Dialect::Messages));
+/// ```
+pub fn detect_messages(body: &[u8]) -> Option<Dialect> {
+    let body = std::str::from_utf8(body).ok()?;
+    let dialect = by_body(body)?;
+    let [messages] = pick(body, ["messages"])?;
+    let is_native = messages.is_some_and(has_native_parts);
+    Some(if is_native {
+        Dialect::Messages
+    } else {
+        dialect
+    })
+}
+
 fn by_path(path: &str) -> Option<Dialect> {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_end_matches('/');
