@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use rig_core::completion::{
     CompletionError, CompletionModel, CompletionRequest, CompletionResponse, ProviderCapabilities,
-    Usage,
 };
 use rig_core::streaming::StreamingCompletionResponse;
 use rig_core::tool::{PortableDynamicTool, ToolOutput};
-use serde_json::{Value, json};
+use serde_json::Value;
 use trimtab_binding::{BindingError, BoundSession};
 
 use crate::rows::HostRows;
@@ -84,14 +83,6 @@ impl<M> FittedModel<M> {
         sent
     }
 
-    /// Tells the session what the provider counted, documents and other unseen parts included.
-    fn record(&self, usage: &Usage) {
-        let (prompt, answer) = (usage.input_tokens, usage.output_tokens);
-        let usage = json!({"prompt_tokens": prompt, "completion_tokens": answer});
-        // Providers that report no usage change nothing.
-        let _ = self.session.record(usage.to_string().as_bytes());
-    }
-
     /// True if a request was refused for its size, and a smaller window was made.
     fn recovers(&self, error: &CompletionError) -> bool {
         let status = error.provider_response_status();
@@ -111,10 +102,7 @@ impl<M: CompletionModel> CompletionModel for FittedModel<M> {
         loop {
             match self.inner.completion(self.fitted(&request)).await {
                 Err(error) if self.recovers(&error) => {}
-                answer => {
-                    answer.iter().for_each(|answer| self.record(&answer.usage));
-                    return answer;
-                }
+                answer => return answer,
             }
         }
     }
