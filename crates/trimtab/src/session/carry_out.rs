@@ -15,7 +15,7 @@ use trimtab_model::{Message, RawJson, Ref};
 use trimtab_store::{LineRange, OutputForm, Put};
 use trimtab_wire::catalogue::Prices;
 
-use super::readable::{list_of_refs, listed_refs, read_calls, readable, stands_for_messages};
+use super::readable::{EarlierRefs, earlier_messages, read_calls, readable, stands_for_messages};
 use super::{PendingSummary, Session, SessionError, SessionEvent, SessionEventKind};
 
 /// Media type of messages that a compaction replaced.
@@ -212,60 +212,72 @@ impl Session {
         Ok(())
     }
 
-    /// Stores removed messages; none if there are none. Their text ends with the refs of everything
-    /// removed earlier, so that everything is at most one read away from a ref in the window.
+    /// Stores removed messages; none if there are none. Their text ends with the refs of what was
+    /// cut in them, and of all messages removed earlier. So everything can be found from the newest
+    /// ref in the window by reading one list, and that of the messages that the text was in.
     fn store_messages(&self, gone: &[&Arc<Message>]) -> Result<Option<Ref>, SessionError> {
         if gone.is_empty() {
             return Ok(None);
         }
         let messages = RawJson::of(&gone);
         let mut text = readable(gone);
-        text.push_str(&list_of_refs(&self.refs_of_earlier(gone)?));
+        text.push_str(&self.refs_of_earlier(gone)?.lines());
         let call = format!("compaction-{}", self.projection.log().len());
         let put = Put::new(&call, messages.as_str()).media_type(ROUNDS);
         let stored = self.store.put(&self.id, put.text(&text))?;
         Ok(Some(self.as_shown_ref(stored)))
     }
 
-    /// The refs of everything that was removed from `gone` earlier, each once: those in its outputs
-    /// and in our own messages, and those listed in the stored messages behind these.
-    fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<Vec<String>, SessionError> {
-        let mut earlier: Vec<String> = Vec::new();
+    /// The refs of what was removed before `gone`, each once: those in its outputs and in our own
+    /// messages, and the messages listed behind these. Outputs listed there are not repeated, or
+    /// the lists would grow with every output of the session.
+    fn refs_of_earlier(&self, gone: &[&Arc<Message>]) -> Result<EarlierRefs, SessionError> {
+        let (mut earlier, mut known) = (EarlierRefs::default(), HashSet::new());
         for message in gone {
             // Only cut outputs: the others are in the stored messages in full.
             let trimmed = message.outputs().filter(|output| output.trimmed);
             let stored = trimmed.filter_map(|output| output.stored.as_ref());
-            earlier.extend(stored.map(|stored| stored.id().to_owned()));
-            if !stands_for_messages(message) {
+            earlier
+                .outputs
+                .extend(stored.map(|stored| stored.id().to_owned()));
+        }
+        // The newest first: its list contains those of all before it, which need not be read.
+        let ours = gone.iter().rev().filter(|gone| stands_for_messages(gone));
+        for id in ours.flat_map(|message| read_calls(&message.text()).into_iter().rev()) {
+            if !known.insert(id.clone()) {
                 continue;
             }
-            for id in read_calls(&message.text()) {
-                earlier.extend(self.listed_behind(&id)?);
-                earlier.push(id);
-            }
+            let Some(behind) = self.messages_before(&id)? else {
+                earlier.outputs.push(id);
+                continue;
+            };
+            earlier.messages.push(id);
+            let new = behind.into_iter().filter(|id| known.insert(id.clone()));
+            earlier.messages.extend(new);
         }
-        let mut known = HashSet::new();
-        earlier.retain(|id| known.insert(id.clone()));
+        let mut listed = HashSet::new();
+        earlier.outputs.retain(|id| listed.insert(id.clone()));
         Ok(earlier)
     }
 
-    /// The refs at the end of stored messages; none if something else is stored under `id`.
-    fn listed_behind(&self, id: &str) -> Result<Vec<String>, SessionError> {
+    /// The refs of earlier messages at the end of stored messages; none if something else is stored
+    /// under `id`.
+    fn messages_before(&self, id: &str) -> Result<Option<Vec<String>>, SessionError> {
         let metadata = match self.store.metadata(&self.id, id) {
             // The id comes from a text, so it can be one that the store never had.
-            Err(error) if error.is_not_found() => return Ok(Vec::new()),
+            Err(error) if error.is_not_found() => return Ok(None),
             metadata => metadata?,
         };
         if metadata.labels.media_type != ROUNDS {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let stored = self.store.open(&self.id, id, OutputForm::Text)?;
         // The list is at the end, and the messages before it can be long.
         let offset = stored.line_count().saturating_sub(LISTED_LINES);
         let read = stored.lines(LineRange::new(offset, LISTED_LINES))?;
         let lines = read.lines.iter();
-        let listed = lines.flat_map(|line| listed_refs(&String::from_utf8_lossy(&line.bytes)));
-        Ok(listed.collect())
+        let listed = lines.flat_map(|line| earlier_messages(&String::from_utf8_lossy(&line.bytes)));
+        Ok(Some(listed.collect()))
     }
 
     /// A ref as it is shown to the model.

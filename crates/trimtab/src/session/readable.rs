@@ -7,8 +7,10 @@ use trimtab_model::{Message, MessageKind, Part};
 
 /// The number of refs per line of a list.
 const REFS_PER_LINE: usize = 40;
-/// The beginning of a line that lists the refs of what was removed earlier.
-const EARLIER: &str = "[trimtab: what was left out before is behind ";
+/// The beginning of a line that lists the refs of outputs that were cut earlier.
+const EARLIER_OUTPUTS: &str = "[trimtab: what was left out before is behind ";
+/// The beginning of a line that lists the refs of messages that were removed earlier.
+const EARLIER_MESSAGES: &str = "[trimtab: earlier messages are behind ";
 /// The text before a ref in the call that reads it.
 const REF_ARGUMENT: &str = "\"ref_id\":\"";
 
@@ -35,15 +37,37 @@ fn is_ref(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// The lines that list these refs; empty if there are none.
-pub(super) fn list_of_refs(refs: &[String]) -> String {
-    let line = |refs: &[String]| format!("{EARLIER}{}]\n", refs.join(", "));
-    refs.chunks(REFS_PER_LINE).map(line).collect()
+/// The refs of what was removed before the messages that are removed now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct EarlierRefs {
+    /// Outputs that these messages showed in part or not at all.
+    pub(super) outputs: Vec<String>,
+    /// All messages that were removed before.
+    pub(super) messages: Vec<String>,
 }
 
-/// The refs in such a line; none for any other line.
-pub(super) fn listed_refs(line: &str) -> Vec<String> {
-    let list = line.trim_end().strip_prefix(EARLIER);
+impl EarlierRefs {
+    /// The lines that list them; empty if there are none. Those of messages are last, where
+    /// [`earlier_messages`] finds them.
+    pub(super) fn lines(&self) -> String {
+        let mut lines = String::new();
+        let lists = [
+            (EARLIER_OUTPUTS, &self.outputs),
+            (EARLIER_MESSAGES, &self.messages),
+        ];
+        for (beginning, refs) in lists {
+            for refs in refs.chunks(REFS_PER_LINE) {
+                // Writing into a String cannot fail.
+                let _ = writeln!(lines, "{beginning}{}]", refs.join(", "));
+            }
+        }
+        lines
+    }
+}
+
+/// The refs of earlier messages in such a line; none for any other line.
+pub(super) fn earlier_messages(line: &str) -> Vec<String> {
+    let list = line.trim_end().strip_prefix(EARLIER_MESSAGES);
     let list = list.and_then(|list| list.strip_suffix(']'));
     let ids = list.into_iter().flat_map(|list| list.split(", "));
     ids.filter(|id| is_ref(id)).map(str::to_owned).collect()

@@ -36,8 +36,10 @@ const SEARCHED_RUNS: usize = 100;
 const SEARCHED_BYTES: usize = 16 << 10;
 /// The beginnings of statements about errors, in the languages that agents mostly work on.
 const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return ", "class "];
-/// Only the newest messages are considered.
+/// Only the newest messages are considered: this many, and at most this many for each line that
+/// has room. Otherwise a small block would cost as much as a large one.
 const LOOKED_AT: usize = 2_000;
+const LOOKED_AT_PER_LINE: usize = 8;
 /// A call is searched within this many messages before its output.
 const CALL_WITHIN: usize = 16;
 /// The bytes of a call's arguments that are shown.
@@ -61,6 +63,8 @@ struct HiddenOutput<'l> {
     at: usize,
     output: &'l Output,
     call: Option<&'l Call>,
+    /// True if it was requested to do something, and not to be read.
+    was_run: bool,
     /// True if the same call was made again later. Then only its error is written.
     repeated: bool,
 }
@@ -74,7 +78,8 @@ pub(super) fn hidden_output_lines(
     room: BlockRoom,
     interest: &mut NameInterest,
 ) -> Vec<String> {
-    let ranked = ranked(log, shown);
+    let most = LOOKED_AT.min(room.bytes / LEAST_NAMES * LOOKED_AT_PER_LINE);
+    let ranked = ranked(log, shown, most);
     // Errors first: their share is small, and forgetting them makes an agent repeat its mistakes.
     let mut lines = error_lines(&ranked, room_for_errors(room.bytes));
     let told: HashSet<usize> = lines.iter().map(|(at, _)| *at).collect();
@@ -102,7 +107,7 @@ fn room_for_errors(bytes: usize) -> usize {
 
 /// The newest errors of failed runs, without repetitions, with the positions of their outputs.
 fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)> {
-    let failed = |hidden: &&HiddenOutput<'_>| hidden.was_run() || hidden.output.is_error;
+    let failed = |hidden: &&HiddenOutput<'_>| hidden.was_run || hidden.output.is_error;
     let mut runs: Vec<&HiddenOutput<'_>> = ranked.iter().filter(failed).collect();
     runs.sort_by_key(|hidden| Reverse(hidden.at));
     let mut left = bytes;
@@ -125,13 +130,13 @@ fn error_lines(ranked: &[HiddenOutput<'_>], bytes: usize) -> Vec<(usize, String)
     lines
 }
 
-/// The hidden outputs, ordered by how likely they are to be needed.
-fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
+/// The hidden outputs of the newest `most` messages, ordered by how likely they are to be needed.
+fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>, most: usize) -> Vec<HiddenOutput<'l>> {
     // For each file name the newest call that contains it.
     let mut named: HashMap<&str, usize> = HashMap::new();
     let mut calls = HashSet::new();
     let mut found = Vec::new();
-    for at in (0..log.len()).rev().take(LOOKED_AT) {
+    for at in (0..log.len()).rev().take(most) {
         let Some(message) = log.get(at) else {
             continue;
         };
@@ -152,6 +157,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
                 at,
                 output,
                 call,
+                was_run: purpose(call) == OutputPurpose::Running,
                 repeated,
             });
         }
@@ -161,7 +167,7 @@ fn ranked<'l>(log: &'l Log, shown: &HashSet<usize>) -> Vec<HiddenOutput<'l>> {
         let files = hidden.call.into_iter().flat_map(files);
         let last = files.filter_map(|file| named.get(file)).max().copied();
         (
-            hidden.was_run(),
+            hidden.was_run,
             Reverse(last.unwrap_or(hidden.at).max(hidden.at)),
         )
     });
@@ -203,10 +209,6 @@ fn answered_calls<'l>(
 }
 
 impl HiddenOutput<'_> {
-    fn was_run(&self) -> bool {
-        purpose(self.call) == OutputPurpose::Running
-    }
-
     /// Its ref and its call.
     fn head(&self) -> Option<String> {
         let stored = self.output.stored.as_ref()?;
@@ -244,7 +246,7 @@ impl HiddenOutput<'_> {
         let text = self.output.text();
         let most = usize::try_from(scale_to_room(NAMES_BYTES, room)).unwrap_or(usize::MAX);
         let share = (text.len() * NAMES_PERCENT / 100).min(most);
-        let share = if self.was_run() {
+        let share = if self.was_run {
             share / RUN_SHARE
         } else {
             share
