@@ -39,7 +39,7 @@ const STATEMENTS: [&str; 6] = ["raise ", "throw ", "except ", "catch ", "return 
 /// Only the newest messages are considered: this many, and at most this many for each line that
 /// has room. Otherwise a small block would cost as much as a large one.
 const LOOKED_AT: usize = 2_000;
-const LOOKED_AT_PER_LINE: usize = 8;
+const LOOKED_AT_PER_LINE: usize = 4;
 /// A call is searched within this many messages before its output.
 const CALL_WITHIN: usize = 16;
 /// The bytes of a call's arguments that are shown.
@@ -348,7 +348,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let mut found = ranked(&log, &HashSet::new());
+        let mut found = ranked(&log, &HashSet::new(), LOOKED_AT);
         found.sort_by_key(|hidden| hidden.at);
         let arguments = found
             .iter()
@@ -365,6 +365,7 @@ mod tests {
             at: 0,
             output: &output,
             call: None,
+            was_run: true,
             repeated: false,
         };
         assert_eq!(
