@@ -70,7 +70,8 @@ impl BodyWriter<'_> {
     fn chat(&self, request: &ModelRequest, body: &mut JsonBody) {
         let write = |message: &Message| chat::write_message(&bare(message, Dialect::Chat));
         let conversation = request.conversation.as_deref();
-        let entries = self.sent.entries(conversation, &request.messages, write);
+        let messages = request::with_joined_summary(&request.messages);
+        let entries = self.sent.entries(conversation, &messages, write);
         body.list("messages", &entries);
         // Newer OpenAI models reject `max_tokens`, and most other servers know only that.
         let usual = if self.endpoint.is_openai() {
@@ -89,7 +90,11 @@ impl BodyWriter<'_> {
     fn responses(&self, request: &ModelRequest, body: &mut JsonBody) {
         let leading = leading_system(&request.messages);
         let (system, rest) = request.messages.split_at(leading);
-        let texts: Vec<_> = system.iter().map(|message| message.text()).collect();
+        let texts = system.iter().map(|message| message.text());
+        // A summary begins with what separates it from the text before it.
+        let texts: Vec<_> = texts
+            .map(|text| text.trim_start_matches('\n').to_owned())
+            .collect();
         if !texts.is_empty() {
             body.put("instructions", &texts.join("\n\n"));
         }

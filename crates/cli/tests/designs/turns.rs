@@ -1,4 +1,4 @@
-//! Preset `turns`: whole turns, summarised in the background, the summary in the system part.
+//! Preset `turns`: whole turns, summarised in the background, the summary in the system prompt.
 
 use serde_json::json;
 use trimtab_model::Dialect;
@@ -7,7 +7,9 @@ use trimtab_testkit::upstream::RequestOutcome;
 
 use crate::chatted::Chatted;
 use crate::proxied::Proxied;
-use crate::scripted::{all_text, failing, lines, outputs, ref_in, system_text};
+use crate::scripted::{
+    all_text, failing, lines, outputs, ref_in, refused_as_too_long, system_text,
+};
 use crate::talk::{TASK, log};
 
 async fn proxied(dialect: Dialect, args: &[&str]) -> Proxied {
@@ -60,27 +62,50 @@ async fn number_of_messages_and_share_of_the_window_can_be_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn summary_is_at_the_end_of_the_system_part() {
+async fn summary_is_at_the_end_of_the_system_prompt() {
     for dialect in Dialect::ALL {
         let mut talk = proxied(dialect, &[]).await;
+        match dialect {
+            Dialect::Chat => {}
+            Dialect::Responses => talk.body["instructions"] = json!("be brief"),
+            Dialect::Messages => talk.body["system"] = json!("be brief"),
+        }
         chatter(&mut talk, 12);
         let seen = talk
             .send_until(|seen| system_text(seen).contains("SHORT-SUMMARY"))
             .await;
         let system = system_text(&seen);
-        let place = |text: &str| system.find(text);
         assert!(
-            place("CONTEXT_SUMMARY: ") < place("SHORT-SUMMARY"),
+            system.starts_with("be brief\n\n---\n\nCONTEXT_SUMMARY: "),
             "{dialect}: {system}"
         );
-        if dialect == Dialect::Chat {
-            assert!(system.starts_with("be brief"), "{system}");
-        }
-        let users = lines(&seen);
-        let users = users.iter().filter(|line| line.starts_with("user: "));
+        // One system prompt, and no other message has the summary.
+        let shown = lines(&seen);
+        let prompts = shown.iter().filter(|line| line.starts_with("system: "));
+        assert!(prompts.count() <= 1, "{dialect}: {shown:#?}");
+        let mut users = shown.iter().filter(|line| line.starts_with("user: "));
         assert!(
-            users.clone().all(|line| !line.contains("SHORT-SUMMARY")),
+            users.all(|line| !line.contains("SHORT-SUMMARY")),
             "{dialect}"
+        );
+    }
+}
+
+#[test]
+fn chat_puts_the_summary_into_the_system_prompt() {
+    for dialect in Dialect::ALL {
+        let chatted = Chatted::new(None);
+        for _ in 0..6 {
+            let words = "and so on ".repeat(30);
+            chatted.answers.say(ScriptedReply::text(words));
+        }
+        let args = ["--preset", "turns", "--system", "be brief"];
+        let told = chatted.chat_in(dialect, &args, "A\nB\nC\nD\nE\n/compact\nF\n");
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        let system = system_text(chatted.main_calls().last().unwrap());
+        assert!(
+            system.contains("be brief\n\n---\n\nCONTEXT_SUMMARY: "),
+            "{dialect}: {system}"
         );
     }
 }
@@ -244,6 +269,28 @@ async fn refused_call_is_made_again_without_the_oldest_half_of_the_turns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn refused_call_of_a_short_conversation_is_made_again_without_half_of_the_turns() {
+    for dialect in Dialect::ALL {
+        let mut talk = proxied(dialect, &["--window", "100k"]).await;
+        for number in 1..=8 {
+            talk.turn(&format!("ANSWER-{number}"), &format!("QUESTION-{number}"));
+        }
+        talk.answers.say(refused_as_too_long());
+        let (status, said) = talk.try_send().await;
+        assert_eq!(status, 200, "{dialect}: {said}");
+        let requests = talk.upstream.requests();
+        assert_eq!(requests.len(), 2, "{dialect}");
+        let seen = requests.last().unwrap();
+        let note = "[Emergency compression dropped ";
+        assert!(system_text(seen).contains(note), "{dialect}");
+        let text = all_text(seen);
+        for (said, stays) in [("QUESTION-1", false), ("QUESTION-5", true), (TASK, true)] {
+            assert_eq!(text.contains(said), stays, "{dialect}: {said}: {text}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn image_of_the_newest_turn_survives_a_refused_call() {
     let args = ["--preset", "turns", "--window", "100k"];
     let mut talk = Proxied::in_front_of(Dialect::Chat, &args, Some(4_000)).await;
@@ -326,4 +373,13 @@ fn chat_drops_old_turns_before_a_call_that_would_not_fit() {
         "no wasted call"
     );
     assert!(all_text(calls.last().unwrap()).contains("QUESTION-7"));
+}
+
+#[test]
+fn chat_sends_the_limit_of_the_answer_as_max_tokens() {
+    let chatted = Chatted::new(None);
+    let args = ["--preset", "turns", "--set", "MaxTokens=2250"];
+    let told = chatted.chat(&args, "QUESTION\n");
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert_eq!(chatted.main_calls()[0].json()["max_tokens"], 2_250);
 }

@@ -6,6 +6,8 @@ use std::borrow::Borrow;
 use trimtab_model::{Dialect, Message, MessageMetadata, Part, RawJson, Role};
 use trimtab_wire::{chat, messages, responses};
 
+use super::system_summary::joined;
+
 /// One field of a request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestField {
@@ -29,13 +31,16 @@ pub struct RequestField {
 /// assert_eq!(names(Dialect::Messages), ["system", "messages"]);
 /// ```
 pub fn fields<M: Borrow<Message>>(window: &[M], dialect: Dialect) -> Vec<RequestField> {
-    let bare: Vec<Message> = window
+    let mut bare: Vec<Message> = window
         .iter()
         .map(|message| without_metadata(message.borrow(), dialect))
         .collect();
     let field = |name, value| RequestField { name, value };
     match dialect {
         Dialect::Chat => {
+            if let Some((place, system)) = joined(window.iter().map(Borrow::borrow)) {
+                bare.splice(place..=place + 1, [without_metadata(&system, dialect)]);
+            }
             let entries: Vec<RawJson> = bare.iter().flat_map(chat::write_message).collect();
             vec![field("messages", list(&entries))]
         }

@@ -1,7 +1,9 @@
 //! Turns a window into a request: splices the bytes of a body, or writes new fields.
 
 mod fields;
+mod system_summary;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trimtab_engine::log::Log;
@@ -10,7 +12,10 @@ use trimtab_engine::window::{Projection, Window};
 use trimtab_model::{Dialect, Message, MessageKind, Part, Role};
 use trimtab_wire::splice::{self, BodyChange, SentMessage};
 
+use self::system_summary::entries_with_joined_summary;
+
 pub use fields::{RequestField, fields, without_metadata};
+pub use system_summary::with_joined_summary;
 
 /// The changes that turn the messages of `log`, as scanned from a body, into `window`.
 ///
@@ -40,6 +45,12 @@ pub fn changes(log: &Log, window: &Window, dialect: Dialect) -> Vec<BodyChange> 
 /// The same for the entries of a window, with positions that were adapted to a body that contains
 /// only some messages of the log.
 pub fn changes_to(log: &Log, entries: &[WindowEntry], dialect: Dialect) -> Vec<BodyChange> {
+    let entries = match dialect {
+        Dialect::Chat => entries_with_joined_summary(entries),
+        // Others have a field for the system prompt.
+        Dialect::Messages | Dialect::Responses => Cow::Borrowed(entries),
+    };
+    let entries = &*entries;
     let settled = settled(log, entries);
     let sent = sent_entries(entries.get(settled..).unwrap_or_default());
     splice::tail_changes(settled, log.messages(), &sent, dialect)

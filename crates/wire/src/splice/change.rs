@@ -39,7 +39,8 @@ pub enum BodyChange {
         /// The new message.
         with: Arc<Message>,
     },
-    /// Inserts a message. In Messages a system message goes to the system field.
+    /// Inserts a message. A system message of ours goes to the field of the system prompt: in
+    /// Messages, and in Responses if the body has one.
     Insert {
         /// The position before which it is inserted; the number of messages for the end.
         before: usize,

@@ -116,11 +116,18 @@ impl<'c> BodyDraft<'c> {
 
     fn insert(&mut self, scan: &BodyScan<'_>, before: usize, message: &Message) {
         let dialect = scan.dialect();
-        // Our own system messages go into the system field; those of the client stay in the
-        // conversation.
+        // Our own system messages go into the field of the system prompt; those of the client stay
+        // in the conversation.
         let is_ours = message.meta.kind.is_some();
-        if dialect == Dialect::Messages && message.role == Role::System && is_ours {
-            self.system.push(message.text().into_owned());
+        let has_field = match dialect {
+            Dialect::Messages => true,
+            Dialect::Responses => scan.has_head(),
+            Dialect::Chat => false,
+        };
+        if has_field && message.role == Role::System && is_ours {
+            // Separated from the text before it when it is written.
+            let text = message.text();
+            self.system.push(text.trim_start_matches('\n').to_owned());
         } else if !message.parts.is_empty() {
             let sent = sendable(message, dialect);
             self.inserted.entry(before).or_default().push(sent);

@@ -126,9 +126,13 @@ impl Splicer<'_, '_, '_> {
         }
     }
 
-    /// Adds to the system field, which only Messages has.
+    /// Adds to the field of the system prompt, which Chat Completions does not have.
     fn add_to_system(&mut self, text: &str) {
         let request = self.scan.request();
+        let name = match self.scan.dialect() {
+            Dialect::Responses => "instructions",
+            Dialect::Messages | Dialect::Chat => "system",
+        };
         let removed = self.scan.has_head() && self.draft.removed.contains(&0);
         if !self.scan.has_head() || removed {
             let old = if removed {
@@ -136,7 +140,7 @@ impl Splicer<'_, '_, '_> {
             } else {
                 request.system
             };
-            return self.set_field("system", old, &quoted(text));
+            return self.set_field(name, old, &quoted(text));
         }
         self.append(request.system, text);
     }
