@@ -138,6 +138,7 @@ impl Agent {
     /// Calls the model until it answers. None if the user interrupted.
     async fn ask(&mut self, turn: &mut TurnResult) -> Result<Option<ModelAnswer>, AgentError> {
         let mut resumes = 0;
+        self.session.begin_call();
         loop {
             // The session needs the idle time to know whether the prompt cache is still warm.
             if let Some(asked) = self.last_call.replace(Instant::now()) {

@@ -61,6 +61,14 @@ pub(crate) fn offered_tools(dialect: Dialect, names: ToolNames) -> OfferedTools 
 }
 
 impl OfferedTools {
+    /// The bytes of the definitions, each with what separates it from the next.
+    pub(crate) fn bytes(&self) -> usize {
+        self.definitions
+            .iter()
+            .map(|json| json.as_str().len() + 1)
+            .sum()
+    }
+
     fn new(dialect: Dialect, names: ToolNames) -> Self {
         let tools = names.definitions();
         let definitions: Vec<RawJson> = tools

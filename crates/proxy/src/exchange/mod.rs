@@ -31,7 +31,7 @@ use crate::transport::body::{ProxyBody, full_body, held_body};
 use crate::transport::headers;
 use crate::transport::upstream_client::UpstreamFailure;
 
-/// The maximum number of smaller requests after an overflow.
+/// The number of smaller requests after an overflow that every policy has, for shorter answers too.
 const RECOVERIES: u32 = 2;
 /// The time limit for work on a request in progress, as a multiple of the planning time. Without
 /// this work there is no answer.
@@ -142,7 +142,7 @@ impl Exchange {
     /// Sends the request until the answer is not an overflow, or nothing more helps.
     pub(crate) async fn answer(&mut self) -> Result<Response<ProxyBody>, UpstreamFailure> {
         let mut original = None;
-        let before = self.recoveries;
+        let most = self.recoveries + self.managed.recoveries().max(RECOVERIES);
         self.overflowed = false;
         loop {
             let answer = self.send().await?;
@@ -171,7 +171,7 @@ impl Exchange {
             };
             // The client gets the first refusal: it is about the request that the client sent.
             let first = original.take().unwrap_or(refused);
-            if self.recoveries >= before + RECOVERIES || !self.recover(verdict).await {
+            if self.recoveries >= most || !self.recover(verdict).await {
                 self.overflowed = true;
                 return Ok(first);
             }

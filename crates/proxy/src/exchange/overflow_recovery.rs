@@ -10,6 +10,7 @@ use trimtab_wire::overflow::{OverflowAction as Cure, OverflowKind, OverflowVerdi
 use super::Exchange;
 use super::learning::write_down;
 use crate::conversation::branch::LEAST_ANSWER;
+use crate::conversation::retrieval_tools;
 use crate::resources::deadline;
 
 /// A rejection of fewer tokens than this says nothing about the window.
@@ -57,8 +58,14 @@ impl Exchange {
             .edited()
             .map_or(self.managed.job.body.len(), Bytes::len);
         let body = outgoing.body.as_ref();
+        // The first ref adds the retrieval tools. In a short conversation they may be larger than
+        // what was removed, and only what comes after them shows whether that was enough.
+        let new_tools = outgoing.offered.filter(|_| self.outgoing.offered.is_none());
+        let tools = new_tools.map_or(0, |names| {
+            retrieval_tools::offered_tools(self.managed.job.dialect, names).bytes()
+        });
         // A request that is not smaller would be refused again.
-        let is_smaller = body.is_some_and(|body| body.len() < sent);
+        let is_smaller = body.is_some_and(|body| body.len() < sent + tools);
         let asks_for_less = body.is_some() && ways.lowered != self.options.lowered;
         if !is_smaller && !asks_for_less {
             return false;

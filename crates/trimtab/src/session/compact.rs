@@ -144,6 +144,9 @@ impl Session {
             SummariserAnswer::Failed(why) => Some(format!("failed to generate summary: {why}")),
             SummariserAnswer::Text { .. } => None,
         });
+        // An answer without any text is not judged.
+        let is_empty = text.is_none() && !answers.is_empty();
+        let failed = failed.or_else(|| is_empty.then(|| SummaryRefusal::Empty.to_string()));
         let finished = draft.finish(answer);
         let is_too_large = matches!(finished.refusal, Some(SummaryRefusal::TooLarge { .. }));
         let refused = finished.refusal.map(|refusal| refusal.to_string());

@@ -72,6 +72,12 @@ impl Session {
         self.conditions(|conditions| AnswerLimits::for_room(conditions.messages_room(), calls))
     }
 
+    /// Starts a new call of the model, which may be repeated as often as the policy allows. Call it
+    /// once before a call and its repetitions.
+    pub fn begin_call(&mut self) {
+        self.recoveries = 0;
+    }
+
     /// Makes the window smaller after the provider rejected it.
     ///
     /// The figures of the error are remembered: a limit below the known window replaces it. The

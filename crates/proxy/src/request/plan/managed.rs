@@ -215,6 +215,7 @@ impl ManagedRequest {
         branch: &mut Branch,
         scan: &BodyScan<'_>,
     ) -> Result<(), BranchError> {
+        branch.session().begin_call();
         // A reason to leave the body alone holds only as long as the body fits.
         if !branch.fits_unchanged() {
             self.untouched = None;
@@ -334,6 +335,11 @@ impl ManagedRequest {
         // names a cheaper one.
         let own = self.policy().map(|policy| policy.compaction.model.as_str());
         own.filter(|model| !model.is_empty()).unwrap_or(&self.model)
+    }
+
+    /// How often a rejected request is repeated under its policy.
+    pub(crate) fn recoveries(&self) -> u32 {
+        self.policy().map_or(0, |policy| policy.recovery.retries)
     }
 
     fn policy(&self) -> Option<&Arc<Policy>> {
